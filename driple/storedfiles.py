@@ -128,7 +128,7 @@ def read_json(file: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
 
 
 def parse_json(data: bytes) -> Any:
-    """What a JSON text holds; numbers are finite.
+    """What a JSON text holds; numbers are finite, and no key stands twice.
 
     Raises:
         ValueError: a pointer of Git LFS, no JSON, or nested too deep.
@@ -136,13 +136,24 @@ def parse_json(data: bytes) -> Any:
     if is_lfs_pointer(data):
         raise ValueError(lfs_advice("JSON file"))
     try:
-        return json.loads(data, parse_constant=_refuse_constant)
+        return json.loads(
+            data, parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats
+        )
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
 
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"it holds {name}")
+
+
+def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key[:80]!r} stands twice in one object")
+        found[key] = value
+    return found
 
 
 def read_npz(file: Path, names: Iterable[str], max_bytes: int) -> dict[str, npt.NDArray[Any]]:

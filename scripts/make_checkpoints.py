@@ -27,14 +27,15 @@ from shipped import (
     ROOT,
     inspector_file,
     less_patient,
-    measured_datasets,
+    measured_folders,
     run_folder,
-    simulated_datasets,
+    simulated_folders,
 )
 
 from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
+from driple.dataset.store import read_datasets
 from driple.errors import DripleError
 from driple.features import Groupings
 from driple.files import atomic_write
@@ -87,6 +88,8 @@ def ways_of(
     dataset: Dataset, preset: str, labels: str
 ) -> Iterator[tuple[str, Callable[..., Path]]]:
     """Checkpoints that are made of a data set: name of the file, and the function that makes it."""
+    if Setting.parse(dataset.setting).num_workers == 1:
+        return  # nothing crosses a network, which is half of the targets; the simulator answers
     if dataset.setting in {FIRST, FIRST_SIMULATED}:
         yield preset, anew
     elif labels == "measured":
@@ -104,10 +107,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--settings", default="", help="those alone, in place of all")
     arguments = parser.parse_args()
-    datasets = measured_datasets() if arguments.labels == "measured" else simulated_datasets()
+    folders = measured_folders() if arguments.labels == "measured" else simulated_folders()
     if arguments.settings:
         wanted = {Setting.parse(name).name for name in arguments.settings.split(",")}
-        datasets = [dataset for dataset in datasets if dataset.setting in wanted]
+        folders = {name: folder for name, folder in folders.items() if name in wanted}
+    datasets = read_datasets(folders.values())
     options, groupings = RunOptions(resume=True, threads=arguments.threads), Groupings()
     for preset in arguments.presets.split(","):
         for dataset in datasets:

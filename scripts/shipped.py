@@ -31,11 +31,6 @@ def measured_datasets(folder: Path = DATASETS) -> list[Dataset]:
     return read_datasets(_folders(folder, _MEASURED, FIRST).values())
 
 
-def simulated_datasets() -> list[Dataset]:
-    """The data sets of the simulated settings, the paper's first setting first."""
-    return read_datasets(simulated_folders().values())
-
-
 def measured_folders() -> dict[str, Path]:
     """Folder of each measured setting's data set, the first setting first; nothing is read."""
     return _folders(DATASETS, _MEASURED, FIRST)

@@ -35,6 +35,7 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
         (b"9" * 5000, "4300 digits"),
         (b"\xff", "decode"),
         (b"{", "Expecting"),
+        (b'{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' stands twice in one object"),
         (POINTER, "a Git LFS pointer, not a JSON file; run git lfs pull"),
     ],
 )

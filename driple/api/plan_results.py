@@ -99,7 +99,7 @@ class PlanResult(Result):
     def rows(self) -> list[dict[str, Cell]]:
         """One row per offer."""
         by_time = {id(one): place for place, one in enumerate(ranked(self.offers, "time"), 1)}
-        return [_row(offer, by_time[id(offer)]) for offer in self.offers]
+        return [_row(offer, by_time[id(offer)], self.limits) for offer in self.offers]
 
     def _offer_dict(self, offer: Offer) -> dict[str, Json]:
         """One offer; intervals of times and costs come from the simulator's known error."""
@@ -124,6 +124,7 @@ class PlanResult(Result):
             "price_per_hour": offer.per_hour,
             "price": None if offer.price is None else _price_dict(offer),
             "no_price": offer.no_price or None,
+            "keeps_limits": self.limits.kept_by(offer),
             "memory": _memory_dict(offer),
             "bottleneck": None if offer.parts is None else offer.parts.bottleneck,
             "step_parts": None
@@ -136,8 +137,9 @@ class PlanResult(Result):
         }
 
 
-def _row(offer: Offer, rank_by_time: int) -> dict[str, Cell]:
+def _row(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, Cell]:
     """A flat row of an offer."""
+    kept = limits.kept_by(offer)
     variant, ends, price = offer.variant, offer.factors, offer.price
     low, high = (None, None) if ends is None else ends
     error = offer.error
@@ -163,6 +165,7 @@ def _row(offer: Offer, rank_by_time: int) -> dict[str, Cell]:
         "price_date": None if price is None or price.date is None else price.date.isoformat(),
         "price_source": None if price is None else price.source,
         "cost": offer.cost,
+        "keeps_limits": None if kept is None else str(kept).lower(),
         "memory_bytes": offer.memory_bytes,
         "fits": offer.fits,
         "bottleneck": None if offer.parts is None else offer.parts.bottleneck,

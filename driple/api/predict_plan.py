@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from driple.estimation.methods import Place
     from driple.inspector.checkpoint import Checkpoint
 
-__all__ = ["AnswerPlan", "plan_of", "plan_of_forward", "plan_with_checkpoint", "settings_of"]
+__all__ = [
+    "AnswerPlan",
+    "plan_instead",
+    "plan_of",
+    "plan_of_forward",
+    "plan_with_checkpoint",
+    "settings_of",
+]
+
+_FITTED = (
+    "for a GPU, alone or with all-reduce, the simulator answers: its kernel times are learned from "
+    "measured steps"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,14 +112,22 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
         except CheckpointError:
             if method == "inspector" or _has_any(setting):
                 raise
-            reason = f"no inspector is trained for {setting.name}: the simulator answers"
-        else:
-            return AnswerPlan(
-                setting=setting,
-                method="inspector",
-                checkpoint=loaded,
-                may_fall_back=method == "auto",
+            reason = (
+                _FITTED
+                if _is_fitted(setting)
+                else f"no inspector is trained for {setting.name}: the simulator answers"
             )
+        else:
+            if method == "inspector" or not (
+                loaded.provenance == "simulated" and _is_fitted(setting)
+            ):
+                return AnswerPlan(
+                    setting=setting,
+                    method="inspector",
+                    checkpoint=loaded,
+                    may_fall_back=method == "auto",
+                )
+            reason = _FITTED
     from driple.estimation.methods import place_of
 
     place = place_of(setting)
@@ -127,6 +147,34 @@ def _has_any(setting: Setting) -> bool:
     return setting.name in settings_with_checkpoint()
 
 
+def _is_fitted(setting: Setting) -> bool:
+    """Whether the simulator of a setting was fitted to measured steps of such schemes.
+
+    An inspector that learned from simulated labels imitates it, and is further off
+    (docs/decisions/0035-no-second-model.md).
+    """
+    from driple.comm.registry import scheme_named
+
+    return not setting.on_cpu and not scheme_named(setting.scheme.name).uses_servers
+
+
+def plan_instead(plan: AnswerPlan, reason: str) -> AnswerPlan:
+    """The simulator in place of an inspector.
+
+    Args:
+        plan: by an inspector.
+        reason: why, without the words on who answers.
+    """
+    from driple.estimation.methods import place_of
+
+    return replace(
+        plan,
+        method="simulator",
+        reason=f"{reason}: the simulator answers",
+        place=place_of(plan.setting),
+    )
+
+
 def plan_of_forward(plan: AnswerPlan) -> AnswerPlan:
     """The simulator answers for a forward pass; inspectors and closed forms are of training.
 
@@ -134,10 +182,7 @@ def plan_of_forward(plan: AnswerPlan) -> AnswerPlan:
         ConfigError: the user chose another method.
     """
     if plan.method == "inspector" and plan.may_fall_back:
-        from driple.estimation.methods import place_of
-
-        reason = "inspectors learn from training: the simulator answers for a forward pass"
-        return replace(plan, method="simulator", reason=reason, place=place_of(plan.setting))
+        return plan_instead(plan, "the job is a forward pass, and inspectors learn from training")
     if plan.method != "simulator":
         raise ConfigError(
             f"--method {plan.method} answers for training alone, and the job is a forward pass; "

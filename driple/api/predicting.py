@@ -18,6 +18,7 @@ from driple.api.memory_remedies import with_remedies
 from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
 from driple.api.predict_plan import (
     AnswerPlan,
+    plan_instead,
     plan_of,
     plan_of_forward,
     plan_with_checkpoint,
@@ -250,19 +251,35 @@ def _answer(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) ->
     asked.check_method(plan.method)
     if plan.method == "inspector":
         try:
-            return _by_inspector(plan, job, prepared, asked)
+            answer = _by_inspector(plan, job, prepared, asked)
         except PredictionError as error:
             if not plan.may_fall_back:
                 raise
-            from driple.estimation.methods import place_of
-
-            reason = f"{error}: the simulator answers"
-            plan = replace(plan, method="simulator", reason=reason, place=place_of(plan.setting))
+            plan = plan_instead(plan, str(error))
+        else:
+            doubt = _doubt_of(answer) if plan.may_fall_back else ""
+            if not doubt:
+                return answer
+            plan = plan_instead(plan, doubt)
     if plan.method == "simulator":
         return _by_simulator(plan, job, prepared, asked)
     if plan.method == "analytic":
         return _by_closed_forms(plan, job, prepared)
     return _by_all(plan, job, prepared, asked)
+
+
+def _doubt_of(answer: Answer) -> str:
+    """Why the simulator should answer in place of an inspector that imitates it; mostly empty.
+
+    On a graph like those that it learned from the inspector gives the counters of such jobs. On
+    another the simulator, which made its labels, is right where the inspector guesses.
+    """
+    made = cast("Prediction", answer.prediction)
+    if made.provenance != "simulated":
+        return ""
+    doubts = (made.contradiction, *made.strange, made.outdated)
+    first = next((one for one in doubts if one), "")
+    return first and f"the inspector of {made.setting} would guess ({first})"
 
 
 def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
@@ -392,4 +409,5 @@ def _by_all(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) ->
         simulation=found.simulation,
         forms=found.forms,
         compared=found,
+        slow_host=found.slow_host,
     )

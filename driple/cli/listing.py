@@ -146,7 +146,7 @@ def _settings(_: Catalog) -> Sequence[_SettingRow]:
                 device=setting.device,
                 num_workers=setting.num_workers,
                 num_servers=setting.num_servers,
-                network=setting.name.rpartition("-")[2],
+                network=setting.network or "none",
                 inspectors=tuple(place.stem for place in places if place.is_file()),
             )
         )

@@ -18,6 +18,7 @@ __all__ = ["print_plan"]
 
 _MOST_NAMES = 6  # in one line
 _MOST_REASONS = 8
+_KEPT = {True: "yes", False: "no", None: "-"}  # whether an offer keeps the limits
 
 
 def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool) -> None:
@@ -89,7 +90,7 @@ def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
             offer.fits or "-",
             "-" if offer.parts is None else offer.parts.bottleneck,
             "measured" if offer.provenance == "measured" else _error_text(offer),
-            *([_kept(offer, limits)] if limited else []),
+            *([_KEPT[limits.kept_by(offer)]] if limited else []),
         ]
         for offer in offers
     ]
@@ -97,13 +98,6 @@ def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
               "$/h", "cost $", "memory", "fits", "held back by", "error: median, p90",
               *([limited] if limited else [])]  # fmt: skip
     print_table(header, rows)
-
-
-def _kept(offer: Offer, limits: Limits) -> str:
-    """Whether an offer keeps the limits; unknown without a price."""
-    if limits.budget is not None and offer.cost is None:
-        return "-"
-    return "yes" if limits.holds(offer) else "no"
 
 
 def _way(offer: Offer) -> str:

@@ -69,7 +69,10 @@ def _print_memory(answer: Answer) -> None:
 def _print_inspector(answer: Answer, made: Prediction) -> None:
     trained = made.trained_on
     for words in made.warnings:
-        print(f"a guess for {made.setting}: {words}")
+        print(
+            f"a guess for {made.setting}: {words}; driple predict JOB --method simulator "
+            f"--setting {made.setting} answers in detail"
+        )
     print(f"{answer.job.name} on {made.setting}: learned from {made.provenance} labels")
     print_assumptions(answer.assumptions)
     if made.outdated:
@@ -272,6 +275,8 @@ def _print_doubts(item: MethodAnswers) -> None:
             f"factor of {pair.factor:.1f}, more than their known errors"
         )
     print(f"{name}, simulator: {item.stated.sentence()}")
+    if item.slow_host is not None:
+        print(f"{name}, simulator: {item.slow_host.sentence()}")
     print(item.trust_sentence)
     if item.doubts:
         note(item.doubts)

@@ -29,7 +29,7 @@ from driple.cluster.schemes import DDP, PS, SPLIT, SchemeChoice
 from driple.errors import CatalogError, SettingError
 from driple.units import find_rate
 
-__all__ = ["KNOWN_SETTINGS", "Setting", "UnknownCluster", "parse_setting"]
+__all__ = ["KNOWN_SETTINGS", "SIMULATED_SETTINGS", "Setting", "UnknownCluster", "parse_setting"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -208,8 +208,8 @@ def parse_setting(text: str, catalogs: Sequence[Path] = ()) -> Setting:
     return Setting.parse(text, catalog=read_catalog(catalogs) if catalogs else None)
 
 
-# Table 6 of the paper, rings of today, then the settings that this project measured itself.
-KNOWN_SETTINGS = (
+# Settings that have a data set with simulated labels: Table 6 of the paper, and GPUs of today.
+SIMULATED_SETTINGS = (
     "V100-P1w2/ho-PCIe",
     "V100-P2w2/ho-PCIe",
     "2080Ti-P1w2/ho-PCIe",
@@ -224,6 +224,15 @@ KNOWN_SETTINGS = (
     "2080Ti-P5w5/he-1G",
     "V100-P5w10/he-1G",
     "2080Ti-P5w10/he-1G",
+    "1x4090",
+    "8xA100/NVLink",
+    "8xH100/NVLink",
+    "8xB200/NVLink",
+    "4x8xH100/NVLink+400G",
+)
+# All that a short name may stand for: rings, and the settings that this project measured itself.
+KNOWN_SETTINGS = (
+    *SIMULATED_SETTINGS,
     "H100-R8/ho-NVLink",
     "A100-R8/ho-NVLink",
     "2080Ti-R4/ho-PCIe",

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 
 from driple.comm.engine import Action, EventQueue
 
@@ -78,8 +79,11 @@ class SharedNetwork:
         self._queue = queue
         self._links = [one if isinstance(one, SharedLink) else SharedLink(one) for one in links]
         self._alone = [link.capacity(1) for link in self._links]
-        self._contended = {n for n, link in enumerate(self._links) if link.sharing > 0}
         self._ports = list(range(len(self._links))) if ports is None else list(ports)
+        # Of each link whose capacity falls with its users: number, port, capacity by users.
+        self._contended: list[tuple[int, int, dict[int, float]]] = [
+            (n, self._ports[n], {}) for n, link in enumerate(self._links) if link.sharing > 0
+        ]
         self._most = most_at_once
         self._streams: list[_Stream] = []
         self._groups: list[list[_Stream]] = []  # active streams, the first to go first
@@ -110,7 +114,16 @@ class SharedNetwork:
         """
         place, number = self.group() if group is None else group, len(self._streams)
         owner = (0, number) if user is None else (1, user)
-        self._streams.append(_Stream(number, links, meters, place, owner))
+        self._streams.append(
+            _Stream(
+                number=number,
+                links=links,
+                ports=tuple(dict.fromkeys(self._ports[link] for link in links)),
+                meters=meters,
+                group=place,
+                user=owner,
+            )
+        )
         return len(self._streams) - 1
 
     def send(self, stream: int, nbytes: float, done: Action) -> None:
@@ -137,20 +150,24 @@ class SharedNetwork:
         """Allocate the links to the streams with pending messages."""
         self._is_due = False
         now_s = self._queue.now_s
-        totals = [0.0] * len(self.rates)
+        most = self._most
         active = tuple(
-            tuple(one.number for one in group[: self._most]) for group in self._groups if group
+            [tuple([one.number for one in group[:most]]) for group in self._groups if group]
         )
         for group in self._groups:
-            for stream in group[self._most :]:
+            for stream in group[most:]:
                 self._pass_at(stream, 0.0)
-        for stream, rate in self._rates_of(active):
-            for meter in stream.meters:
-                totals[meter] += rate
-            self._pass_at(stream, rate)
+        rates = self._rates_of(active)
+        for stream, rate in rates:
+            if rate != stream.rate or not stream.is_planned:
+                self._pass_at(stream, rate)
         if active == self._shared:
             return
         self._shared = active
+        totals = [0.0] * len(self.rates)
+        for stream, rate in rates:
+            for meter in stream.meters:
+                totals[meter] += rate
         for record, total in zip(self.rates, totals, strict=True):
             if total != record[-1][1]:
                 if record[-1][0] == now_s:
@@ -182,12 +199,19 @@ class SharedNetwork:
         """Capacity of each link with the users of these streams, bytes/s."""
         found = list(self._alone)
         if self._contended:
-            users: dict[int, set[tuple[int, int]]] = {}
-            for stream in (self._streams[number] for group in active for number in group):
-                for port in {self._ports[link] for link in stream.links}:
-                    users.setdefault(port, set()).add(stream.user)
-            for link in self._contended:
-                found[link] = self._links[link].capacity(len(users.get(self._ports[link], ())))
+            users: list[set[tuple[int, int]]] = [set() for _ in self._alone]
+            streams = self._streams
+            for group in active:
+                for number in group:
+                    stream = streams[number]
+                    for port in stream.ports:
+                        users[port].add(stream.user)
+            for link, port, known in self._contended:
+                num_users = len(users[port])
+                capacity = known.get(num_users)
+                if capacity is None:
+                    capacity = known[num_users] = self._links[link].capacity(num_users)
+                found[link] = capacity
         return found
 
     def _in_turn(self, group: tuple[int, ...], left: list[float]) -> list[tuple[_Stream, float]]:
@@ -208,7 +232,14 @@ class SharedNetwork:
         """Rates of several groups: first streams of all share fairly, then second ones, ..."""
         found = []
         for place in range(max(map(len, active), default=0)):
-            streams = [self._streams[group[place]] for group in active if place < len(group)]
+            streams = []
+            for group in active:
+                if place < len(group):
+                    stream = self._streams[group[place]]
+                    if 0.0 not in [left[link] for link in stream.links]:
+                        streams.append(stream)
+                    else:  # a link is full
+                        found.append((stream, 0.0))
             crossed = [link for stream in streams for link in stream.links]
             if len(crossed) == len(set(crossed)):  # none shares a link
                 rates = [min([left[link] for link in stream.links]) for stream in streams]
@@ -218,7 +249,8 @@ class SharedNetwork:
                 found.append((stream, rate))
                 if rate > 0:
                     for link in stream.links:
-                        left[link] = max(left[link] - rate, 0.0)
+                        rest = left[link] - rate
+                        left[link] = rest if rest > 0 else 0.0
         return found
 
     def _plan(self, stream: _Stream) -> None:
@@ -254,25 +286,22 @@ class SharedNetwork:
         done()
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class _Stream:
     """A queue of messages between two endpoints."""
 
-    def __init__(
-        self,
-        number: int,
-        links: tuple[int, ...],
-        meters: tuple[int, ...],
-        group: int,
-        user: tuple[int, int],
-    ) -> None:
-        self.number, self.links, self.meters, self.group = number, links, meters, group
-        self.user = user
-        self.waiting: deque[tuple[int, float, Action]] = deque()  # number, bytes, at its end
-        self.left = 0.0  # bytes of the first message, at `since_s`
-        self.since_s = 0.0
-        self.rate = 0.0
-        self.version = 0  # of the planned arrival; older ones are invalid
-        self.is_planned = False
+    number: int
+    links: tuple[int, ...]
+    ports: tuple[int, ...]
+    meters: tuple[int, ...]
+    group: int
+    user: tuple[int, int]
+    waiting: deque[tuple[int, float, Action]] = field(default_factory=deque)  # number, bytes, end
+    left: float = 0.0  # bytes of the first message, at `since_s`
+    since_s: float = 0.0
+    rate: float = 0.0
+    version: int = 0  # of the planned arrival; older ones are invalid
+    is_planned: bool = False
 
     def first_sent(self) -> int:
         """Sequence number of its first message among all messages."""
@@ -294,20 +323,28 @@ def max_min_rates(crossed: Iterable[tuple[int, ...]], capacities: Sequence[float
     over: dict[int, list[int]] = {}  # streams over each link
     for number, links in enumerate(streams):
         for link in links:
-            over.setdefault(link, []).append(number)
+            if link in over:
+                over[link].append(number)
+            else:
+                over[link] = [number]
     left = {link: capacities[link] for link in over}
     open_over = {link: len(numbers) for link, numbers in over.items()}
     is_open = [True] * len(streams)
     while open_over:
-        tightest = min(open_over, key=lambda link: (left[link] / open_over[link], link))
-        share = left[tightest] / open_over[tightest]
+        tightest, share = -1, inf
+        for link, num_open in open_over.items():
+            part = left[link] / num_open
+            if part < share or (part == share and link < tightest):
+                tightest, share = link, part
         for number in over[tightest]:
             if is_open[number]:
                 is_open[number] = False
                 rates[number] = share
                 for link in streams[number]:
-                    left[link] = max(left[link] - share, 0.0)
-                    open_over[link] -= 1
-                    if not open_over[link]:
+                    rest = left[link] - share
+                    left[link] = rest if rest > 0 else 0.0
+                    if open_over[link] > 1:
+                        open_over[link] -= 1
+                    else:
                         del open_over[link]
     return rates

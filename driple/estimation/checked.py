@@ -98,8 +98,7 @@ def compared(
         words = (
             f"step time {own_s:.3g} s contradicts {closed_s:.3g} s, which the graph's FLOPs, bytes "
             f"and messages take on {setting.name} ({100 * error:+.0f} %, more than "
-            f"{100 * most:.0f} %); driple predict JOB --method simulator --setting "
-            f"{setting.name} answers in detail"
+            f"{100 * most:.0f} %)"
         )
     return prediction.compared(closed_s, words)
 

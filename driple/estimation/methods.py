@@ -27,7 +27,7 @@ from driple.dataset.lookup import Found, find_graph, find_measured_step
 from driple.errors import CheckpointError, MissingExtraError, PredictionError
 from driple.estimation.checked import predict as checked_predict
 from driple.estimation.compare import Disagreement, MethodTime, disagreements, p90_of
-from driple.estimation.slow_hosts import interval_with, slow_host
+from driple.estimation.slow_hosts import SlowHost, interval_with, slow_host
 from driple.estimation.stated_error import StatedError, stated_error
 from driple.graph.opgraph import OpGraph
 from driple.inspector.checkpoint import load_checkpoint
@@ -96,6 +96,7 @@ class MethodAnswers:
         prediction: the inspector's answer.
         simulation: the simulator's answer.
         forms: the closed forms' answers.
+        slow_host: the simulator's step on a slower host; None where it makes no difference.
     """
 
     setting: Setting
@@ -107,6 +108,7 @@ class MethodAnswers:
     prediction: Prediction | None
     simulation: Simulation
     forms: tuple[ClosedForm, ...]
+    slow_host: SlowHost | None = None
 
     @property
     def disagreements(self) -> list[Disagreement]:
@@ -256,6 +258,7 @@ def ask_all(
         prediction=prediction,
         simulation=made,
         forms=forms,
+        slow_host=slow,
     )
     return _without_errors(answers, graph) if graph.report.has_unknown else answers
 

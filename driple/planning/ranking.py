@@ -55,6 +55,11 @@ class Limits:
         in_budget = self.budget is None or (offer.cost is not None and offer.cost <= self.budget)
         return in_budget and (self.deadline_s is None or offer.training_s <= self.deadline_s)
 
+    def kept_by(self, offer: Offer) -> bool | None:
+        """The same; None without limits, or if there is a budget and no price."""
+        unknown = self.budget is not None and offer.cost is None
+        return self.holds(offer) if self.words() and not unknown else None
+
     def words(self) -> str:
         """Such as ` within $100 and 12 h`; empty without limits."""
         parts = [] if self.budget is None else [f"${price_text(self.budget)}"]

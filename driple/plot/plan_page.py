@@ -20,6 +20,7 @@ from driple.units import format_duration, format_size, three_digits
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
     from driple.planning.offers import Offer
+    from driple.planning.ranking import Limits
 
 __all__ = ["page_text", "write_page"]
 
@@ -114,7 +115,8 @@ def _changes(result: PlanResult) -> list[str]:
 def _table(result: PlanResult) -> str:
     """A row for every offer, in order."""
     by_time = {id(one): place for place, one in enumerate(ranked(result.offers, "time"), 1)}
-    lines = [_cells(offer, by_time[id(offer)]) for offer in result.offers]
+    limits = result.limits
+    lines = [_cells(offer, by_time[id(offer)], limits) for offer in result.offers]
     if not lines:
         return ""
     names = [*lines[0]]
@@ -131,8 +133,9 @@ def _class(name: str) -> str:
     return ' class="left"' if name in _LEFT else ""
 
 
-def _cells(offer: Offer, rank_by_time: int) -> dict[str, str]:
+def _cells(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, str]:
     """Texts of one row."""
+    limited, kept = limits.words().strip(), limits.kept_by(offer)
     variant, ends, error = offer.variant, offer.factors, offer.error
     span = "unknown"
     if ends is not None:
@@ -155,6 +158,7 @@ def _cells(offer: Offer, rank_by_time: int) -> dict[str, str]:
         "$/h": "" if offer.per_hour is None else f"{offer.per_hour:.2f}",
         "cost $": "" if offer.cost is None else price_text(offer.cost),
         "price of": _price_words(offer),
+        **({limited: "" if kept is None else "yes" if kept else "no"} if limited else {}),
         "memory": "" if needed is None else format_size(needed),
         "fits": offer.fits or "unknown",
         "held back by": "" if offer.parts is None else offer.parts.bottleneck,

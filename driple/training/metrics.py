@@ -22,6 +22,7 @@ from driple.trace.targets import FIGURES, TARGET_NAMES, Targets, impossible_numb
 __all__ = [
     "Scores",
     "ScoresRecord",
+    "check_scale",
     "mean_scores",
     "nrmse",
     "predicted_times_s",
@@ -155,6 +156,30 @@ def score(
     )
 
 
+def check_scale(largest: FloatArray) -> None:
+    """Refuse labels of which a target is 0 everywhere: an error has no scale there.
+
+    Args:
+        largest: shape [12], largest label of each target in the training part.
+
+    Raises:
+        DatasetError: a largest label is 0.
+    """
+    zero = np.flatnonzero(~(largest > 0))
+    if not len(zero):
+        return
+    name = TARGET_NAMES[zero[0]]
+    advice = (
+        "nothing crosses a network on a device alone, for which the simulator answers"
+        if name.startswith("net_")
+        else "add workloads in which it is above 0"
+    )
+    raise DatasetError(
+        f"target {name} is {largest[zero[0]]:g} in every training workload, so that an inspector "
+        f"cannot learn it; {advice}"
+    )
+
+
 def nrmse(predicted: FloatArray, true: FloatArray, *, largest: FloatArray) -> FloatArray:
     """Root mean squared error of each target over its largest training label.
 
@@ -169,13 +194,7 @@ def nrmse(predicted: FloatArray, true: FloatArray, *, largest: FloatArray) -> Fl
     Raises:
         DatasetError: a largest label is 0.
     """
-    zero = np.flatnonzero(~(largest > 0))
-    if len(zero):
-        name = TARGET_NAMES[zero[0]]
-        raise DatasetError(
-            f"target {name} is {largest[zero[0]]:g} in every training workload, so its NRMSE has "
-            "no scale; add workloads in which it is above 0"
-        )
+    check_scale(largest)
     rmse: FloatArray = np.sqrt(np.mean((predicted - true) ** 2, axis=0))
     return rmse / largest
 

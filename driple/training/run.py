@@ -28,7 +28,7 @@ from driple.inspector.trained_on import TrainedOn
 from driple.locks import locked
 from driple.training.config import TrainConfig
 from driple.training.loop import Progress, ProgressCallback, Trainer, predict_scaled
-from driple.training.metrics import Scores, score
+from driple.training.metrics import Scores, check_scale, score
 from driple.training.prepare import PreparedData
 from driple.training.residuals import fit_residuals
 from driple.training.runfiles import (
@@ -152,6 +152,7 @@ def _fit(
     state = load_state(folder) if options.resume else None
     with _torch_settings(options.threads):
         prepared = prepare()
+        check_scale(prepared.parts["train"].labels.max(axis=0))
         trainer = Trainer(prepared, config, folder, state, make_model=lambda: make_model(prepared))
         try:
             trainer.run(options.progress, options.clock, options.save_every_s)

@@ -28,7 +28,7 @@ from driple.simulate.gpu_times import gpu_op_times
 from driple.simulate.prepared_job import OpKinds
 from driple.step.plan import execution_order, plan_step
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "datasets" / "examples" / "resnet20.pbtxt"
+EXAMPLE = Path(__file__).resolve().parents[2] / "datasets" / "examples" / "resnet50.pbtxt"
 ONE, OTHER = "V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe"
 
 

@@ -246,18 +246,40 @@ def test_all_goes_on_without_an_inspector_and_says_so() -> None:
 
 
 def test_auto_answers_by_the_simulator_where_no_inspector_is_trained() -> None:
-    """The rings have no inspector; with one asked for by name, the refusal lists the others."""
-    ring = ("--setting", "V100-R8/ho-NVLink")
-    done = driple("predict", MEASURED, *ring, *QUICK)
+    """Nobody trained one for this network; asked for by name, the refusal lists the others."""
+    other = ("--setting", "V100-P1w3/ho-PCIe")
+    done = driple("predict", EXAMPLE, *other, *QUICK)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert "no inspector is trained for V100-R8/ho-NVLink: the simulator answers" in lines
-    named = ("--setting", "V100-P1w2", *ring, *QUICK, "--json")
-    by_inspector, by_simulator = json.loads(driple("predict", MEASURED, *named).stdout)["answers"]
+    assert "no inspector is trained for V100-P1w3/ho-PCIe: the simulator answers" in lines
+    named = ("--setting", "V100-P1w2", *other, *QUICK, "--json")
+    by_inspector, by_simulator = json.loads(driple("predict", EXAMPLE, *named).stdout)["answers"]
     assert by_inspector["method"] == "inspector"
     assert by_inspector["reason"] == ""
     assert by_simulator["method"] == by_simulator["iteration_time_s"]["method"] == "simulator"
-    assert "CPU-P1w2/ho-200M" in refused("predict", MEASURED, *ring, "--method", "inspector")
+    assert "CPU-P1w2/ho-200M" in refused("predict", EXAMPLE, *other, "--method", "inspector")
+
+
+def test_on_gpus_without_servers_the_simulator_answers_though_there_is_an_inspector() -> None:
+    """Such an inspector imitates the simulator, which was fitted to steps; by name it answers."""
+    asked = ("predict", EXAMPLE, "--setting", "8xH100", *QUICK, "--json")
+    (found,) = json.loads(driple(*asked).stdout)["answers"]
+    assert found["method"] == "simulator"
+    assert found["reason"].startswith("for a GPU, alone or with all-reduce, the simulator answers")
+    (found,) = json.loads(driple(*asked, "--method", "inspector").stdout)["answers"]
+    assert found["method"] == "inspector"
+
+
+def test_where_an_inspector_would_guess_the_simulator_that_it_learned_from_answers() -> None:
+    """A PyTorch model: its ops are none of the catalogue's; asked for by name it guesses on."""
+    asked = ("predict", "resnet50", "--setting", "V100-P1w2", *QUICK, "--json")
+    (found,) = json.loads(driple(*asked).stdout)["answers"]
+    assert found["method"] == "simulator"
+    assert found["reason"].startswith("the inspector of V100-P1w2/ho-PCIe would guess (")
+    assert found["reason"].endswith("): the simulator answers")
+    (found,) = json.loads(driple(*asked, "--method", "inspector").stdout)["answers"]
+    assert found["method"] == "inspector"
+    assert found["warnings"] or found["remarks"]
 
 
 def test_without_a_setting_a_job_gets_the_one_it_is_made_for() -> None:

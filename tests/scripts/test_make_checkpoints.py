@@ -57,7 +57,8 @@ def test_all_checkpoints_are_made(
 
     for name, stand_in in (
         ("ROOT", tmp_path),
-        ("measured_datasets", lambda: [FIRST, OTHER]),
+        ("measured_folders", lambda: {FIRST.setting: tmp_path, OTHER.setting: tmp_path}),
+        ("read_datasets", lambda _: [FIRST, OTHER]),
         ("preset_named", lambda _: quick),
         ("inspector_file", file_of),
         ("run_folder", folder_of),

@@ -15,6 +15,7 @@ from driple.errors import ConfigError, DatasetError
 from driple.trace.targets import TARGET_NAMES
 from driple.training.metrics import (
     ScoresRecord,
+    check_scale,
     mean_scores,
     nrmse,
     predicted_times_s,
@@ -133,3 +134,13 @@ def test_impossible_predictions_are_counted_and_named() -> None:
     assert from_json(ScoresRecord, stored, where="fold").scores().num_impossible == 0
     fine = score(true, true, true_times_s=np.full(3, 4.0), train_labels=true)
     assert (fine.num_impossible, fine.sentence_on_impossible()) == (0, "")
+
+
+def test_a_target_that_is_0_everywhere_is_refused_with_its_reason() -> None:
+    """A device alone sends nothing, which no further workloads change."""
+    largest = np.ones(12)
+    check_scale(largest)
+    with pytest.raises(DatasetError, match="a device alone, for which the simulator answers"):
+        check_scale(np.where(np.arange(12) >= 6, 0.0, largest))
+    with pytest.raises(DatasetError, match=r"device_util.burst_amount is 0 .* add workloads"):
+        check_scale(np.where(np.arange(12) == 0, 0.0, largest))

@@ -6,7 +6,9 @@
 Finished folds are read from datasets/evaluation, those of --run that are missing are made there
 (hours; datasets/README.md shows how to restore them). Stop it at any time, the same command goes
 on. The rows of the chosen settings are replaced in the CSV files of this folder, a seed of a method
-of which a fold is missing is left out; two methods are compared on the seeds that they share.
+of which a fold is missing is left out; two methods are compared on the seeds that they share. A
+method without any fold on a split keeps its errors of an earlier run; without folds of the shipped
+inspector on both splits errors.csv alone changes.
 """
 
 from __future__ import annotations
@@ -104,6 +106,15 @@ def shipped_method(results: Results) -> str:
     return TRANSFERRED if everywhere else "default"
 
 
+def is_complete(results: Results) -> bool:
+    """Whether both splits have folds of the shipped inspector."""
+    method = shipped_method(results)
+    return all(
+        split in results and any(row.by_seed.get(method) for row in results[split].rows())
+        for split in SPLITS
+    )
+
+
 def error_rows(setting: str, results: Results) -> Rows:
     """Every error of every method: mean and standard deviation over its seeds."""
     return [
@@ -114,13 +125,18 @@ def error_rows(setting: str, results: Results) -> Rows:
             "seeds": seeds_text(tuple(row.by_seed[method])),
             "error": row.section,
             "target": row.name,
-            "mean": f"{spread.mean:.6g}",
-            "std": "" if spread.std is None else f"{spread.std:.6g}",
+            "mean": f"{spread.mean:.{digits_of(row.section)}f}",
+            "std": "" if spread.std is None else f"{spread.std:.{digits_of(row.section)}f}",
         }
         for split, result in results.items()
         for row in result.rows()
         for method, spread in row.values.items()
     ]
+
+
+def digits_of(section: str) -> int:
+    """Digits that an error is stored with, after the point."""
+    return 4 if section == "NRMSE" else 1
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -263,9 +279,21 @@ def unseen(results: Results) -> dict[str, dict[str, float | None]]:
     }
 
 
-def replace_rows(name: str, setting: str, rows: Rows) -> None:
-    """Put the rows of a setting in place of those that a CSV file has."""
-    kept = [row for row in read_rows(HOME / name) if row["setting"] != setting]
+def replace_rows(name: str, setting: str, rows: Rows, columns: Sequence[str] = ()) -> None:
+    """Put the rows of a setting in place of those that a CSV file has.
+
+    Args:
+        name: of the file.
+        setting: whose rows.
+        rows: new ones.
+        columns: rows of the setting with other values in these than all new ones stay.
+    """
+    made = {tuple(row[column] for column in columns) for row in rows}
+    kept = [
+        row
+        for row in read_rows(HOME / name)
+        if row["setting"] != setting or tuple(row[column] for column in columns) not in made
+    ]
     write_rows(HOME / name, [*kept, *rows])
 
 
@@ -291,14 +319,16 @@ def main() -> None:
     known = json.loads((HOME / "unseen-families.json").read_bytes())
     for name in asked:
         results = arenas(datasets[name], datasets[sources[name]], summaries, options)
-        replace_rows("errors.csv", name, error_rows(name, results))
+        replace_rows("errors.csv", name, error_rows(name, results), ("split", "method"))
+        print(f"{name}: {len(results)} splits", flush=True)
+        if not is_complete(results):
+            continue
         replace_rows("families.csv", name, family_rows(name, results))
         replace_rows("worst.csv", name, worst_rows(name, results))
         replace_rows("coverage.csv", name, coverage_rows(name, results))
         if name not in SIMULATED:
             replace_rows("ratios.csv", name, ratio_rows(name, results, datasets[name].about))
             known[name] = unseen(results)
-        print(f"{name}: {len(results)} splits", flush=True)
     text = json.dumps(known, indent=1)
     atomic_write(HOME / "unseen-families.json", text.encode(), error=DripleError)
 
