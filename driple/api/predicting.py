@@ -277,7 +277,8 @@ def _doubt_of(answer: Answer) -> str:
     made = cast("Prediction", answer.prediction)
     if made.provenance != "simulated":
         return ""
-    doubts = (made.contradiction, *made.strange, made.outdated)
+    # Distance is the last of the strange things, and says most.
+    doubts = (made.contradiction, *reversed(made.strange), made.outdated)
     first = next((one for one in doubts if one), "")
     return first and f"the inspector of {made.setting} would guess ({first})"
 
