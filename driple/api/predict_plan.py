@@ -107,27 +107,23 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
             "the simulator answers"
         )
     elif method in ("auto", "inspector"):
+        fitted = _is_fitted(setting)
         try:
             loaded = load_checkpoint(checkpoint_path(setting, preset))
         except CheckpointError:
             if method == "inspector" or _has_any(setting):
                 raise
-            reason = (
-                _FITTED
-                if _is_fitted(setting)
-                else f"no inspector is trained for {setting.name}: the simulator answers"
-            )
         else:
-            if method == "inspector" or not (
-                loaded.provenance == "simulated" and _is_fitted(setting)
-            ):
+            imitates = fitted and loaded.provenance == "simulated"
+            if method == "inspector" or not imitates:
                 return AnswerPlan(
                     setting=setting,
                     method="inspector",
                     checkpoint=loaded,
                     may_fall_back=method == "auto",
                 )
-            reason = _FITTED
+        unknown = f"no inspector is trained for {setting.name}: the simulator answers"
+        reason = _FITTED if fitted else unknown
     from driple.estimation.methods import place_of
 
     place = place_of(setting)
@@ -153,9 +149,7 @@ def _is_fitted(setting: Setting) -> bool:
     An inspector that learned from simulated labels imitates it, and is further off
     (docs/decisions/0035-no-second-model.md).
     """
-    from driple.comm.registry import scheme_named
-
-    return not setting.on_cpu and not scheme_named(setting.scheme.name).uses_servers
+    return not setting.on_cpu and setting.num_servers == 0
 
 
 def plan_instead(plan: AnswerPlan, reason: str) -> AnswerPlan:

@@ -238,13 +238,6 @@ def _read_host(file: Path | str | None) -> HostTuning | None:
     return read_host(Path(file))
 
 
-def _on_servers(setting: Setting) -> bool:
-    """Whether parameter servers hold the variables."""
-    from driple.comm.registry import scheme_named
-
-    return scheme_named(setting.scheme.name).uses_servers
-
-
 def _answer(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
     if not job.trains:
         plan = plan_of_forward(plan)
@@ -398,7 +391,7 @@ def _by_all(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) ->
     )
     trusted = found.trusted
     # Closed forms hold for parameter servers and for synchronous training.
-    assumptions = closed_form_assumptions if _on_servers(plan.setting) else assumptions_on
+    assumptions = closed_form_assumptions if plan.setting.num_servers else assumptions_on
     return Answer(
         job=job,
         setting=plan.setting,

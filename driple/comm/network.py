@@ -154,11 +154,9 @@ class SharedNetwork:
         active = tuple(
             [tuple([one.number for one in group[:most]]) for group in self._groups if group]
         )
-        for group in self._groups:
-            for stream in group[most:]:
-                self._pass_at(stream, 0.0)
+        waiting = [(stream, 0.0) for group in self._groups for stream in group[most:]]
         rates = self._rates_of(active)
-        for stream, rate in rates:
+        for stream, rate in (*waiting, *rates):
             if rate != stream.rate or not stream.is_planned:
                 self._pass_at(stream, rate)
         if active == self._shared:
@@ -176,11 +174,10 @@ class SharedNetwork:
 
     def _pass_at(self, stream: _Stream, rate: float) -> None:
         """Set the rate of a stream from now on."""
-        if rate != stream.rate or not stream.is_planned:
-            now_s = self._queue.now_s
-            stream.left -= stream.rate * (now_s - stream.since_s)
-            stream.rate, stream.since_s = rate, now_s
-            self._plan(stream)
+        now_s = self._queue.now_s
+        stream.left -= stream.rate * (now_s - stream.since_s)
+        stream.rate, stream.since_s = rate, now_s
+        self._plan(stream)
 
     def _rates_of(self, active: tuple[tuple[int, ...], ...]) -> list[tuple[_Stream, float]]:
         """Rate of each active stream."""
