@@ -5,7 +5,6 @@
 
     CPU-P1w2_ho-200M/default.safetensors, paper.safetensors     trained anew on measured labels
     <other measured setting>/default.safetensors, ...           from those
-    <other measured setting>/default-anew.safetensors, ...      trained anew, to compare
     V100-P1w2_ho-PCIe/default.safetensors, paper.safetensors    trained anew on simulated labels
     <other simulated setting>/default.safetensors, ...          from those, with 320 labels
 
@@ -17,7 +16,7 @@ does not train again. Stop it at any time, the same command goes on.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -84,19 +83,15 @@ def transferred(
     return folder / CHECKPOINT_FILE
 
 
-def ways_of(
-    dataset: Dataset, preset: str, labels: str
-) -> Iterator[tuple[str, Callable[..., Path]]]:
-    """Checkpoints that are made of a data set: name of the file, and the function that makes it."""
+def way_of(dataset: Dataset, labels: str) -> Callable[..., Path] | None:
+    """The function that makes the inspectors of a data set; None for a setting without any."""
     if Setting.parse(dataset.setting).num_workers == 1:
-        return  # nothing crosses a network, which is half of the targets; the simulator answers
+        return None  # nothing crosses a network, which is half of the targets
     if dataset.setting in {FIRST, FIRST_SIMULATED}:
-        yield preset, anew
-    elif labels == "measured":
-        yield preset, partial(transferred, source=FIRST)
-        yield f"{preset}-anew", anew
-    else:
-        yield preset, partial(transferred, source=FIRST_SIMULATED, labels=TRANSFERRED_LABELS)
+        return anew
+    if labels == "measured":
+        return partial(transferred, source=FIRST)
+    return partial(transferred, source=FIRST_SIMULATED, labels=TRANSFERRED_LABELS)
 
 
 def main() -> None:
@@ -115,9 +110,9 @@ def main() -> None:
     options, groupings = RunOptions(resume=True, threads=arguments.threads), Groupings()
     for preset in arguments.presets.split(","):
         for dataset in datasets:
-            for name, make in ways_of(dataset, preset, arguments.labels):
+            if make := way_of(dataset, arguments.labels):
                 made = make(dataset, preset, options, groupings)
-                target = inspector_file(dataset.setting, name)
+                target = inspector_file(dataset.setting, preset)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 atomic_write(target, made.read_bytes(), error=DripleError)
                 print(f"{target.relative_to(ROOT)}", flush=True)

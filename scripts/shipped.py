@@ -56,9 +56,9 @@ def less_patient(paper: Preset) -> Preset:
     return replace(paper, train=replace(paper.train, **SHORTER_PAPER))
 
 
-def inspector_file(setting: str, name: str) -> Path:
-    """File of a shipped checkpoint: of a preset, or `default-anew`."""
-    return ROOT / "checkpoints" / Setting.parse(setting).file_name / f"{name}.safetensors"
+def inspector_file(setting: str, preset: str) -> Path:
+    """File of the shipped inspector of a setting that was trained with a preset."""
+    return ROOT / "checkpoints" / Setting.parse(setting).file_name / f"{preset}.safetensors"
 
 
 def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Path:

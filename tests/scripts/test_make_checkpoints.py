@@ -20,27 +20,24 @@ FIRST = synthetic_dataset(24)
 OTHER = of_setting(FIRST, "CPU-P2w2/ho-200M")
 
 
-@pytest.mark.parametrize(
-    ("setting", "labels", "names"),
-    [
-        ("CPU-P1w2/ho-200M", "measured", ["default"]),
-        ("CPU-P2w2/ho-200M", "measured", ["default", "default-anew"]),
-        ("V100-P1w2/ho-PCIe", "simulated", ["default"]),
-        ("2080Ti-P1w2/ho-PCIe", "simulated", ["default"]),
-    ],
-)
-def test_names_of_the_checkpoints_of_a_setting(
-    program: ModuleType, setting: str, labels: str, names: list[str]
-) -> None:
-    """The first settings are trained anew, the others transferred; measured ones also anew."""
-    dataset = of_setting(FIRST, setting)
-    assert [name for name, _ in program.ways_of(dataset, "default", labels)] == names
+def test_a_setting_is_trained_anew_or_carried_over(program: ModuleType) -> None:
+    """The first settings are trained anew, the others start from those; a device alone has none."""
+    assert program.way_of(FIRST, "measured") is program.anew
+    assert program.way_of(of_setting(FIRST, "V100-P1w2/ho-PCIe"), "simulated") is program.anew
+    assert program.way_of(of_setting(FIRST, "1x4090"), "simulated") is None
+    for setting, labels, source in (
+        ("CPU-P2w2/ho-200M", "measured", "CPU-P1w2/ho-200M"),
+        ("2080Ti-P1w2/ho-PCIe", "simulated", "V100-P1w2/ho-PCIe"),
+    ):
+        way = program.way_of(of_setting(FIRST, setting), labels)
+        assert way.func is program.transferred
+        assert way.keywords["source"] == source
 
 
 def test_all_checkpoints_are_made(
     program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two settings: trained anew, carried over, trained anew to compare."""
+    """Two settings: one is trained anew, and carried over to the other."""
     quick = replace(small_preset(max_epochs=2), name="default")
 
     def file_of(setting: str, name: str) -> Path:
@@ -76,7 +73,6 @@ def test_all_checkpoints_are_made(
     assert {name: one.setting for name, one in made.items()} == {
         "CPU-P1w2_ho-200M/default.safetensors": FIRST.setting,
         "CPU-P2w2_ho-200M/default.safetensors": OTHER.setting,
-        "CPU-P2w2_ho-200M/default-anew.safetensors": OTHER.setting,
     }
     moved = made["CPU-P2w2_ho-200M/default.safetensors"].trained_on
     assert moved.transferred_from is not None
