@@ -31,7 +31,7 @@ from driple.analytic.sweep import iteration_seconds
 from driple.analytic.zhang import shared_link_bytes_per_s
 from driple.cluster.topology import Topology
 from driple.codec import Json
-from driple.comm.network import SharedLink
+from driple.comm.fair_shares import SharedLink
 from driple.graph.cost import GraphCost
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob

@@ -11,7 +11,7 @@ import numpy as np
 
 from driple.analytic.sweep import JobProfile, Points
 from driple.cluster.topology import Topology
-from driple.comm.network import SharedLink
+from driple.comm.fair_shares import SharedLink
 from driple.comm.registry import scheme_named
 from driple.errors import GraphError, SettingError
 from driple.graph.placement import Strategy, server_bytes

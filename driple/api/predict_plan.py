@@ -129,7 +129,7 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
     place = place_of(setting)
     if method == "analytic":
         from driple.analytic.job_profile import link_loads
-        from driple.comm.network import SharedLink
+        from driple.comm.fair_shares import SharedLink
 
         link_loads(place.topology, SharedLink(1.0), 1.0)  # refuses a ring
     name = "simulator" if method == "auto" else method

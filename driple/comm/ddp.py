@@ -15,8 +15,8 @@ import numpy.typing as npt
 from driple.cluster.schemes import DDP
 from driple.cluster.topology import Topology
 from driple.comm.collectives import Group
+from driple.comm.fair_shares import SharedLink
 from driple.comm.fusion import fused_plans
-from driple.comm.network import SharedLink
 from driple.comm.records import WorkerRecord
 from driple.comm.scheme import (
     Layouts,

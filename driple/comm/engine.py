@@ -32,8 +32,21 @@ class EventQueue:
         self._heap: list[tuple[float, int, int, Action]] = []
         self._sequence = 0
 
-    def at(self, time_s: float, action: Action, priority: int = 0) -> None:
+    def take_place(self) -> int:
+        """A place after all events that were inserted so far, for an event to be inserted later."""
+        self._sequence += 1
+        return self._sequence
+
+    def at(
+        self, time_s: float, action: Action, priority: int = 0, *, place: int | None = None
+    ) -> None:
         """Schedule `action` at a time; a time that is past by rounding counts as now.
+
+        Args:
+            time_s: seconds.
+            action: what happens then.
+            priority: among the events of that time.
+            place: among those of one priority, from `take_place`; by default after all so far.
 
         Raises:
             SimulationError: the time is in the past, or not a number.
@@ -41,8 +54,9 @@ class EventQueue:
         if not time_s >= self.now_s:
             self._check_rounding(time_s)
             time_s = self.now_s
-        self._sequence += 1
-        heapq.heappush(self._heap, (time_s, priority, self._sequence, action))
+        if place is None:
+            place = self.take_place()
+        heapq.heappush(self._heap, (time_s, priority, place, action))
 
     def _check_rounding(self, time_s: float) -> None:
         if not self.now_s - time_s <= _ROUNDING * max(self.now_s, 1.0):

@@ -2,8 +2,6 @@
 
     send(stream, bytes) -> queue of the stream -> shared rate (max-min fair) -> done at its end
 
-The capacity of a link may fall with the number of its users, as TCP connections that fill one
-queue lose packets and send them again.
 Messages of a stream are sent in order; streams run in parallel. Within a group of streams, the one
 with the oldest pending message has priority, and the others share the remaining rate. So the
 messages of one worker keep their order over one stream or many, and requests are served first come,
@@ -15,41 +13,20 @@ the rates of a set of streams are cached, since training steps repeat the same s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 
 from driple.comm.engine import Action, EventQueue
+from driple.comm.fair_shares import ActiveStreams, FairShares, SharedLink
 
-__all__ = ["SharedLink", "SharedNetwork", "max_min_rates"]
+__all__ = ["SharedNetwork"]
 
 # Less than this of a byte is the rounding of a rate times a time.
 _NOTHING_BYTES = 1e-6
 _AFTER_ALL_OTHERS = 9  # priority of the sharing among the events of one moment
 _MOST_SETS = 20_000  # of streams whose rates are kept
-_FREE_USERS = 2  # as many users of a link lose nothing; as LinkEfficiency.sharing counts
-
-
-@dataclass(frozen=True, slots=True)
-class SharedLink:
-    """A link, or what one end passes of it.
-
-    Attributes:
-        bytes_per_s: rate with one or two users.
-        sharing: n users together pass (2 / n) ** sharing of that rate.
-        copy_s_per_byte: time to copy a byte between memory and the link, in series with it.
-    """
-
-    bytes_per_s: float
-    sharing: float = 0.0
-    copy_s_per_byte: float = 0.0
-
-    def capacity(self, users: int) -> float:
-        """Bytes/s that `users` pass together."""
-        reached = self.bytes_per_s
-        if users > _FREE_USERS:
-            reached *= (_FREE_USERS / users) ** self.sharing
-        return 1 / (1 / reached + self.copy_s_per_byte)
 
 
 class SharedNetwork:
@@ -77,24 +54,24 @@ class SharedNetwork:
     ) -> None:
         self.rates: list[list[tuple[float, float]]] = [[(0.0, 0.0)] for _ in range(num_meters)]
         self._queue = queue
-        self._links = [one if isinstance(one, SharedLink) else SharedLink(one) for one in links]
-        self._alone = [link.capacity(1) for link in self._links]
-        self._ports = list(range(len(self._links))) if ports is None else list(ports)
-        # Of each link whose capacity falls with its users: number, port, capacity by users.
-        self._contended: list[tuple[int, int, dict[int, float]]] = [
-            (n, self._ports[n], {}) for n, link in enumerate(self._links) if link.sharing > 0
-        ]
+        self._shares = FairShares(
+            [one if isinstance(one, SharedLink) else SharedLink(one) for one in links], ports
+        )
         self._most = most_at_once
         self._streams: list[_Stream] = []
-        self._groups: list[list[_Stream]] = []  # active streams, the first to go first
-        self._shared: tuple[tuple[int, ...], ...] = ()  # those that the present rates are of
+        self._groups: list[list[_Stream]] = []  # waiting streams, the first to go first
+        self._firsts: list[tuple[int, ...]] = []  # of each group, those that may send
+        self._changed: set[int] = set()  # groups, since links were shared
+        self._shared: ActiveStreams = ()  # those that the present rates are of
+        self._sending: list[_Stream] = []  # with a rate
         self._is_due = False
         self._num_sent = 0
-        self._known: dict[tuple[tuple[int, ...], ...], list[tuple[_Stream, float]]] = {}
+        self._known: dict[ActiveStreams, _Rates] = {}
 
     def group(self) -> int:
         """Create a group of streams served by priority; its number."""
         self._groups.append([])
+        self._firsts.append(())
         return len(self._groups) - 1
 
     def stream(
@@ -113,18 +90,9 @@ class SharedNetwork:
             user: whose stream it is; streams of one user count once. Its own by default.
         """
         place, number = self.group() if group is None else group, len(self._streams)
-        owner = (0, number) if user is None else (1, user)
-        self._streams.append(
-            _Stream(
-                number=number,
-                links=links,
-                ports=tuple(dict.fromkeys(self._ports[link] for link in links)),
-                meters=meters,
-                group=place,
-                user=owner,
-            )
-        )
-        return len(self._streams) - 1
+        self._shares.add_stream(links, (0, number) if user is None else (1, user))
+        self._streams.append(_Stream(number=number, meters=meters, group=place))
+        return number
 
     def send(self, stream: int, nbytes: float, done: Action) -> None:
         """Enqueue a message on a stream; `done` is called when its last byte arrives."""
@@ -140,131 +108,88 @@ class SharedNetwork:
             self._change(chosen)
 
     def _change(self, stream: _Stream) -> None:
-        """Reallocate the links after all other events of the current time."""
+        """Share the links anew, after all other events of this moment."""
         stream.is_planned = False
+        self._changed.add(stream.group)
         if not self._is_due:
             self._is_due = True
             self._queue.at(self._queue.now_s, self._share, _AFTER_ALL_OTHERS)
 
     def _share(self) -> None:
-        """Allocate the links to the streams with pending messages."""
+        """Share the links among the streams with pending messages."""
         self._is_due = False
-        now_s = self._queue.now_s
-        most = self._most
-        active = tuple(
-            [tuple([one.number for one in group[:most]]) for group in self._groups if group]
-        )
-        waiting = [(stream, 0.0) for group in self._groups for stream in group[most:]]
-        rates = self._rates_of(active)
-        for stream, rate in (*waiting, *rates):
+        for group in sorted(self._changed):
+            waiting = self._groups[group]
+            self._firsts[group] = tuple([one.number for one in waiting[: self._most]])
+            for stream in waiting[self._most :]:
+                if stream.rate or not stream.is_planned:
+                    self._set_rate(stream, 0.0)
+        self._changed.clear()
+        active = tuple([firsts for firsts in self._firsts if firsts])
+        found = self._known.get(active)
+        if found is None:
+            found = self._rates_of(active)
+            if len(self._known) < _MOST_SETS:
+                self._known[active] = found
+        for stream, rate in zip(found.streams, found.rates, strict=True):
             if rate != stream.rate or not stream.is_planned:
-                self._pass_at(stream, rate)
-        if active == self._shared:
-            return
-        self._shared = active
-        totals = [0.0] * len(self.rates)
-        for stream, rate in rates:
+                self._set_rate(stream, rate)
+        if active != self._shared:
+            self._shared, self._sending = active, found.sending
+            self._record(found.meters)
+        self._await_next()
+
+    def _rates_of(self, active: ActiveStreams) -> _Rates:
+        """Rates of these streams, and of what meters record."""
+        numbers, rates = self._shares.rates(active)
+        streams, meters = [self._streams[number] for number in numbers], [0.0] * len(self.rates)
+        for stream, rate in zip(streams, rates, strict=True):
             for meter in stream.meters:
-                totals[meter] += rate
-        for record, total in zip(self.rates, totals, strict=True):
+                meters[meter] += rate
+        sending = [stream for stream, rate in zip(streams, rates, strict=True) if rate > 0]
+        return _Rates(streams, rates, sending, meters)
+
+    def _record(self, meters: list[float]) -> None:
+        """Record what the meters read from now on."""
+        now_s = self._queue.now_s
+        for record, total in zip(self.rates, meters, strict=True):
             if total != record[-1][1]:
                 if record[-1][0] == now_s:
                     record.pop()
                 record.append((now_s, total))
 
-    def _pass_at(self, stream: _Stream, rate: float) -> None:
+    def _set_rate(self, stream: _Stream, rate: float) -> None:
         """Set the rate of a stream from now on."""
         now_s = self._queue.now_s
         stream.left -= stream.rate * (now_s - stream.since_s)
         stream.rate, stream.since_s = rate, now_s
         self._plan(stream)
 
-    def _rates_of(self, active: tuple[tuple[int, ...], ...]) -> list[tuple[_Stream, float]]:
-        """Rate of each active stream."""
-        found = self._known.get(active)
-        if found is None:
-            left = self._capacities(active)
-            if len(active) == 1:
-                found = self._in_turn(active[0], left)
-            else:
-                found = self._side_by_side(active, left)
-            if len(self._known) < _MOST_SETS:
-                self._known[active] = found
-        return found
-
-    def _capacities(self, active: tuple[tuple[int, ...], ...]) -> list[float]:
-        """Capacity of each link with the users of these streams, bytes/s."""
-        found = list(self._alone)
-        if self._contended:
-            users: list[set[tuple[int, int]]] = [set() for _ in self._alone]
-            streams = self._streams
-            for group in active:
-                for number in group:
-                    stream = streams[number]
-                    for port in stream.ports:
-                        users[port].add(stream.user)
-            for link, port, known in self._contended:
-                num_users = len(users[port])
-                capacity = known.get(num_users)
-                if capacity is None:
-                    capacity = known[num_users] = self._links[link].capacity(num_users)
-                found[link] = capacity
-        return found
-
-    def _in_turn(self, group: tuple[int, ...], left: list[float]) -> list[tuple[_Stream, float]]:
-        """Rates of one group, by strict priority."""
-        found = []
-        for number in group:
-            stream = self._streams[number]
-            rate = min([left[link] for link in stream.links])
-            if rate > 0:
-                for link in stream.links:
-                    left[link] -= rate
-            found.append((stream, rate))
-        return found
-
-    def _side_by_side(
-        self, active: tuple[tuple[int, ...], ...], left: list[float]
-    ) -> list[tuple[_Stream, float]]:
-        """Rates of several groups: first streams of all share fairly, then second ones, ..."""
-        found = []
-        for place in range(max(map(len, active), default=0)):
-            streams = []
-            for group in active:
-                if place < len(group):
-                    stream = self._streams[group[place]]
-                    if 0.0 not in [left[link] for link in stream.links]:
-                        streams.append(stream)
-                    else:  # a link is full
-                        found.append((stream, 0.0))
-            crossed = [link for stream in streams for link in stream.links]
-            if len(crossed) == len(set(crossed)):  # none shares a link
-                rates = [min([left[link] for link in stream.links]) for stream in streams]
-            else:
-                rates = max_min_rates([stream.links for stream in streams], left)
-            for stream, rate in zip(streams, rates, strict=True):
-                found.append((stream, rate))
-                if rate > 0:
-                    for link in stream.links:
-                        rest = left[link] - rate
-                        left[link] = rest if rest > 0 else 0.0
-        return found
-
     def _plan(self, stream: _Stream) -> None:
-        stream.version += 1
+        """Work out when the first message of a stream arrives."""
         stream.is_planned = True
-        version = stream.version
+        if stream.rate > 0:
+            stream.end_s = stream.since_s + max(stream.left, _NOTHING_BYTES) / stream.rate
+            stream.place = self._queue.take_place()
+        else:  # it waits for those before it, whose end shares links anew
+            stream.end_s, stream.place = inf, 0
 
-        def arrive() -> None:
-            if version == stream.version:
-                self._arrived(stream)
+    def _await_next(self) -> None:
+        """Make the next arrival an event; those after it may still change."""
+        first, first_s = None, inf
+        for stream in self._sending:
+            end_s = stream.end_s
+            if end_s < first_s or (first and end_s == first_s and stream.place < first.place):
+                first, first_s = stream, end_s
+        if first and first.awaited != first.place:
+            first.awaited = first.place
+            arrive = partial(self._arrive, first, first.place)
+            self._queue.at(first_s, arrive, place=first.place)
 
-        if stream.rate > 0:  # else it waits for those before it, whose end shares links anew
-            end_s = stream.since_s + max(stream.left, _NOTHING_BYTES) / stream.rate
-            self._queue.at(end_s, arrive)
-
-    def _arrived(self, stream: _Stream) -> None:
-        """Complete the first message of a stream; the next starts at once."""
+    def _arrive(self, stream: _Stream, place: int) -> None:
+        """Complete the first message of a stream, unless its rate changed since."""
+        if place != stream.place:
+            return
         _, _, done = stream.waiting.popleft()
         stream.since_s = self._queue.now_s
         group = self._groups[stream.group]
@@ -275,12 +200,31 @@ class SharedNetwork:
             if group == before:
                 self._plan(stream)
             else:
+                stream.end_s = inf
                 self._change(stream)
         else:
-            stream.rate = 0.0
+            stream.rate, stream.end_s = 0.0, inf
             group.remove(stream)
             self._change(stream)
+        self._await_next()  # another may arrive at this moment, before links are shared
         done()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """What a set of active streams comes to.
+
+    Attributes:
+        streams: all of them.
+        rates: of each, bytes/s.
+        sending: streams with a rate above 0.
+        meters: bytes/s that each meter records.
+    """
+
+    streams: list[_Stream]
+    rates: list[float]
+    sending: list[_Stream]
+    meters: list[float]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -288,60 +232,17 @@ class _Stream:
     """A queue of messages between two endpoints."""
 
     number: int
-    links: tuple[int, ...]
-    ports: tuple[int, ...]
     meters: tuple[int, ...]
     group: int
-    user: tuple[int, int]
     waiting: deque[tuple[int, float, Action]] = field(default_factory=deque)  # number, bytes, end
     left: float = 0.0  # bytes of the first message, at `since_s`
     since_s: float = 0.0
     rate: float = 0.0
-    version: int = 0  # of the planned arrival; older ones are invalid
     is_planned: bool = False
+    end_s: float = inf  # arrival of the first message, if the rate stays
+    place: int = 0  # of that arrival among the events of its moment
+    awaited: int = -1  # place of the arrival that is an event
 
     def first_sent(self) -> int:
         """Sequence number of its first message among all messages."""
         return self.waiting[0][0]
-
-
-def max_min_rates(crossed: Iterable[tuple[int, ...]], capacities: Sequence[float]) -> list[float]:
-    """Max-min fair rates of streams (progressive filling).
-
-    Args:
-        crossed: links that each stream crosses, at least one.
-        capacities: capacity of each link, bytes/s.
-
-    Returns:
-        Rate of each stream, bytes/s.
-    """
-    streams = list(crossed)
-    rates = [0.0] * len(streams)
-    over: dict[int, list[int]] = {}  # streams over each link
-    for number, links in enumerate(streams):
-        for link in links:
-            if link in over:
-                over[link].append(number)
-            else:
-                over[link] = [number]
-    left = {link: capacities[link] for link in over}
-    open_over = {link: len(numbers) for link, numbers in over.items()}
-    is_open = [True] * len(streams)
-    while open_over:
-        tightest, share = -1, inf
-        for link, num_open in open_over.items():
-            part = left[link] / num_open
-            if part < share or (part == share and link < tightest):
-                tightest, share = link, part
-        for number in over[tightest]:
-            if is_open[number]:
-                is_open[number] = False
-                rates[number] = share
-                for link in streams[number]:
-                    rest = left[link] - share
-                    left[link] = rest if rest > 0 else 0.0
-                    if open_over[link] > 1:
-                        open_over[link] -= 1
-                    else:
-                        del open_over[link]
-    return rates

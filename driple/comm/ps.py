@@ -11,7 +11,7 @@ import numpy as np
 
 from driple.cluster.schemes import PS
 from driple.cluster.topology import Topology
-from driple.comm.network import SharedLink
+from driple.comm.fair_shares import SharedLink
 from driple.comm.records import Computing, WorkerRecord
 from driple.comm.scheme import Layouts, ProgramExchange, SchemeStep
 from driple.comm.servers import ClusterSpec, simulate_cluster, spread

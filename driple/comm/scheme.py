@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from driple.cluster.topology import Topology
 from driple.comm.collectives import Group
+from driple.comm.fair_shares import SharedLink
 from driple.comm.links import ReachedLink
-from driple.comm.network import SharedLink
 from driple.comm.records import WorkerRecord
 from driple.comm.timeline import StepUpdate
 from driple.errors import SettingError

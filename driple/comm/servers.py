@@ -18,7 +18,8 @@ import numpy as np
 
 from driple.checks import check_number, check_whole
 from driple.comm.engine import EventQueue
-from driple.comm.network import SharedLink, SharedNetwork
+from driple.comm.fair_shares import SharedLink
+from driple.comm.network import SharedNetwork
 from driple.comm.records import Computing, WorkerRecord, check_rate
 from driple.errors import ConfigError
 from driple.step.plan import Message, Segment, StepPlan

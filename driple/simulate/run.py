@@ -25,6 +25,7 @@ from driple.comm.registry import scheme_named
 from driple.comm.scheme import SchemeStep, ServerRates
 from driple.comm.timeline import StepUpdate
 from driple.errors import CatalogError, GraphError
+from driple.garbage import no_search_for_garbage
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
 from driple.simulate.calibration import CalibratedDevice, Calibration
@@ -103,6 +104,7 @@ class Simulation:
         }
 
 
+@no_search_for_garbage()
 def simulate(
     job: PreparedJob | OpGraph,
     setting: Setting,
@@ -200,6 +202,7 @@ def calibration_assumptions(topology: Topology, calibration: Calibration) -> tup
     return calibration.assumptions(topology.workers, [link for link in crossed if link is not None])
 
 
+@no_search_for_garbage()
 def simulate_steps(
     job: PreparedJob,
     topology: Topology,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from driple.comm.network import max_min_rates
+from driple.comm.fair_shares import max_min_rates
 
 pytest.importorskip("numba")
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from driple.comm.engine import EventQueue
-from driple.comm.network import SharedLink, SharedNetwork, max_min_rates
+from driple.comm.fair_shares import SharedLink, max_min_rates
+from driple.comm.network import SharedNetwork
 from driple.comm.ps import ClusterSpec, simulate_cluster, spread
 from driple.errors import ConfigError, SimulationError
 from driple.step.plan import Message, Segment, StepPlan
