@@ -30,6 +30,7 @@ ROWS = (
         "plainyaml",
         "versioned",
         "locks",
+        "garbage",
     ),
     ("catalog",),
     ("trace",),
