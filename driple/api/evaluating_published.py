@@ -48,6 +48,7 @@ def evaluate_published(
     *,
     splits: Sequence[str] = (),
     methods: Sequence[str] = (),
+    seeds: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> PublishedResult:
     """Errors of the simulator, and of corrections learned on top of it, on what they had not seen.
@@ -56,6 +57,7 @@ def evaluate_published(
         published: folder of published measurements.
         splits: `family`, `device`; empty for both.
         methods: of `driple.calibration.benchmark.corrections.METHODS`; empty for all.
+        seeds: of a method that depends on one; its errors are means over them.
         progress: called with each step of the work.
 
     Raises:
@@ -84,6 +86,7 @@ def evaluate_published(
         shipped_calibration(),
         splits=splits or SPLITS,
         methods=methods,
+        seeds=seeds,
         progress=progress,
     )
     return PublishedResult(scores=tuple(scores))

@@ -107,10 +107,10 @@ def evaluate(
 
       driple evaluate --setting CPU-P1w3 --set source=datasets/CPU-P1w2_ho-200M
 
-      driple evaluate --dataset published-gpu --split device
+      driple evaluate --dataset published-gpu --split device --set seeds=3
     """
     if dataset == Path(PUBLISHED_GPU) and not dataset.exists():
-        evaluate_published_gpu(split, against, json=json)
+        evaluate_published_gpu(split, against, set_=set_, output=output, json=json)
         return
     require_training()
     values = override(_Values, set_)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driple.cli.overrides import override, whole
 from driple.cli.show import named_steps, note, print_json, print_table
+from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from driple.api.evaluating_published import PublishedResult
@@ -14,28 +18,52 @@ __all__ = ["PUBLISHED_GPU", "evaluate_published_gpu"]
 
 PUBLISHED_GPU = "published-gpu"
 _FOLDER = Path("datasets") / "published"
+_MOST_SEEDS = 100
 _WORDS = {"family": "model families left out", "device": "each device left out"}
 
 
-def evaluate_published_gpu(split: str | None, against: str, *, json: bool) -> None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Values:
+    """What few users change of this evaluation."""
+
+    seeds: int = whole(1, "seeds of the network", 1, _MOST_SEEDS)
+
+
+def evaluate_published_gpu(
+    split: str | None,
+    against: str,
+    *,
+    set_: Sequence[str] | None,
+    output: Path | None,
+    json: bool,
+) -> None:
     """Print the errors of the simulator and of each correction.
 
     Args:
         split: `family`, `device`, or both if None.
         against: `all`, or names of corrections with commas.
+        set_: `seeds=N`, if given.
+        output: a folder, which is refused.
         json: whether one JSON object is printed.
 
     Raises:
-        ConfigError: a split or correction of another name.
+        ConfigError: a split or correction of another name, another value to set, or a folder.
     """
     from driple.api.evaluating_published import evaluate_published
 
     methods = [] if against == "all" else against.split(",")
+    values = override(_Values, set_, of=f" with --dataset {PUBLISHED_GPU}")
+    if output is not None:
+        raise ConfigError(
+            f"-o {output}: --dataset {PUBLISHED_GPU} writes no files; leave it out, --json prints "
+            "the errors"
+        )
     with named_steps() as advance:
         result = evaluate_published(
             _FOLDER,
             splits=[] if split is None else [split],
             methods=methods,
+            seeds=values.seeds,
             progress=advance,
         )
     if json:
@@ -67,6 +95,9 @@ def _print(result: PublishedResult) -> None:
             cells.append([task, str(rows), *numbers])
         print_table(["steps on one device", "rows", *methods], cells, bold=bold)
         print()
+    seeds = max(score.seeds for score in result.scores)
+    if seeds > 1:
+        note(f"network: means over {seeds} seeds")
     note(
         "simulator: by fits without these families or devices; the others correct it, as they "
         "learned from the remaining rows"

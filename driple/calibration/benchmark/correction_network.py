@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from driple.calibration.benchmark.correction_inputs import CorrectionInputs
 
-__all__ = ["MOST", "network", "scaled"]
+__all__ = ["MOST", "Part", "network", "scaled"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+Part = tuple[IntArray, IntArray]  # places of rows to learn, and of rows to correct
 
 MOST = 0.7  # of a logarithm that is learned: beyond, a row is odd, not the model
 _EPOCHS, _WIDTH, _BATCH, _RATE, _DECAY, _TOLERANCE = 12, 24, 128, 3e-3, 0.1, 0.05
@@ -30,12 +31,13 @@ def scaled(values: FloatArray, train: IntArray) -> FloatArray:
 
 
 def network(
-    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, train: IntArray, test: IntArray
+    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, part: Part, seed: int
 ) -> FloatArray:
     """A factor for each group of ops, by a network that all groups share; the step is their sum."""
     import torch  # an extra, loaded when something is fitted
     from torch import nn
 
+    train, test = part
     count, groups = inputs.groups.shape[:2]
     names = np.broadcast_to(np.eye(groups), (count, groups, groups))
     steps = np.broadcast_to(inputs.steps[:, None], (count, groups, inputs.steps.shape[1]))
@@ -47,7 +49,7 @@ def network(
     shares = torch.tensor(inputs.shares, dtype=torch.float32)
     wanted = torch.tensor(off, dtype=torch.float32)
     weight = torch.tensor(weights, dtype=torch.float32)
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     last = nn.Linear(_WIDTH, 1)
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)
@@ -63,7 +65,7 @@ def network(
     optimizer = torch.optim.AdamW(net.parameters(), _RATE, weight_decay=_DECAY)
     total = _EPOCHS * -(-len(train) // _BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=total)
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     for _ in range(_EPOCHS):
         order = random.permutation(train)
         for begin in range(0, len(order), _BATCH):

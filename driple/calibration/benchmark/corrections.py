@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from driple.calibration.benchmark.baselines import require_trees
 from driple.calibration.benchmark.correction_inputs import CorrectionInputs, correction_inputs
-from driple.calibration.benchmark.correction_network import MOST, network, scaled
+from driple.calibration.benchmark.correction_network import MOST, Part, network, scaled
 from driple.calibration.benchmark.metrics import family_weights
 from driple.calibration.benchmark.rows import BenchmarkRow
 from driple.calibration.benchmark.shipped import Shipped
@@ -29,8 +29,8 @@ __all__ = ["METHODS", "SPLITS", "CorrectionScore", "score_corrections"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# (inputs, logarithms to learn, weights, training rows, rows to correct) -> logarithms
-Method = Callable[[CorrectionInputs, FloatArray, FloatArray, IntArray, IntArray], FloatArray]
+# (inputs, logarithms to learn, weights, rows to learn and rows to correct, seed) -> logarithms
+Method = Callable[[CorrectionInputs, FloatArray, FloatArray, Part, int], FloatArray]
 
 SPLITS = ("family", "device")
 TASKS = ("training, timm", "training, others", "forward pass", "forward pass, compiled")
@@ -47,6 +47,7 @@ class CorrectionScore:
         task: one of `TASKS`.
         method: `simulator`, or one of `METHODS` on top of it.
         rows: how many.
+        seeds: of the first weights and the order of rows; the errors are means over them.
         median_pct: median of |p - t| / t, percent; each row counts once.
         p90_pct: 90th percentile of it.
     """
@@ -55,6 +56,7 @@ class CorrectionScore:
     task: str
     method: str
     rows: int
+    seeds: int
     median_pct: float
     p90_pct: float
 
@@ -65,6 +67,7 @@ def score_corrections(
     *,
     splits: Sequence[str] = SPLITS,
     methods: Sequence[str] = (),
+    seeds: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[CorrectionScore]:
     """Errors of the simulator and of corrections on steps on one device.
@@ -74,6 +77,7 @@ def score_corrections(
         calibration: with which the inputs are worked out.
         splits: of `SPLITS`.
         methods: of `METHODS`; empty for all.
+        seeds: of a method that depends on one.
         progress: called with each step of the work.
 
     Raises:
@@ -91,8 +95,8 @@ def score_corrections(
     weights = len(rows) * family_weights(rows)
     scores = []
     for split in splits:
-        found = [held_out.of(row.row_id, split) for row in rows]
-        base = np.log([np.nan if one is None else one.seconds for one in found])
+        known_s = [held_out.of(row.row_id, split) for row in rows]
+        base = np.log([np.nan if one is None else one.seconds for one in known_s])
         known = np.isfinite(base)
         parts = [
             (_those(part.train, known), _those(part.test, known))
@@ -100,19 +104,20 @@ def score_corrections(
             if len(part.test) >= _LEAST_ROWS
         ]
         off = np.clip(measured - base, -MOST, MOST)
-        predicted = {"simulator": base}
+        predicted = {"simulator": [base]}
         for name in methods or tuple(METHODS):
             progress(f"{name}, without a {split}")
-            predicted[name] = base.copy()
-            for train, test in parts:
-                predicted[name][test] += METHODS[name](inputs, off, weights, train, test)
+            predicted[name] = [base.copy() for _ in range(seeds if name in SEEDED else 1)]
+            for seed, logs in enumerate(predicted[name]):
+                for part in parts:
+                    logs[part[1]] += METHODS[name](inputs, off, weights, part, seed)
         counted = np.zeros(len(rows), dtype=np.bool_)
         for _, test in parts:
             counted[test] = True
         for task in TASKS:
             some = np.flatnonzero(counted & (tasks == task))
-            for name, logs in predicted.items() if len(some) else ():
-                scores.append(_score(split, task, name, logs[some] - measured[some]))
+            for name, found in predicted.items() if len(some) else ():
+                scores.append(_score(split, task, name, np.array(found)[:, some] - measured[some]))
     return scores
 
 
@@ -123,15 +128,16 @@ def _those(places: Sequence[int], known: npt.NDArray[np.bool_]) -> IntArray:
 
 
 def _score(split: str, task: str, method: str, off: FloatArray) -> CorrectionScore:
-    """The errors of logarithms of predicted over measured."""
+    """The errors of logarithms of predicted over measured, by seed and row."""
     errors = 100 * np.abs(np.exp(off) - 1)
     return CorrectionScore(
         split=split,
         task=task,
         method=method,
-        rows=len(off),
-        median_pct=float(np.median(errors)),
-        p90_pct=float(np.quantile(errors, 0.9)),
+        rows=off.shape[1],
+        seeds=off.shape[0],
+        median_pct=float(np.median(errors, axis=1).mean()),
+        p90_pct=float(np.quantile(errors, 0.9, axis=1).mean()),
     )
 
 
@@ -142,9 +148,10 @@ def _task(row: BenchmarkRow) -> str:
 
 
 def ridge(
-    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, train: IntArray, test: IntArray
+    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, part: Part, _: int
 ) -> FloatArray:
     """A linear model whose coefficients are penalised by their squares."""
+    train, test = part
     flat = scaled(inputs.flat(), train)
     columns = np.concatenate([flat, np.ones((len(flat), 1))], axis=1)
     seen, weight = columns[train], weights[train] / weights[train].sum()
@@ -157,9 +164,10 @@ def ridge(
 
 
 def nearest(
-    inputs: CorrectionInputs, off: FloatArray, _: FloatArray, train: IntArray, test: IntArray
+    inputs: CorrectionInputs, off: FloatArray, _: FloatArray, part: Part, __: int
 ) -> FloatArray:
     """The mean of the nearest steps by shares of time, less the further they are."""
+    train, test = part
     found = np.empty(len(test))
     for place, i in enumerate(test.tolist()):
         apart = np.abs(inputs.shares[train] - inputs.shares[i]).sum(axis=1) / 2
@@ -171,13 +179,14 @@ def nearest(
 
 
 def trees(
-    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, train: IntArray, test: IntArray
+    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, part: Part, _: int
 ) -> FloatArray:
     """Gradient-boosted trees (Friedman, 2001)."""
     require_trees()
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
+    train, test = part
     model = HistGradientBoostingRegressor(
         loss="absolute_error", max_iter=150, learning_rate=0.06, max_leaf_nodes=15,
         min_samples_leaf=20, l2_regularization=1.0, random_state=0,
@@ -195,3 +204,4 @@ METHODS: Mapping[str, Method] = {
     "trees": trees,
     "network": network,
 }
+SEEDED = ("network",)  # the others learn the same whatever the seed

@@ -53,7 +53,7 @@ def rows(tmp_path: Path) -> list[BenchmarkRow]:
 
 
 def scored(
-    rows: Sequence[BenchmarkRow], factors: np.ndarray, split: str
+    rows: Sequence[BenchmarkRow], factors: np.ndarray, split: str, seeds: int = 1
 ) -> dict[str, CorrectionScore]:
     """Scores where measured over simulated is the factor of each row."""
     measured = [replace(row, seconds=float(f)) for row, f in zip(rows, factors, strict=True)]
@@ -64,7 +64,7 @@ def scored(
         held_out=Predictions(base),
         steps=Nets(),
     )
-    found = score_corrections(shipped, shipped_calibration(), splits=[split])
+    found = score_corrections(shipped, shipped_calibration(), splits=[split], seeds=seeds)
     return {score.method: score for score in found}
 
 
@@ -97,6 +97,17 @@ def test_a_device_that_is_slower_by_chance_cannot_be_learned_from_others(
     assert found["trees"].median_pct > found["simulator"].median_pct
 
 
+def test_errors_are_means_over_seeds(rows: list[BenchmarkRow]) -> None:
+    """Of the network alone: the others learn the same whatever the seed."""
+    factors = np.linspace(0.7, 1.4, len(rows))
+    one, two = (scored(rows, factors, "family", seeds) for seeds in (1, 2))
+    assert {name: score.seeds for name, score in two.items()} == {
+        "simulator": 1, "nearest": 1, "ridge": 1, "trees": 1, "network": 2,
+    }  # fmt: skip
+    assert two["network"].median_pct != one["network"].median_pct
+    assert two["trees"] == one["trees"]
+
+
 def test_rows_without_held_out_predictions_are_refused(rows: list[BenchmarkRow]) -> None:
     shipped = Shipped(rows=tuple(rows), folds={}, held_out=None, steps=Nets())
     with pytest.raises(ConfigError, match="no held-out predictions"):
@@ -108,6 +119,10 @@ def test_other_splits_and_methods_are_refused() -> None:
         "evaluate", "--dataset", "published-gpu", "--split", "random"
     )
     assert "--against knn" in refused("evaluate", "--dataset", "published-gpu", "--against", "knn")
+    assert "with one of seeds" in refused(
+        "evaluate", "--dataset", "published-gpu", "--set", "threads=2"
+    )
+    assert "-o runs/x" in refused("evaluate", "--dataset", "published-gpu", "-o", "runs/x")
 
 
 @pytest.mark.slow
