@@ -96,5 +96,6 @@ def _check(flag: str, given: Sequence[str], known: Sequence[str]) -> None:
     odd = [name for name in given if name not in known]
     if odd:
         raise ConfigError(
-            f"{flag} {odd[0][:40]}: with --dataset published-gpu give {', '.join(known)}, or all"
+            f"{flag} {odd[0][:40]}: with --dataset published-gpu give {', '.join(known)}; all if "
+            "it is left out"
         )

@@ -71,7 +71,7 @@ def evaluate(
         typer.Option(
             help="all, or names with commas: mean, knn, trees, forest, simulator, paper, default, "
             "transferred; of one name alone, also where its error is: families, targets, the worst "
-            "workloads"
+            "workloads. Of published-gpu: nearest, ridge, trees, network"
         ),
     ] = "all",
     output: Annotated[

@@ -57,7 +57,8 @@ def predict(
     method: Annotated[
         str,
         typer.Option(
-            help="auto (the inspector where the setting has one, else the simulator), inspector, "
+            help="auto (of GPUs alone or with all-reduce the simulator; else the inspector of the "
+            "setting, or the simulator where there is none or it would guess), inspector, "
             "simulator, analytic (closed forms), or all"
         ),
     ] = "auto",

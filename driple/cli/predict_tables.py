@@ -121,6 +121,11 @@ def _why_no_level(made: Prediction, *, unknown: str) -> str:
 
 
 def _print_simulator(answer: Answer, made: Simulation) -> None:
+    if answer.stated is not None and answer.stated.is_guess:
+        print(
+            f"a guess for {made.setting.name}: published runs like this one were predicted with "
+            "errors as large as the interval; the last lines name them"
+        )
     print(f"{answer.job.name} on {made.setting.name}: simulated")
     print_assumptions(answer.assumptions)
     step = made.step

@@ -169,8 +169,17 @@ def closed_forms_of(job: PreparedJob, place: Place) -> tuple[ClosedForm, ...]:
     )
 
 
-def closed_form_error(place: Place, method: str) -> MethodError | None:
-    """Error of a closed form on such clusters; None if unknown, as of devices never measured."""
+def closed_form_error(place: Place, method: str, stated: StatedError) -> MethodError | None:
+    """Error of a closed form on such clusters; None if unknown, as of devices never measured.
+
+    Args:
+        place: the setting.
+        method: name of the form.
+        stated: error of the simulator on such jobs and clusters, which was checked on the same
+            runs: where it is unknown, so is that of a form.
+    """
+    if stated.p90 is None:
+        return None
     devices = dict.fromkeys(place.topology.workers)
     if any(place.calibration.device(one).measured_on != one.name for one in devices):
         return None
@@ -240,7 +249,7 @@ def ask_all(
     if place.topology.server_machine:
         forms = closed_forms_of(job, place)
         for form in forms:
-            known = closed_form_error(place, form.method)
+            known = closed_form_error(place, form.method, stated)
             p90 = None if known is None else known.p90_pct / 100
             times.append(
                 MethodTime(method=form.method, iteration_time_s=form.iteration_time_s, p90=p90)

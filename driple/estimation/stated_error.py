@@ -36,9 +36,21 @@ from driple.graph.cost import GraphCost
 from driple.graph.opgraph import OpGraph
 from driple.simulate.calibration import Calibration, shipped_calibration
 
-__all__ = ["Cluster", "ErrorTable", "JobKind", "StatedError", "job_kind", "stated_error"]
+__all__ = [
+    "GUESS_FACTOR",
+    "Cluster",
+    "ErrorTable",
+    "JobKind",
+    "StatedError",
+    "job_kind",
+    "stated_error",
+]
 
+GUESS_FACTOR = 20.0
+"""Upper over lower end of an interval, from which on an answer is a guess."""
+_GUESS_PCT = 100.0  # median error, from which on it is one too
 _ENOUGH_RUNS = 5  # of one device, or in one framework, for an error of its own
+_ENOUGH_FAMILIES = 5  # of runs like an answer; with fewer, runs of its scheme are asked too
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
 _TASKS = {"train": "training", "forward": "forward passes"}
 _OF_FIT = {"model": "model family", "device": "device"}
@@ -69,6 +81,14 @@ class StatedError:
     def p90(self) -> float | None:
         """The 90th percentile as a share; None if it is not known."""
         return None if self.p90_pct is None else self.p90_pct / 100
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether runs like the answer's were predicted so badly that it is but a guess."""
+        if self.low_factor is None or self.high_factor is None or self.median_pct is None:
+            return False
+        wide = self.high_factor > GUESS_FACTOR * self.low_factor
+        return wide or self.median_pct > _GUESS_PCT
 
     def interval_of(self, seconds: float) -> tuple[float, float] | None:
         """The 90 % interval of a simulated time; None if none was calibrated."""
@@ -185,7 +205,9 @@ class ErrorTable:
         like, reason = runs_like(some, cluster)
         if reason:
             return (), reason
-        part, reason = self._part(job, cluster, like)
+        part, reason = self._part(
+            job, cluster, like, around=[run for run in some if run.kind == cluster.kind]
+        )
         return (() if part is None else (part,)), reason
 
     def _like_job(self, job: JobKind) -> tuple[list[CheckedRun], str]:
@@ -225,9 +247,17 @@ class ErrorTable:
         return (parts, reason) if part is None else ((*parts, part), "")
 
     def _part(
-        self, job: JobKind, cluster: Cluster, some: Sequence[CheckedRun]
+        self,
+        job: JobKind,
+        cluster: Cluster,
+        some: Sequence[CheckedRun],
+        around: Sequence[CheckedRun] = (),
     ) -> tuple[_Part | None, str]:
-        """Runs in this precision on the answer's device, or on devices that were left out."""
+        """Runs in this precision on the answer's device, or on devices that were left out.
+
+        Where they are of few families, runs of the same scheme on other clusters, and in other
+        precisions, are their surroundings.
+        """
         words = SCHEME_WORDS[cluster.kind]
         some = [run for run in some if run.half == job.half]
         if not some:
@@ -239,7 +269,9 @@ class ErrorTable:
             return None, (
                 f"no published run of {words} was predicted without its {_OF_FIT[held_out]}"
             )
-        return _part_of(job, cluster, pool, known=known), ""
+        few = len({run.family for run in pool}) < _ENOUGH_FAMILIES
+        wide = [run for run in around if run.held_out == held_out] if few else []
+        return _part_of(job, cluster, pool, known=known, around=wide), ""
 
     def _knows(self, device: str, job: JobKind) -> bool:
         """Whether a fit has seen enough of a device in one precision, whatever the network."""
@@ -257,21 +289,35 @@ class ErrorTable:
         return float(distance_of(job.mix, mixes).min())
 
 
-def _part_of(job: JobKind, cluster: Cluster, pool: Sequence[CheckedRun], *, known: bool) -> _Part:
-    """Errors of some runs, in cells: of a size like the cluster's, and on its device."""
+def _part_of(
+    job: JobKind,
+    cluster: Cluster,
+    pool: Sequence[CheckedRun],
+    *,
+    known: bool,
+    around: Sequence[CheckedRun],
+) -> _Part:
+    """Errors of some runs, in cells: like the answer, of a size like its cluster's, its device."""
     device, size = cluster.devices[0], size_class(cluster.num_workers)
-    of_size = np.array([size_class(run.num_workers) == size for run in pool])
-    of_device = np.array([device in run.devices for run in pool])
-    cells = (of_size, of_size & of_device) if known else (of_size,)
+    own = {id(run) for run in pool}
+    pool = around or pool
+    like = np.array([id(run) in own for run in pool])
+    of_size = like & np.array([size_class(run.num_workers) == size for run in pool])
+    of_device = of_size & np.array([device in run.devices for run in pool])
+    cells = (*((like,) if around else ()), of_size, *((of_device,) if known else ()))
     chosen = next((cell for cell in reversed(cells) if cell.sum() >= _ENOUGH_RUNS), None)
     shown = [run for i, run in enumerate(pool) if chosen is None or chosen[i]]
     names = sorted({name for run in shown for name in run.devices})
+    any_place = bool(around) and chosen is None
+    where = f"{SCHEME_WORDS[cluster.kind]} of {named(names)}" if any_place else ""
     words = (
         f"published runs of {job.network} networks, {_TASKS[job.task]}, "
-        f"{where_of(cluster, names)}, without their {_OF_FIT[pool[0].held_out]} in the fit"
+        f"{where or where_of(cluster, names)}, without their {_OF_FIT[pool[0].held_out]} in the fit"
     )
     if not known:
         words += f", as too few are of {device}"
+    if around and not any_place:
+        words += f" (they are few, so errors of other {SCHEME_WORDS[cluster.kind]} count as well)"
     spread = ErrorSpread(
         np.array([run.log_ratio for run in pool]),
         np.array([run.distance for run in pool]),

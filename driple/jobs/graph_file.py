@@ -15,6 +15,7 @@ from driple.jobs.unreadable import refuse_foreign
 __all__ = ["GRAPH_FILE", "kept_batch"]
 
 _CONVOLUTIONS = ("conv", "depthwise_conv")
+_LOSSES = ("cross_entropy", "soft_cross_entropy")
 
 
 def _claims(text: str) -> bool:
@@ -43,26 +44,40 @@ def _read(request: JobRequest) -> Job:
         "file",
         graph,
         batch_size=batch_size,
-        assumptions=(*_other_batch(batch_size, graph), *options.config.assumptions),
+        assumptions=(*_other_batch(path, batch_size, graph), *options.config.assumptions),
     )
 
 
-def _other_batch(batch_size: int | None, graph: OpGraph) -> tuple[str, ...]:
-    """A sentence if all convolutions take another number of images than the batch has.
+def _other_batch(path: Path, batch_size: int | None, graph: OpGraph) -> tuple[str, ...]:
+    """A sentence if all convolutions take several images of each sample of the batch.
 
-    It is no error: frames of a video, and patches of an image, are images of their own.
+    Frames of a video, and patches of an image, are images of their own; the loss then is of fewer.
+
+    Raises:
+        GraphError: the graph has a batch of its own, which is another.
     """
-    sizes = {
+    images = _leading(graph, _CONVOLUTIONS)
+    if batch_size is None or len(images) != 1 or images <= {batch_size, -1}:
+        return ()
+    (count,) = images
+    if count % batch_size or _leading(graph, _LOSSES) == images:
+        raise GraphError(
+            f"--batch-size {batch_size}: {path} fixes its batch to {count}; leave the option out, "
+            "or export the graph with an open batch"
+        )
+    return (
+        f"the graph's convolutions take {count} images at once, whatever --batch-size says: its "
+        f"work is theirs, and figures per sample count {batch_size}",
+    )
+
+
+def _leading(graph: OpGraph, kinds: tuple[str, ...]) -> set[int]:
+    """First dimensions of what ops of these kinds take."""
+    return {
         op.inputs[0].shape[0]
         for op in graph.signatures
-        if op.kind in _CONVOLUTIONS and op.inputs and op.inputs[0].shape
+        if op.kind in kinds and op.inputs and op.inputs[0].shape
     }
-    if batch_size is None or len(sizes) != 1 or sizes <= {batch_size, -1}:
-        return ()
-    return (
-        f"the graph's convolutions take {sizes.pop()} images at once, whatever --batch-size says: "
-        f"its work is theirs, and figures per sample count {batch_size}",
-    )
 
 
 def kept_batch(batch_size: int | None, graph: OpGraph) -> int | None:

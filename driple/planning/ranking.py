@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from driple.checks import check_number
+from driple.estimation.stated_error import GUESS_FACTOR
 from driple.planning.offers import Offer
 from driple.units import format_duration
 
@@ -24,7 +25,6 @@ RANKS: tuple[Rank, ...] = ("cost", "time", "memory")
 _SAME = 1.01  # ratio of what is as good as equal
 _ALMOST = 1.05  # ratio of ways on the same machines, below which the better known one is taken
 _NARROWER = 2.0  # ratio of the widths of their intervals, from which on that is a reason
-_GUESS = 20.0  # upper over lower end of an interval, from which on an estimate is a guess
 _TWICE = 2.0
 _WHOLE_PRICE = 100.0  # prices from here on are printed without cents
 
@@ -245,7 +245,7 @@ def _words(
     sentences = [f"{verb} {best.words}: {spent(best)}, {superlative}{limits.words()}."]
     if best.factors is None and best.provenance == "simulated":
         sentences.append("A guess: no published run is like this one, so its error is unknown.")
-    elif _width(best) > _GUESS:
+    elif _width(best) > GUESS_FACTOR:
         sentences.append(
             "A guess: published runs like this one were predicted with errors as large as this "
             "interval."

@@ -117,6 +117,35 @@ def test_precision_scheme_and_number_of_devices_count() -> None:
     assert "in this precision" in stated("K80-P1w2/ho-10G", HALF).sentence()
 
 
+def test_few_families_on_such_clusters_are_seen_among_those_of_their_scheme() -> None:
+    """Two families alone would look surer than all of one device."""
+    few = [
+        run_of("ring", "K80", off, family=family, workers=8, several=True, link="10G")
+        for family, off in (("a", 3.0), ("b", 3.5), ("a", 3.2), ("b", 3.4), ("a", 3.3))
+    ]
+    cluster = Setting.parse("K80-R8/ho-10G")
+    alone = stated_error(cluster, CNN, runs=few)
+    inside = [run for run in RUNS if run.kind == "ring" and not run.several_machines]
+    found = stated_error(cluster, CNN, runs=[*few, *inside])
+    assert (found.p90_pct or 0) > 1.5 * (alone.p90_pct or 0)
+    assert found.num_runs == 5
+    assert "on several machines" in found.runs
+    assert "errors of other rings count as well" in found.runs
+    fewer = stated_error(cluster, CNN, runs=[*few[:4], *inside])
+    assert fewer.num_runs == 10
+    assert "rings of K80, without" in fewer.runs
+
+
+def test_a_guess_is_an_answer_like_badly_predicted_ones() -> None:
+    usual = StatedError(
+        num_runs=9, runs="runs", median_pct=30, p90_pct=90, low_factor=0.5, high_factor=2
+    )
+    assert not usual.is_guess
+    assert replace(usual, high_factor=10.1).is_guess
+    assert replace(usual, median_pct=101).is_guess
+    assert not StatedError(runs="none").is_guess
+
+
 def test_no_transformer_states_an_error_of_a_cnn() -> None:
     vit = JobKind(network="transformer", mix=ATTENTION)
     found = stated("V100", vit)

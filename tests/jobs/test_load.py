@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from driple.errors import ConfigError, GraphError
 from driple.graph import read_graph
+from driple.jobs.graph_file import _other_batch
 from driple.jobs.job import Job, job_of
 from driple.jobs.load import JOB_HELP, JobOptions, load_job
 from driple.jobs.options import MODEL_FLAGS
@@ -206,12 +208,31 @@ def test_a_models_config_without_hf_says_so_whatever_its_options(tmp_path: Path)
                 load_job(str(tmp_path), options)
 
 
-def test_a_batch_that_a_graph_does_not_have_is_a_doubt() -> None:
-    """The convolutions of this file take 32 images."""
+@pytest.mark.parametrize("batch_size", [2, 16, 64, 4096])
+def test_a_batch_that_a_graph_does_not_have_is_refused(batch_size: int) -> None:
+    """The convolutions of this file, and its loss, take 32 images."""
     graph = EXAMPLE.with_name("resnet50.pbtxt")
-    of_two, of_32 = (load_job(graph, JobOptions(batch_size=size)).assumptions for size in (2, 32))
-    assert "32 images at once" in of_two[0]
-    assert of_32 == ()
+    assert load_job(graph, JobOptions(batch_size=32)).assumptions == ()
+    with pytest.raises(GraphError, match=f"--batch-size {batch_size}: .* fixes its batch to 32; "):
+        load_job(graph, JobOptions(batch_size=batch_size))
+
+
+def test_several_images_of_a_sample_are_a_doubt() -> None:
+    """Such as frames of a video: a loss is of fewer samples, or there is none that tells."""
+    graph = load_job(EXAMPLE.with_name("resnet50.pbtxt")).graph
+    frames = replace(
+        graph,
+        signatures=tuple(
+            replace(op, inputs=(replace(op.inputs[0], shape=(8, 1001)), *op.inputs[1:]))
+            if op.kind == "cross_entropy"
+            else op
+            for op in graph.signatures
+        ),
+    )
+    (doubt,) = _other_batch(EXAMPLE, 8, frames)
+    assert "32 images at once" in doubt
+    with pytest.raises(GraphError, match="fixes its batch to 32"):
+        _other_batch(EXAMPLE, 64, frames)
 
 
 def test_clipping_reads_all_gradients_again() -> None:

@@ -46,12 +46,12 @@ def test_a_variant_is_read_once_and_the_usual_one_is_the_given_job(gpt: str) -> 
 
 
 def test_a_fixed_graph_has_no_other_variant() -> None:
-    graph = load_job("datasets/examples/resnet20.pbtxt", JobOptions(batch_size=8))
-    variants = JobVariants("datasets/examples/resnet20.pbtxt", JobOptions(batch_size=8))
+    graph = load_job("datasets/examples/resnet20.pbtxt", JobOptions(batch_size=24))
+    variants = JobVariants("datasets/examples/resnet20.pbtxt", JobOptions(batch_size=24))
     assert not variants.can_vary
     assert variants.job(variants.usual, A100).graph.num_nodes == graph.graph.num_nodes
     with pytest.raises(ConfigError, match="fixed graph"):
-        variants.job(replace(variants.usual, batch_size=9), A100)
+        variants.job(replace(variants.usual, batch_size=25), A100)
 
 
 @pytest.mark.parametrize("half", [True, False])
