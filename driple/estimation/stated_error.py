@@ -17,6 +17,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from driple.catalog import Device
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology
 from driple.codec import Json, json_field, to_dict
@@ -139,7 +140,25 @@ def stated_error(
     if kind.unlike:
         return StatedError(runs=kind.unlike)
     table = _shipped_table() if runs is None else ErrorTable(runs)
-    return table.error_of(kind, Cluster.of(setting, topology))
+    found = table.error_of(kind, Cluster.of(setting, topology))
+    return _with_tuning(found, setting.worker)
+
+
+def _with_tuning(found: StatedError, device: Device) -> StatedError:
+    """An error no smaller than that of the runs that the device was tuned to, each left out."""
+    fact = device.find("tuned_p90_pct")
+    if fact is None or found.p90_pct is None or float(fact) <= found.p90_pct:
+        return found
+    share = float(fact) / 100
+    low, high = found.low_factor, found.high_factor
+    return replace(
+        found,
+        runs=f"{found.runs} (the 90th percentile is that of the runs that the device is tuned to, "
+        "each left out of the tuning)",
+        p90_pct=100 * share,
+        low_factor=None if low is None else min(low, 1 / (1 + share)),
+        high_factor=None if high is None else max(high, 1 / max(1 - share, 1 / GUESS_FACTOR)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

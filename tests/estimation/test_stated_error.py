@@ -136,6 +136,20 @@ def test_few_families_on_such_clusters_are_seen_among_those_of_their_scheme() ->
     assert "rings of K80, without" in fewer.runs
 
 
+def test_a_tuned_device_states_no_smaller_error_than_its_own_runs() -> None:
+    setting = Setting.parse("1xV100")
+    usual = stated_error(setting, CNN, runs=RUNS)
+    for tuned_pct, is_larger in ((60.0, True), (0.1, False)):
+        facts = {**setting.worker.facts, "tuned_p90_pct": tuned_pct}
+        tuned = replace(setting, worker=replace(setting.worker, facts=facts))
+        found = stated_error(tuned, CNN, runs=RUNS)
+        assert found.p90_pct == pytest.approx(tuned_pct if is_larger else usual.p90_pct)
+        assert found.low_factor is not None and usual.low_factor is not None
+        assert (found.low_factor < usual.low_factor) == is_larger
+        assert (found.high_factor == pytest.approx(2.5)) == is_larger
+        assert ("left out of the tuning" in found.sentence()) == is_larger
+
+
 def test_a_guess_is_an_answer_like_badly_predicted_ones() -> None:
     usual = StatedError(
         num_runs=9, runs="runs", median_pct=30, p90_pct=90, low_factor=0.5, high_factor=2
