@@ -194,7 +194,9 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
         return Choice(words=f"Nothing can be recommended: {why}.")
     within = [offer for offer in pool if limits.holds(offer)]
     if not within:
-        return Choice(words=_none_within(pool, limits))
+        ways = [one for one in offers if one.may_be_recommended]
+        priced = [one for one in ways if one.cost is not None or not needs_price]
+        return Choice(words=_none_within(priced, limits))
     best = _taken(within, limits, by)
     others = [offer for offer in within if offer is not best]
     runner_up = ranked(others, by)[0] if others else None

@@ -73,7 +73,12 @@ def ratios() -> list[str]:
     rows = []
     for row in read_rows(HOME / "ratios.csv"):
         setting, method, shipped, *values = row.values()
-        rows.append([setting, f"`{method}`, {'shipped' if shipped == 'true' else 'anew'}", *values])
+        *shares, time, floor = values
+        rows.append([
+            setting, f"`{method}`, {'shipped' if shipped == 'true' else 'anew'}",
+            *(value if value == "-" else f"{float(value):.2f}" for value in shares),
+            *(value if value == "-" else f"{float(value):.1f}" for value in (time, floor)),
+        ])  # fmt: skip
     return markdown(head, rows)
 
 
@@ -113,7 +118,9 @@ def families() -> list[str]:
     by: dict[str, dict[str, str]] = {}
     for row in rows:
         if row["setting"].startswith("CPU") and row["family"] not in {"floor", "over floor"}:
-            by.setdefault(row["setting"], {})[row["family"]] = row["smape_pct"]
+            digits = 1 if row["family"] == "all" else 0
+            value = f"{float(row['smape_pct']):.{digits}f}"
+            by.setdefault(row["setting"], {})[row["family"]] = value
     names = list(dict.fromkeys(name for found in by.values() for name in found))
     made = [[setting, *(found.get(name, "-") for name in names)] for setting, found in by.items()]
     return markdown(["setting", *names], made)

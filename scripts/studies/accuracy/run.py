@@ -7,8 +7,8 @@ Finished folds are read from datasets/evaluation, those of --run that are missin
 (hours; datasets/README.md shows how to restore them). Stop it at any time, the same command goes
 on. The rows of the chosen settings are replaced in the CSV files of this folder, a seed of a method
 of which a fold is missing is left out; two methods are compared on the seeds that they share. A
-method without any fold on a split keeps its errors of an earlier run; without folds of the shipped
-inspector on both splits errors.csv alone changes.
+method without any fold on a split keeps its errors of an earlier run, and is compared by those;
+without folds of the shipped inspector on both splits errors.csv alone changes.
 """
 
 from __future__ import annotations
@@ -226,10 +226,10 @@ def ratio_rows(setting: str, results: Results, about: Provenance) -> Rows:
         random = spread_of(results["random"], (SMAPE, ALL), method)
         time = spread_of(results["family"], (TIME, "median"), method)
         cells = {
-            "random_to_paper": ratio(results["random"], method, "paper"),
-            "family_to_paper": ratio(results["family"], method, "paper"),
+            "random_to_paper": ratio(setting, results["random"], method, "paper"),
+            "family_to_paper": ratio(setting, results["family"], method, "paper"),
             "random_to_floor": random / floor if random is not None and floor else None,
-            "family_to_trees": ratio(results["family"], method, "trees"),
+            "family_to_trees": ratio(setting, results["family"], method, "trees"),
             "family_time_median_pct": time,
             "time_floor_pct": floors.get("iteration_time"),
         }
@@ -256,26 +256,47 @@ def spread_of(
     return None
 
 
-def ratio(result: BenchmarkResult, method: str, other: str) -> float | None:
-    """SMAPE of a method over that of another; None where they share no seed."""
-    seeds = result.common_seeds((method, other))
-    pair = [spread_of(result, (SMAPE, ALL), name, seeds) for name in (method, other)]
-    if not seeds or pair[0] is None or pair[1] is None:
-        return None
-    return pair[0] / pair[1]
+def pair_of(
+    setting: str, result: BenchmarkResult, name: tuple[str, str], methods: tuple[str, str]
+) -> tuple[float | None, float | None]:
+    """One error of two methods, on the seeds that both have; without folds, the stored error."""
+    folded = [method for method in methods if result.seeds_of(method)]
+    seeds = result.common_seeds(tuple(folded))
+    one, other = (
+        spread_of(result, name, method, seeds)
+        if method in folded
+        else stored_error(setting, result.config.split, name, method)
+        for method in methods
+    )
+    return one, other
 
 
-def unseen(results: Results) -> dict[str, dict[str, float | None]]:
-    """Errors on held-out families, shipped and trees, for README.md; on the seeds of both."""
-    result = results["family"]
+def stored_error(setting: str, split: str, name: tuple[str, str], method: str) -> float | None:
+    """An error of an earlier run; None if there is none."""
+    wanted = {"setting": setting, "split": split, "method": method}
+    wanted |= {"error": name[0], "target": name[1]}
+    for row in read_rows(HOME / "errors.csv"):
+        if wanted.items() <= row.items():
+            return float(row["mean"])
+    return None
+
+
+def ratio(setting: str, result: BenchmarkResult, method: str, other: str) -> float | None:
+    """SMAPE of a method over that of another; None where one has none."""
+    one, two = pair_of(setting, result, (SMAPE, ALL), (method, other))
+    return None if one is None or two is None else one / two
+
+
+def unseen(setting: str, results: Results) -> dict[str, dict[str, float | None]]:
+    """Errors on held-out families, shipped and trees, for README.md."""
     methods = {"shipped": shipped_method(results), "trees": "trees"}
-    seeds = result.common_seeds(tuple(methods.values()))
+    pair = (methods["shipped"], methods["trees"])
+    smape, time = (
+        pair_of(setting, results["family"], name, pair) for name in ((SMAPE, ALL), (TIME, "median"))
+    )
     return {
-        name: {
-            "smape_pct": spread_of(result, (SMAPE, ALL), method, seeds),
-            "iteration_time_median_pct": spread_of(result, (TIME, "median"), method, seeds),
-        }
-        for name, method in methods.items()
+        name: {"smape_pct": smape[number], "iteration_time_median_pct": time[number]}
+        for number, name in enumerate(methods)
     }
 
 
@@ -328,7 +349,7 @@ def main() -> None:
         replace_rows("coverage.csv", name, coverage_rows(name, results))
         if name not in SIMULATED:
             replace_rows("ratios.csv", name, ratio_rows(name, results, datasets[name].about))
-            known[name] = unseen(results)
+            known[name] = unseen(name, results)
     text = json.dumps(known, indent=1)
     atomic_write(HOME / "unseen-families.json", text.encode(), error=DripleError)
 
