@@ -94,7 +94,11 @@ def test_what_cannot_be_tuned_is_refused(
 def test_a_tuned_device_is_answered_by_the_simulator(table: Path, tmp_path: Path) -> None:
     """No inspector has learned from the user's runs; and the host's speed has one source."""
     file = tmp_path / "mine.toml"
-    file.write_text('format = 1\n[[devices]]\nname = "V100"\ntuned_host = 2.0\n')
+    factors = "".join(f"tuned_{name} = {2.0 if name == 'host' else 1.0}\n" for name in TUNED)
+    file.write_text(
+        f'format = 1\n[[devices]]\nname = "V100"\n{factors}tuned_runs = 6\ntuned_median_pct = 3\n'
+        'tuned_p90_pct = 9\nsource = "tuned to 6 runs of mine"\ndate = 2026-01-31\n'
+    )
     shown = driple("predict", RESNET20, "--setting", "V100-P1w2", "--catalog", file, "--json")
     (answer,) = json.loads(shown.stdout)["answers"]
     assert answer["method"] == "simulator"
