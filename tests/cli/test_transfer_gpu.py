@@ -123,4 +123,23 @@ def test_milliseconds_are_no_seconds(table: Path, tmp_path: Path) -> None:
         shown = driple(*ask)
         assert shown.returncode == 2
         assert words in shown.stderr
+        assert "wrong.csv, line " in shown.stderr
         assert not output.exists()
+
+
+def test_a_column_of_notes_is_remarked_on_and_a_misspelt_one_refused(
+    table: Path, tmp_path: Path
+) -> None:
+    """What is not read would else change the factors without a word."""
+    head, *lines = table.read_text().splitlines()
+    file = tmp_path / "named.csv"
+    ask = ("transfer", "--from", "gpu", "--to", "1xV100", "--dataset", file, "-o", tmp_path)
+    for name in ("notes", "precison"):
+        file.write_text("\n".join([f"{head},{name}", *(f"{line},tf32" for line in lines)]) + "\n")
+        shown = driple(*ask)
+        if name == "notes":
+            assert shown.returncode == 0, shown.stderr
+            assert f"columns of {file} that are not read: notes" in shown.stderr
+        else:
+            assert shown.returncode == 2
+            assert "column precison is not known; if it is precision, call it so" in shown.stderr
