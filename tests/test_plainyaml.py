@@ -21,6 +21,14 @@ from driple.plainyaml import MAX_DEPTH, MAX_YAML_BYTES, read_plain_yaml
         ("a: [", "is no YAML"),
         ("a: !!python/object:os.system x", "is no YAML"),
         ("a: \x00", "is no YAML"),
+        ("a: 1\nb: 2\na: 3", "f has the key 'a' twice in one mapping, in lines 1 and 3; keep one"),
+        ("- {count: 4, count: 5}", "the key 'count' twice in one mapping, in lines 1 and 1"),
+        ("a: [[{b: {c: 1, c: 1}}]]", "the key 'c' twice"),
+        ("{4: a, 0x4: b}", "the key '0x4' twice"),
+        ("<<: {a: 1}\n<<: {a: 2}", "the key '<<' twice"),
+        ("? {a: 1, a: 2}\n: b", "the key 'a' twice"),
+        ("? [1]\n: b", "is no YAML: .* unhashable key"),
+        ("a: 1\n--- \nb: 2", "is no YAML"),
         ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "nested over"),
         ("[" * 100_000, "nested over"),
         ("- " * 50_000, "nested over"),
@@ -41,3 +49,6 @@ def test_what_is_plain_is_read() -> None:
     deepest = "[" * MAX_DEPTH + "]" * MAX_DEPTH
     assert read_plain_yaml(deepest, "f") is not None
     assert read_plain_yaml("a: [1, {b: 2.5}]", "f") == {"a": [1, {"b": 2.5}]}
+    assert read_plain_yaml("[{a: 1}, {a: 2}]", "f") == [{"a": 1}, {"a": 2}]
+    assert read_plain_yaml("4: a\n'4': b", "f") == {4: "a", "4": "b"}
+    assert read_plain_yaml("", "f") is None

@@ -6,6 +6,7 @@ datasets/published -> rows, folds, held-out predictions, stored steps -> Contest
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,10 +51,11 @@ def contest_of_published(
     shipped = read_shipped(published, forward=forward)
     if shipped is None:
         return None
+    remarks: list[str] = []
     given = None
     if against is not None:
-        given = read_predictions(against, {row.row_id for row in shipped.rows})
-    return run_contest(
+        given = read_predictions(against, {row.row_id for row in shipped.rows}, remarks.append)
+    found = run_contest(
         shipped.rows,
         shipped.steps,
         calibration=shipped_calibration(),
@@ -62,6 +64,7 @@ def contest_of_published(
         folds=shipped.folds,
         progress=progress,
     )
+    return replace(found, remarks=(*remarks, *found.remarks))
 
 
 def contest_of_table(
@@ -80,16 +83,18 @@ def contest_of_table(
     from driple.calibration.benchmark.steps import LoadedSteps
     from driple.simulate.calibration import shipped_calibration
 
-    rows = read_rows(table)
+    remarks: list[str] = []
+    rows = read_rows(table, remarks.append)
     given = None
     if against is not None:
-        given = read_predictions(against, {row.row_id for row in rows})
+        given = read_predictions(against, {row.row_id for row in rows}, remarks.append)
     shipped = read_shipped(published, forward=False)
     if shipped is None:
-        return run_contest(
+        found = run_contest(
             rows, LoadedSteps(), calibration=shipped_calibration(), given=given, progress=progress
         )
-    return run_contest(
+        return replace(found, remarks=(*remarks, *found.remarks))
+    found = run_contest(
         rows,
         shipped.steps,
         calibration=shipped_calibration(),
@@ -99,6 +104,7 @@ def contest_of_table(
         known_steps=shipped.steps,
         progress=progress,
     )
+    return replace(found, remarks=(*remarks, *found.remarks))
 
 
 def utilisation_of_published(published: Path, *, progress: Progress) -> list[UtilisationScore]:

@@ -87,7 +87,7 @@ def _facts(result: PlanResult, best: Offer) -> list[str]:
     needed = best.memory_bytes
     if needed is not None:
         lines.append(
-            f"Memory of each device: {format_size(needed)}; fits: {best.fits or 'unknown'}."
+            f"Memory of each device: {format_size(needed)}; fits: {best.fits_words or 'unknown'}."
         )
     variant = best.variant
     if variant is not None:

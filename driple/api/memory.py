@@ -42,7 +42,7 @@ class Remedy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobMemory:
-    """Memory of a job on one device of a setting.
+    """Memory of a job on one device of a setting: the one with least room, if they differ.
 
     Attributes:
         estimate: what it needs; None if it is unknown.
@@ -58,14 +58,15 @@ class JobMemory:
 
 
 def memory_beside(job: Job, setting: Setting) -> JobMemory | None:
-    """Memory of a job on one device of a setting; None for a setting without GPUs.
+    """Memory of a job on the device of a setting with least room; None for one without GPUs.
 
     Raises:
-        CatalogError: the catalogue does not state the memory of the device.
+        CatalogError: the catalogue does not state the memory of a device.
     """
     from driple.memory.estimate import memory_of
+    from driple.memory.place import MemoryPlace
 
-    if setting.on_cpu:
+    if MemoryPlace.of_kinds(setting)[0].capacity_bytes is None:
         return None
     try:
         made = memory_of(job, setting)
@@ -103,6 +104,7 @@ def _estimate_dict(made: MemoryEstimate) -> dict[str, Json]:
         "usable_bytes": made.usable_bytes,
         "fits": made.fits,
         "margin_bytes": made.margin_bytes,
+        "device": made.device or None,
     }
 
 
@@ -131,7 +133,8 @@ def memory_sentence(made: MemoryEstimate) -> str:
     bound = "at least " if made.is_lower_bound else bound
     words = f"memory {bound}{', '.join(numbers)}"
     if made.capacity_bytes is not None:
-        words += f" of {_gib(made.capacity_bytes)}: {_fits_words(made)}"
+        where = f" on {made.device}, which has least room" if made.device else ""
+        words += f" of {_gib(made.capacity_bytes)}{where}: {_fits_words(made)}"
     return f"{words}; largest: {made.largest}" if made.largest else words
 
 

@@ -235,4 +235,5 @@ def _memory_dict(offer: Offer) -> dict[str, Json] | None:
         "fits": memory.fits,
         "margin_bytes": memory.margin_bytes,
         "largest": memory.largest or None,
+        "device": memory.device or None,
     }

@@ -144,6 +144,10 @@ def _memory(
         "capacity_bytes": known[0].capacity_bytes,
         "largest": [one.largest for one in known],
     }
+    if known[0].device:  # of unlike devices, the one with least room may change with the batch size
+        facts["device"] = [one.device for one in known]
+        facts["device_capacity_bytes"] = [one.capacity_bytes for one in known]
+        del facts["capacity_bytes"]
     return columns, facts, (_fit_words(known, batch_sizes),)
 
 
@@ -165,5 +169,8 @@ def _column(numbers: Sequence[Bytes | None]) -> Column | None:
 def _fit_words(known: Sequence[MemoryEstimate], batch_sizes: Sequence[int]) -> str:
     fitting = [size for one, size in zip(known, batch_sizes, strict=True) if one.fits == "yes"]
     if not fitting:
-        return "no batch size of these fits the device's memory"
-    return f"the largest of these batch sizes that fits: {max(fitting)}"
+        words = "no batch size of these fits the device's memory"
+    else:
+        words = f"the largest of these batch sizes that fits: {max(fitting)}"
+    devices = dict.fromkeys(one.device for one in known if one.device)
+    return f"{words}; least room: {', '.join(devices)}" if devices else words

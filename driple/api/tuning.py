@@ -91,7 +91,7 @@ def tune_device(
 
     Args:
         table: CSV with the columns job, setting and seconds, and others that `driple validate
-            --rows` takes.
+            --rows` takes; remarks name columns that are not read.
         setting: whose devices it is for; runs on one of them count.
         progress: called with each step of the work.
 
@@ -110,10 +110,10 @@ def tune_device(
             f"1x{setting.device}"
         )
     device = setting.device
-    rows = read_rows(table)
+    remarks: list[str] = []
+    rows = read_rows(table, remarks.append)
     own = [row for row in rows if row.device == device]
     single = [row for row in own if row.num_devices == 1]
-    remarks = []
     if len(own) < len(rows):
         remarks.append(f"{len(rows) - len(own)} of {len(rows)} rows are of other devices")
     if len(single) < len(own):
@@ -130,7 +130,7 @@ def tune_device(
     for row in sorted(single, key=lambda one: repr(one.step_key)):
         progress(row.job)
         job = steps.prepared(row)
-        step = tuned_step(job, calibrated, name=row.row_id, group=row.job, seconds=row.seconds)
+        step = tuned_step(job, calibrated, name=row.named, group=row.job, seconds=row.seconds)
         made.append((row, step))
     tuning = tune([step for _, step in made], progress)
     return TuningResult(

@@ -214,7 +214,7 @@ def _check_seconds(steps: Sequence[TunedStep], before: FloatArray) -> None:
         if not 1 / _MOST_RATIO <= ratio <= _MOST_RATIO:
             expected_s = ratio * step.seconds
             raise ConfigError(
-                f"run {step.name} ({step.group}): {step.seconds:.4g} s is over {_MOST_RATIO} times "
+                f"{step.name} ({step.group}): {step.seconds:.4g} s is over {_MOST_RATIO} times "
                 f"as {'long' if ratio < 1 else 'short'} as the {expected_s:.3g} s that are "
                 "expected; give the seconds of one step (not milliseconds, not an epoch), or leave "
                 "the run out"

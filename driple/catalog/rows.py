@@ -246,6 +246,7 @@ def _row(entry: object, number: str, table: str, source: _Source) -> Row:
             if key not in values:
                 raise ConfigError(f"{where} has no {key}")
     _check_unknown(values, where)
+    _check_tuning(values, where)
     return Row(name=name, values=values, prices=prices, file=source.file, own=source.own)
 
 
@@ -256,6 +257,18 @@ def _check_unknown(values: Mapping[str, Value], where: str) -> None:
             raise ConfigError(f"unknown of {where} lists {name!r}, which is no field of a device")
         if name in values:
             raise ConfigError(f"{where} states {name} and lists it as unknown; keep one")
+
+
+def _check_tuning(values: Mapping[str, Value], where: str) -> None:
+    """Refuse a tuned device that lacks a part of what a tuning writes, as a file cut short does."""
+    if values.keys().isdisjoint(TUNING_FACTS):
+        return
+    lacking = [name for name in (*TUNING_FACTS, "source", "date") if name not in values]
+    if lacking:
+        raise ConfigError(
+            f"{where} is tuned and lacks {', '.join(lacking)}; a tuning writes them all: copy its "
+            "file again, or write it anew with driple transfer --from gpu"
+        )
 
 
 def _plain(value: object) -> Value:

@@ -32,9 +32,11 @@ def print_memory(result: InspectResult, memory: InspectedMemory, top: int) -> No
     job, line = result.job, memory.timeline
     step = "one training step" if job.trains else "one forward pass"
     batch = "" if job.batch_size is None else f" of {job.batch_size} samples"
-    device = result.setting.device
-    print(f"{job.name}: memory of {step}{batch}, on one {device} of {result.setting.name}")
     beside = memory.beside
+    device = result.setting.device
+    if beside is not None and beside.estimate is not None and beside.estimate.device:
+        device = beside.estimate.device
+    print(f"{job.name}: memory of {step}{batch}, on one {device} of {result.setting.name}")
     if beside is not None and beside.estimate is not None:
         print_fact("estimate", memory_sentence(beside.estimate))
         print_fact("source", beside.estimate.source)

@@ -87,7 +87,7 @@ def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
             "-" if offer.per_hour is None else f"{offer.per_hour:.2f}",
             "-" if offer.cost is None else price_text(offer.cost),
             _memory(offer),
-            offer.fits or "-",
+            offer.fits_words or "-",
             "-" if offer.parts is None else offer.parts.bottleneck,
             "measured" if offer.provenance == "measured" else _error_text(offer),
             *([_KEPT[limits.kept_by(offer)]] if limited else []),

@@ -33,7 +33,7 @@ from driple.inspector.residuals import Residuals
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.shapes import weight_shapes
 from driple.inspector.trained_on import TrainedOn
-from driple.storedfiles import is_lfs_pointer, lfs_advice, read_bytes
+from driple.storedfiles import is_lfs_pointer, lfs_advice, parse_json, read_bytes
 from driple.trace.targets import NUM_TARGETS, TARGET_NAMES
 
 __all__ = ["FORMAT", "PROVENANCES", "Checkpoint", "load_checkpoint", "save_checkpoint"]
@@ -201,19 +201,17 @@ def _read_header(data: bytes) -> dict[str, object]:
 
 
 def _load_json(text: bytes, what: str) -> dict[str, object]:
-    """A JSON object; numbers that are not finite are refused."""
+    """A JSON object; numbers that are not finite, and keys that stand twice, are refused."""
     try:
-        fields = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        fields = parse_json(text)
+    except ValueError as error:
         reason = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{what} is no JSON ({reason}); copy or train it anew") from error
+        raise CheckpointError(
+            f"{what} is no JSON that can be read ({reason}); copy or train it anew"
+        ) from error
     if not isinstance(fields, dict):
         raise CheckpointError(f"{what} is no JSON object; copy or train it anew")
     return fields
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"it holds {name}")
 
 
 def _check_format(fields: Mapping[str, object]) -> None:

@@ -2,8 +2,9 @@
 
     OpGraph --build_input--> InspectorInput --scaler, inspector, scaler--> Targets -> Prediction
 
-Entry points: `predict` for one graph, `Predictor` for inputs that are built already. Nothing is
+Entry points: `predict` for one graph, `Predictor` for inputs that are built already. No number is
 clamped: `Predictor` reports what a checkpoint gives, and `predict` refuses what no job can have.
+Intervals hold values that can be measured, so that those of a GPU's utilisation end at 100 %.
 `driple.estimation.checked` compares the step time of a prediction with a closed form.
 """
 
@@ -42,6 +43,8 @@ __all__ = ["TIMES", "Prediction", "Predictor", "beyond_training", "predict"]
 FloatArray = npt.NDArray[np.float64]
 
 _MOST_PCT = 100.0
+_SHARES = [i * len(FIGURES) + FIGURES.index("burst_amount") for i, name in enumerate(RESOURCES)
+           if UNITS[name] == "%"]  # fmt: skip
 _DEFAULT = "default"
 TIMES = [
     *(i * len(FIGURES) + k for i in range(len(RESOURCES)) for k, name in enumerate(FIGURES)
@@ -68,7 +71,8 @@ class Prediction:
         level: share of true values that the intervals hold; None without intervals, and where
             they are extrapolated.
         ends: shape [13, 2], lower and upper end of each target and of the iteration time; None if
-            the checkpoint was not calibrated, or the graph is too far outside of its range.
+            the checkpoint was not calibrated, or the graph is too far outside of its range. Those
+            of a GPU's utilisation are at most 100 %, also where the predicted value exceeds it.
         strange: sentences on how the graph is outside the range of the training graphs.
         outdated: that the checkpoint was trained with another version of the reader or of the
             features; empty if it was not.
@@ -289,7 +293,9 @@ def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = 
     if intervals is not None:
         numbers = np.append(values, targets.iteration_time_s)
         with np.errstate(over="ignore"):
-            ends = intervals.around(numbers, distance, warned=bool(strange))
+            ends = _possible(
+                intervals.around(numbers, distance, warned=bool(strange)), checkpoint.setting
+            )
         if not np.isfinite(ends).all():  # so far off that nothing is known
             ends = None
     return Prediction(
@@ -308,6 +314,18 @@ def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = 
         strange=tuple(strange),
         outdated=outdated,
     )
+
+
+def _possible(ends: FloatArray, setting: str) -> FloatArray:
+    """Ends, shape [13, 2], that a counter can show: no GPU is in use for over 100 % of a time.
+
+    On a processor 100 % is one core of several, and nothing bounds the amount.
+    """
+    if Setting.parse(setting).on_cpu:
+        return ends
+    bounded = ends.copy()
+    bounded[_SHARES] = np.minimum(ends[_SHARES], _MOST_PCT)
+    return bounded
 
 
 def _refuse_impossible(targets: Targets, checkpoint: Checkpoint) -> None:

@@ -29,7 +29,8 @@ from driple.memory.step_memory import BatchedMemory, StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
 
 __all__ = ["COMMUNICATION_PART", "OUTSIDE_PART", "Bytes", "Fits", "MemoryEstimate", "error_kind",
-           "memory_at_batches", "memory_of", "memory_of_graph", "memory_of_step"]  # fmt: skip
+           "memory_at_batches", "memory_of", "memory_of_graph", "memory_of_places",
+           "memory_of_step"]  # fmt: skip
 
 Fits = Literal["yes", "likely not", "no"]
 IntArray = npt.NDArray[np.int64]
@@ -40,6 +41,7 @@ NEWEST = "torch2"  # generation of PyTorch, unless a job states another
 _KEPT_GRAPHS = 2
 _NUM_KEPT = 3  # parameters, gradients, states
 _OF_MODULES = ("activations", "temporary")
+_TIGHTEST: tuple[Fits | None, ...] = ("no", "likely not", None, "yes")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +61,7 @@ class Bytes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryEstimate:
-    """What one device of a setting needs for a job.
+    """What one device of a setting needs for a job: the one with least room, if they differ.
 
     Attributes:
         allocated: most bytes of tensors at once; None if unknown, and `source` says why.
@@ -78,6 +80,8 @@ class MemoryEstimate:
             kind, the largest first.
         largest: what is largest, in words.
         source: what the numbers rest on, and how large their error is.
+        device: of unlike devices the one with least room, or the first that has too little; empty
+            where all are alike.
     """
 
     allocated: Bytes | None
@@ -93,6 +97,7 @@ class MemoryEstimate:
     modules: tuple[ModuleBytes, ...] = ()
     largest: str = ""
     source: str = ""
+    device: str = ""
 
 
 def memory_of(
@@ -101,12 +106,13 @@ def memory_of(
     *,
     capacity_bytes: float | None = None,
 ) -> MemoryEstimate:
-    """Memory that one device of a setting needs for a job.
+    """Memory that a job needs on one device of a setting: the one with least room.
 
     Args:
         job: training, or a forward pass.
         setting: cluster and scheme.
-        capacity_bytes: memory of the device where it is known better than from the catalogue.
+        capacity_bytes: memory of the worker's device where it is known better than from the
+            catalogue.
 
     Raises:
         GraphError: the graph does not show how long its tensors live.
@@ -125,9 +131,8 @@ def memory_of_graph(
     library: str = NEWEST,
 ) -> MemoryEstimate:
     """Do the work of `memory_of` for the graph of one worker's step."""
-    place = MemoryPlace.of(setting, capacity_bytes)
     step, modules = _READ.of(graph)
-    made = memory_of_step(step, place, library=library)
+    made = memory_of_places(step, MemoryPlace.of_kinds(setting, capacity_bytes), library=library)
     return replace(made, modules=modules, largest=_largest_words(made, modules))
 
 
@@ -183,10 +188,24 @@ def memory_at_batches(
     line = BatchedMemory.between(
         (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph)
     )
-    place = MemoryPlace.of(setting, capacity_bytes)
+    places = MemoryPlace.of_kinds(setting, capacity_bytes)
     library = many.library or NEWEST
-    made = [memory_of_step(line.at(size), place, library=library) for size in batch_sizes]
+    made = [memory_of_places(line.at(size), places, library=library) for size in batch_sizes]
     return tuple(_at_most(one) if many.compiled else one for one in made)
+
+
+def memory_of_places(
+    step: StepMemory, places: Sequence[MemoryPlace], *, library: str = NEWEST
+) -> MemoryEstimate:
+    """Memory of a step on the device with least room, of one device of each kind.
+
+    Args:
+        step: of a device that holds the whole model.
+        places: one for each kind of device, such as `MemoryPlace.of_kinds` gives.
+        library: generation of PyTorch that runs it.
+    """
+    made = [memory_of_step(step, place, library=library) for place in places]
+    return min(made, key=lambda one: (_TIGHTEST.index(one.fits), one.margin_bytes or 0.0))
 
 
 def memory_of_step(
@@ -212,6 +231,7 @@ def memory_of_step(
             capacity_bytes=place.capacity_bytes,
             source=f"the memory of scheme {place.scheme} (tensor and pipeline parallelism) is not "
             "estimated; schemes with an estimate are " + ", ".join(SCHEMES_WITH_MEMORY),
+            device=place.device,
         )
     known = calibration or shipped_memory_calibration()
     peaks = _peaks(step, place, known, masters=masters, library=library)
@@ -316,6 +336,7 @@ def _estimate(
         margin_bytes=usable - (peaks.allocated + peaks.outside),
         parts=parts,
         source=_source(known, kind),
+        device=place.device,
     )
 
 

@@ -1,6 +1,6 @@
 """What of a setting decides a device's memory: scheme, shards, generation, capacity.
 
-Setting -> MemoryPlace
+Setting -> MemoryPlace of its worker, or of each kind of its devices
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from driple.catalog import Device
+from driple.cluster.cluster import Cluster, Machine
 from driple.cluster.schemes import FSDP, HIERARCHICAL, HSDP, PS, SPLIT, ZERO1, ZERO2
 from driple.cluster.setting import Setting, UnknownCluster
 
-__all__ = ["MemoryPlace", "usable_bytes"]
+__all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "usable_bytes"]
 
 _GB, _GIB = 1e9, 2.0**30
 _SINGLE, _REPLICAS = "single", "ddp"
@@ -27,6 +28,7 @@ class MemoryPlace:
         replicas: devices in all.
         generation: of the device.
         capacity_bytes: memory of the device; None on a processor.
+        device: its name where the setting has unlike devices; empty where all are alike.
     """
 
     scheme: str
@@ -34,6 +36,7 @@ class MemoryPlace:
     replicas: int = 1
     generation: str = ""
     capacity_bytes: float | None = None
+    device: str = ""
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -47,16 +50,55 @@ class MemoryPlace:
         Raises:
             CatalogError: the catalogue does not state the memory of the device.
         """
-        name, count = setting.scheme.name, setting.num_workers
         if capacity_bytes is None and not setting.on_cpu:
             capacity_bytes = catalogued_bytes(setting.worker)
         return cls(
-            scheme=name,
-            shards=_within(setting) if name == HSDP else count,
-            replicas=count,
+            scheme=setting.scheme.name,
+            shards=_shards(setting, _first_machine(setting)),
+            replicas=setting.num_workers,
             generation=setting.worker.generation,
             capacity_bytes=capacity_bytes,
         )
+
+    @classmethod
+    def of_kinds(
+        cls, setting: Setting, capacity_bytes: float | None = None
+    ) -> tuple[MemoryPlace, ...]:
+        """The places of a setting that may need unlike memory: one for each kind of device.
+
+        Where a scheme shards within a machine, machines of unlike size count as unlike too.
+
+        Args:
+            setting: cluster and scheme.
+            capacity_bytes: as for `of`; holds for the worker's kind of device.
+
+        Returns:
+            The worker's place alone where the other devices are not known, or all compute on
+            processors; processors beside GPUs have no place.
+
+        Raises:
+            CatalogError: the catalogue does not state the memory of a device.
+        """
+        described = setting.described
+        if isinstance(described, UnknownCluster):
+            return (cls.of(setting, capacity_bytes),)
+        kinds = gpu_kinds(described)
+        if not kinds:
+            return (cls.of(setting, capacity_bytes),)
+        is_mixed = len({device for device, _ in kinds}) > 1
+        found: dict[MemoryPlace, None] = {}
+        for device, machine in kinds:
+            own = capacity_bytes if device == setting.worker else None
+            place = cls(
+                scheme=setting.scheme.name,
+                shards=_shards(setting, machine),
+                replicas=setting.num_workers,
+                generation=device.generation,
+                capacity_bytes=catalogued_bytes(device) if own is None else own,
+                device=device.name if is_mixed else "",
+            )
+            found[place] = None
+        return tuple(found)
 
     @property
     def error_kind(self) -> str:
@@ -97,8 +139,24 @@ def usable_bytes(capacity_bytes: float, usable_share: float) -> float:
     return capacity_bytes * usable_share
 
 
-def _within(setting: Setting) -> int:
-    """Devices of the worker's machine."""
-    if isinstance(setting.described, UnknownCluster):
+def gpu_kinds(cluster: Cluster) -> tuple[tuple[Device, Machine], ...]:
+    """Each kind of GPU, with a machine of each size that has it, in the order of the cluster."""
+    found: dict[tuple[Device, int], Machine] = {}
+    for machine in dict.fromkeys(cluster.machines):
+        for device in dict.fromkeys(machine.devices):
+            if not device.is_cpu:
+                found.setdefault((device, len(machine.devices)), machine)
+    return tuple((device, machine) for (device, _), machine in found.items())
+
+
+def _first_machine(setting: Setting) -> Machine | None:
+    """The worker's machine; None if the machines are not known."""
+    described = setting.described
+    return None if isinstance(described, UnknownCluster) else described.machines[0]
+
+
+def _shards(setting: Setting, machine: Machine | None) -> int:
+    """Devices that share out what the scheme shards: those of a machine, or all."""
+    if setting.scheme.name != HSDP or machine is None:
         return setting.num_workers
-    return len(setting.described.machines[0].devices)
+    return len(machine.devices)

@@ -15,8 +15,8 @@ from driple.cluster.topology import topology_of
 from driple.errors import ConfigError, DripleError, GraphError
 from driple.estimation.stated_error import JobKind, StatedError, job_kind, stated_error
 from driple.jobs.load import Job
-from driple.memory.estimate import MemoryEstimate, memory_of, memory_of_step
-from driple.memory.place import MemoryPlace
+from driple.memory.estimate import MemoryEstimate, memory_of, memory_of_places
+from driple.memory.place import MemoryPlace, gpu_kinds
 from driple.memory.step_memory import BatchedMemory
 from driple.planning.amount import Amount
 from driple.planning.offers import Offer, needed_bytes
@@ -36,6 +36,7 @@ _SIMULATED = (4, 8)  # passes, where more are like these
 _EACH_PASS = (ZERO2, FSDP, HSDP)
 _FEW, _MANY = 4, 8  # batches between which tensors grow in proportion
 _NO_BF16 = "bf16"
+_Places = tuple[MemoryPlace, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,10 @@ class Evaluator:
         self.calibration = calibration or shipped_calibration()
         self._ready: dict[int, _Ready] = {}
         self._alone: dict[tuple[int, str], tuple[float, StepParts]] = {}
-        self._memory: dict[tuple[int, MemoryPlace], MemoryEstimate | None] = {}
+        self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
         self.largest: dict[object, int] = {}  # batches that fitted alike candidates
         self._lines: dict[tuple[int, int], BatchedMemory | None] = {}
-        self._may_fit: dict[tuple[int, int, MemoryPlace], bool] = {}
+        self._may_fit: dict[tuple[int, int, _Places], bool] = {}
 
     def ready(self, variant: Variant, setting: Setting) -> _Ready:
         """A variant read and prepared for the devices of a setting."""
@@ -88,10 +89,10 @@ class Evaluator:
         return self._ready[id(job)]
 
     def memory(self, candidate: Candidate) -> MemoryEstimate | None:
-        """Memory of a device; None where the graph does not show how long its tensors live."""
+        """Memory of the device with least room; None if it is unknown how long tensors live."""
         setting, room = candidate.setting, candidate.place.capacity_bytes
         job = self.ready(candidate.variant, setting).job
-        key = (id(job), _like(MemoryPlace.of(setting, room)))
+        key = (id(job), _like(MemoryPlace.of_kinds(setting, room)))
         if key not in self._memory:
             try:
                 self._memory[key] = memory_of(job, setting, capacity_bytes=room)
@@ -106,10 +107,10 @@ class Evaluator:
         if line is None:
             memory = self.memory(candidate)
             return memory is None or memory.fits in {None, "yes"}
-        place = MemoryPlace.of(candidate.setting, candidate.place.capacity_bytes)
-        key = (id(line), variant.batch_size, _like(place))
+        places = MemoryPlace.of_kinds(candidate.setting, candidate.place.capacity_bytes)
+        key = (id(line), variant.batch_size, _like(places))
         if key not in self._may_fit:
-            found = memory_of_step(line.at(variant.batch_size), place)
+            found = memory_of_places(line.at(variant.batch_size), places)
             self._may_fit[key] = found.fits in {None, "yes"}
         return self._may_fit[key]
 
@@ -130,14 +131,16 @@ class Evaluator:
 
     def refusal(self, candidate: Candidate) -> Refused | None:
         """Why a candidate cannot run; None if it may."""
-        name, worker = candidate.place.name, candidate.setting.worker
+        name, setting = candidate.place.name, candidate.setting
         in_half = _NO_BF16 in candidate.variant.precision.replace("bfloat16", _NO_BF16)
-        if in_half and not worker.bf16_flops:
-            reason = (
-                f"the job computes in bfloat16, which {worker.name} ({worker.generation}) only "
-                "emulates; train in float16 there"
-            )
-            return Refused(name=name, reason=reason)
+        devices = [device for device, _ in gpu_kinds(setting.cluster)] if in_half else []
+        for device in devices:
+            if not device.bf16_flops:
+                reason = (
+                    f"the job computes in bfloat16, which {device.name} ({device.generation}) only "
+                    "emulates; train in float16 there"
+                )
+                return Refused(name=name, reason=reason)
         memory = self.memory(candidate)
         if memory is None or memory.fits != "no":
             return None
@@ -213,10 +216,16 @@ class Evaluator:
         return self._alone[key]
 
 
-def _like(place: MemoryPlace) -> MemoryPlace:
-    """A place where a job needs as much: whole models are the same on any number of devices."""
-    shards = 1 if place.is_replicated else place.shards
-    return replace(place, shards=shards, replicas=min(place.replicas, 2))
+def _like(places: _Places) -> _Places:
+    """Places where a job needs as much: whole models are the same on any number of devices."""
+    return tuple(
+        replace(
+            place,
+            shards=1 if place.is_replicated else place.shards,
+            replicas=min(place.replicas, 2),
+        )
+        for place in places
+    )
 
 
 def memory_reason(memory: MemoryEstimate, candidate: Candidate) -> str:
@@ -227,7 +236,7 @@ def memory_reason(memory: MemoryEstimate, candidate: Candidate) -> str:
     largest = f"; the largest part is {memory.largest}" if memory.largest else ""
     return (
         f"each device needs {format_size(needs)} ({scheme}{candidate.variant.words()}), and "
-        f"{setting.worker.name} has {format_size(room)}{largest}"
+        f"{memory.device or setting.worker.name} has {format_size(room)}{largest}"
     )
 
 

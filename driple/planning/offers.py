@@ -47,7 +47,7 @@ class Offer:
         no_price: why there is none, in words.
         provenance: `simulated` or `measured`.
         error: error of the simulator on similar published runs; None for a measurement.
-        memory: of a device; None for a measurement, or if it is unknown.
+        memory: of the device with least room; None for a measurement, or if it is unknown.
         parts: where the time of a step goes; None for a measurement.
     """
 
@@ -112,6 +112,13 @@ class Offer:
     def fits(self) -> str | None:
         """Whether it fits in the memory of the devices; None if that is not known."""
         return None if self.memory is None else self.memory.fits
+
+    @property
+    def fits_words(self) -> str:
+        """Whether it fits, and of unlike devices the one with least room; empty if not known."""
+        if self.memory is None or self.fits is None:
+            return ""
+        return f"{self.fits} ({self.memory.device})" if self.memory.device else self.fits
 
     @property
     def memory_bytes(self) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from driple.cluster.schemes import FSDP
-from driple.errors import DripleError
+from driple.errors import CatalogError, DripleError
 from driple.memory.place import MemoryPlace
 from driple.planning.evaluator import Evaluator
 from driple.planning.places import Candidate, Place
@@ -30,12 +30,17 @@ def remedy_words(evaluator: Evaluator, places: Sequence[Place]) -> str:
         evaluator: of the job.
         places: machines on which it does not fit.
     """
-    roomy = [place for place in places if place.setting.worker.find("memory_bytes")]
+    roomy = [place for place in places if _tightest(place) is not None]
     if not roomy:
         return ""
     place = max(roomy, key=lambda one: (_room(one), -one.num_devices))
     usual = evaluator.variants.usual
-    where = f"On {place.name} ({place.setting.worker.name}, {format_size(_room(place))} each)"
+    tightest = _tightest(place)
+    size = f"{format_size(_room(place))} each"
+    words = f"{place.setting.worker.name}, {size}"
+    if tightest is not None and tightest.device:
+        words = f"{tightest.device} has least memory, {size}"
+    where = f"On {place.name} ({words})"
     if not evaluator.variants.can_vary:
         return f"{where} too; the graph is as it is: make it with a smaller batch."
     own = Candidate(place=place, setting=place.setting, variant=usual)
@@ -49,9 +54,19 @@ def remedy_words(evaluator: Evaluator, places: Sequence[Place]) -> str:
     return f"{where} it would fit {'; or '.join(ways)}."
 
 
+def _tightest(place: Place) -> MemoryPlace | None:
+    """The kind of device with least memory; None if the memory of a device is not known."""
+    try:
+        kinds = MemoryPlace.of_kinds(place.setting, place.capacity_bytes)
+    except CatalogError:
+        return None
+    return min(kinds, key=lambda one: one.capacity_bytes or 0.0)
+
+
 def _room(place: Place) -> float:
-    """Memory of each device, bytes."""
-    return MemoryPlace.of(place.setting, place.capacity_bytes).capacity_bytes or 0.0
+    """Least memory of a device, bytes."""
+    tightest = _tightest(place)
+    return 0.0 if tightest is None else tightest.capacity_bytes or 0.0
 
 
 def _fits(evaluator: Evaluator, candidate: Candidate) -> bool:

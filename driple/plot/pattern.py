@@ -139,7 +139,11 @@ def _whiskers(
 ) -> None:
     """Intervals of burst amount, burst duration and idle duration, as error bars."""
     amount, burst_s, idle_s = figures
-    around = [(value - low, high - value) for value, (low, high) in zip(figures, ends, strict=True)]
+    around = [
+        # A share over 100 % lies outside of its interval, which a GPU's counter bounds.
+        (max(value - low, 0.0), max(high - value, 0.0))
+        for value, (low, high) in zip(figures, ends, strict=True)
+    ]
     style: dict[str, Any] = {"color": colour, "fmt": "none", "elinewidth": 0.9, "capsize": 2.5}
     period = burst_s + idle_s
     count = min(int(span_s / period) + 1, _MOST_WHISKERS) if period > 0 else 1

@@ -160,7 +160,7 @@ def _cells(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, str]:
         "price of": _price_words(offer),
         **({limited: "" if kept is None else "yes" if kept else "no"} if limited else {}),
         "memory": "" if needed is None else format_size(needed),
-        "fits": offer.fits or "unknown",
+        "fits": offer.fits_words or "unknown",
         "held back by": "" if offer.parts is None else offer.parts.bottleneck,
         "error: median, p90": f"{error.median_pct:.0f} %, {error.p90_pct:.0f} %"
         if known and error is not None

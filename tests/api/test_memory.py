@@ -10,11 +10,22 @@ pytest.importorskip("torch")
 
 from driple.api.memory import memory_beside, memory_dict, memory_sentence
 from driple.api.memory_remedies import with_remedies
+from driple.api.plan_results import PlanResult
+from driple.api.planning import plan
+from driple.api.sweeping_batches import sweep_batches
 from driple.catalog import read_catalog
 from driple.cluster.setting import Setting, parse_setting
-from driple.errors import CatalogError
+from driple.errors import CatalogError, ConfigError
 from driple.jobs.load import JobOptions, load_job
-from driple.memory.estimate import memory_at_batches, memory_of
+from driple.memory.estimate import (
+    memory_at_batches,
+    memory_of,
+    memory_of_places,
+    memory_of_step,
+)
+from driple.memory.graph_lifetimes import with_lifetimes
+from driple.memory.place import MemoryPlace
+from driple.memory.step_memory import StepMemory
 
 MODEL = "timm:vit_tiny_patch16_224"
 
@@ -102,3 +113,94 @@ def test_devices_that_split_a_model_have_no_estimate() -> None:
     found = memory_beside(load_job(MODEL, JobOptions(batch_size=8)), setting)
     assert found.estimate is None
     assert "not estimated" in found.reason
+
+
+UNLIKE = """machines:
+  - {count: 4, devices: 8, device: H100, link: NVLink}
+  - {count: 1, devices: 4, device: V100}
+network: 400G
+"""
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_unlike_devices_are_answered_with_the_one_that_has_least_room(
+    tmp_path: Path, is_first: bool
+) -> None:
+    """Whichever kind of device is listed first: 16 GiB of a V100 decide, not 80 of an H100."""
+    file = tmp_path / "cluster.yaml"
+    first, second, third, *rest = UNLIKE.splitlines()
+    rows = [second, third] if is_first else [third, second]
+    file.write_text("\n".join([first, *rows, *rest]) + "\n")
+    made = _asked(str(file), 1024).estimate
+    alone = _asked("4xV100", 1024).estimate
+    assert (made.fits, made.device, made.capacity_bytes) == ("no", "V100", 16 * 2.0**30)
+    assert made.margin_bytes == alone.margin_bytes
+    assert " of 16 GiB on V100, which has least room: does not fit, " in memory_sentence(made)
+    assert memory_dict(_asked(str(file), 1024))["device"] == "V100"
+    small = _asked(str(file), 8).estimate
+    assert (small.fits, small.device) == ("yes", "V100")
+
+
+def test_the_unlike_workers_of_a_setting_by_name_count_too() -> None:
+    """Six of ten workers of V100-P5w10 are 2080Ti with 11 GiB; CPUs beside GPUs need no memory."""
+    made = _asked("V100-P5w10/he-1G", 32).estimate
+    assert (made.device, made.capacity_bytes) == ("2080Ti", 11 * 2.0**30)
+
+
+def test_devices_of_one_kind_are_answered_without_a_name(tmp_path: Path) -> None:
+    """Processors beside them have no such memory, and change nothing."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text("machines:\n  - {devices: 2, device: H100}\n  - {device: CPU}\nnetwork: 100G\n")
+    made = _asked(str(file), 32).estimate
+    assert (made.device, made.capacity_bytes) == ("", 80 * 2.0**30)
+    assert " of 80 GiB: fits, " in memory_sentence(made)
+
+
+def test_the_smallest_machine_decides_where_a_scheme_shards_within_machines(
+    tmp_path: Path,
+) -> None:
+    """Under hsdp, 2 devices hold larger shards than 8 of the same kind."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(
+        "machines:\n  - {devices: 8, device: H100}\n  - {devices: 2, device: H100}\n"
+        "network: 100G\nscheme: hsdp\n"
+    )
+    kinds = MemoryPlace.of_kinds(Setting.parse(str(file)))
+    assert [place.shards for place in kinds] == [8, 2]
+    job = load_job(MODEL, JobOptions(batch_size=8, optimizer="adamw"))
+    step = StepMemory.of(with_lifetimes(job.graph))
+    eight, two = (memory_of_step(step, place) for place in kinds)
+    assert memory_of_places(step, kinds) == two != eight
+
+
+def test_a_sweep_states_the_device_with_least_room(tmp_path: Path) -> None:
+    """A batch size that fits an H100 alone is not called one that fits."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(UNLIKE)
+    made = sweep_batches(MODEL, str(file), [8, 1024], options=JobOptions(optimizer="adamw"))
+    assert made.facts["fits"] == ["yes", "no"]
+    assert made.facts["device"] == ["V100", "V100"]
+    assert made.facts["device_capacity_bytes"] == [16 * 2.0**30] * 2
+    assert made.remarks == ("the largest of these batch sizes that fits: 8; least room: V100",)
+
+
+def test_a_plan_recommends_nothing_that_one_kind_of_device_cannot_hold(tmp_path: Path) -> None:
+    """A batch that only the H100s hold is refused by the V100's name; a small one names it too."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(UNLIKE)
+
+    def asked(batch: int, **options: object) -> PlanResult:
+        given = JobOptions(batch_size=batch, **options)  # type: ignore[arg-type]
+        return plan(
+            MODEL, options=given, settings=[str(file)], samples=1e4, schemes=["ddp"], vary=[]
+        )
+
+    fitting, too_large = asked(8), asked(1024)
+    (offer,) = fitting.offers
+    assert offer.fits_words == "yes (V100)"
+    assert fitting.to_dict()["offers"][0]["memory"]["device"] == "V100"
+    assert not too_large.offers
+    assert "and V100 has 16 GiB" in too_large.refused[0].reason
+    assert "V100 has least memory, 16 GiB each" in too_large.remedy
+    with pytest.raises(ConfigError, match="bfloat16, which V100"):
+        asked(8, precision="amp-bf16")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
 import pytest
 
 from driple.catalog import Catalog, read_catalog, shipped_catalog
-from driple.catalog.fields import SIMULATION_FACTS
+from driple.catalog.fields import SIMULATION_FACTS, TUNED
 from driple.catalog.rows import MAX_BYTES
 from driple.errors import CatalogError, ConfigError
 
@@ -240,3 +241,25 @@ def test_no_file_of_a_user_changes_the_shipped_catalogue(tmp_path: Path) -> None
     assert changed.device("H100").memory_bytes == 1e9
     assert shipped_catalog() is before
     assert before.device("H100").memory_bytes == 80e9
+
+
+def test_a_tuned_device_has_all_that_a_tuning_writes(tmp_path: Path) -> None:
+    """A file cut at the end of any of its lines loses facts, and names every one that it lost."""
+    lines = [
+        *(f"tuned_{name} = 1.5" for name in TUNED),
+        "tuned_runs = 6",
+        "tuned_median_pct = 3",
+        "tuned_p90_pct = 9",
+        'source = "tuned to 6 runs of mine.csv"',
+        "date = 2026-01-31",
+    ]
+    names = [line.partition(" ")[0] for line in lines]
+    file = tmp_path / "device.toml"
+    for kept in range(len(lines) + 1):
+        file.write_text("\n".join(["format = 1", "[[devices]]", 'name = "V100"', *lines[:kept]]))
+        if kept in (0, len(lines)):
+            assert read_catalog([file]).find_device("V100") is not None
+            continue
+        words = f"(V100) is tuned and lacks {', '.join(names[kept:])}; a tuning writes them all"
+        with pytest.raises(ConfigError, match=re.escape(words)):
+            read_catalog([file])

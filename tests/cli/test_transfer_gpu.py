@@ -94,7 +94,11 @@ def test_what_cannot_be_tuned_is_refused(
 def test_a_tuned_device_is_answered_by_the_simulator(table: Path, tmp_path: Path) -> None:
     """No inspector has learned from the user's runs; and the host's speed has one source."""
     file = tmp_path / "mine.toml"
-    file.write_text('format = 1\n[[devices]]\nname = "V100"\ntuned_host = 2.0\n')
+    factors = "".join(f"tuned_{name} = {2.0 if name == 'host' else 1.0}\n" for name in TUNED)
+    file.write_text(
+        f'format = 1\n[[devices]]\nname = "V100"\n{factors}tuned_runs = 6\ntuned_median_pct = 3\n'
+        'tuned_p90_pct = 9\nsource = "tuned to 6 runs of mine"\ndate = 2026-01-31\n'
+    )
     shown = driple("predict", RESNET20, "--setting", "V100-P1w2", "--catalog", file, "--json")
     (answer,) = json.loads(shown.stdout)["answers"]
     assert answer["method"] == "simulator"
@@ -119,4 +123,23 @@ def test_milliseconds_are_no_seconds(table: Path, tmp_path: Path) -> None:
         shown = driple(*ask)
         assert shown.returncode == 2
         assert words in shown.stderr
+        assert "wrong.csv, line " in shown.stderr
         assert not output.exists()
+
+
+def test_a_column_of_notes_is_remarked_on_and_a_misspelt_one_refused(
+    table: Path, tmp_path: Path
+) -> None:
+    """What is not read would else change the factors without a word."""
+    head, *lines = table.read_text().splitlines()
+    file = tmp_path / "named.csv"
+    ask = ("transfer", "--from", "gpu", "--to", "1xV100", "--dataset", file, "-o", tmp_path)
+    for name in ("notes", "precison"):
+        file.write_text("\n".join([f"{head},{name}", *(f"{line},tf32" for line in lines)]) + "\n")
+        shown = driple(*ask)
+        if name == "notes":
+            assert shown.returncode == 0, shown.stderr
+            assert f"columns of {file} that are not read: notes" in shown.stderr
+        else:
+            assert shown.returncode == 2
+            assert "column precison is not known; if it is precision, call it so" in shown.stderr

@@ -147,6 +147,21 @@ def test_foreign_safetensors_files(checkpoint: Checkpoint, tmp_path: Path) -> No
         assert expected in refused(odd, tmp_path)
 
 
+def test_keys_that_stand_twice_are_refused(data: bytes, tmp_path: Path) -> None:
+    """In the header and in Driple's metadata: the last one would win, whatever the first says."""
+    length = int.from_bytes(data[:8], "little")
+    header, weights = data[8 : 8 + length], data[8 + length :]
+    for written, twice, key in (
+        (b'{"__metadata__"', b'{"__metadata__":{},"__metadata__"', "__metadata__"),
+        (b'\\"format\\": 3', b'\\"format\\": 99, \\"format\\": 3', "format"),
+    ):
+        assert header.count(written) == 1
+        damaged = header.replace(written, twice)
+        damaged += b" " * (-len(damaged) % 8)
+        words = refused(len(damaged).to_bytes(8, "little") + damaged + weights, tmp_path)
+        assert f"the key '{key}' stands twice" in words
+
+
 def test_a_newer_format_says_what_to_do(data: bytes, tmp_path: Path) -> None:
     """Its number, what this Driple reads, and to upgrade; even if all else is unknown."""
     message = refused(with_metadata(data, lambda m: (m.clear(), m.update(format=7))), tmp_path)

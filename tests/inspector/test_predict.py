@@ -232,6 +232,33 @@ def test_another_version_is_named_and_claims_no_share() -> None:
     assert newer.outdated.endswith(f"{upgrade_hint()} gets the newer program")
 
 
+@pytest.mark.parametrize("setting", ["V100-P1w2/ho-PCIe", "CPU-P1w2/ho-200M"])
+def test_an_interval_of_a_share_ends_at_100_percent_of_a_gpu(setting: str) -> None:
+    """Neither end passes what a counter shows, and the value stays; on a CPU 100 % is one core."""
+    intervals = Intervals(
+        level=0.9,
+        near=np.full(13, 0.2),
+        far=None,
+        threshold=9.0,
+        reach=9.0,
+        known=np.zeros((1, 0), dtype=np.float32),
+    )
+    factor = np.exp(0.2)
+    for value in (50.0, 95.0, 120.0, 150.0):
+        checkpoint = replace(
+            checkpoint_of(constant_inspector(value, 4), 4), intervals=intervals, setting=setting
+        )
+        found = predict(small_graph(), checkpoint)
+        assert found.ends is not None
+        assert found.numbers[:12] == pytest.approx(value)
+        ends = np.array([value / factor, value * factor])
+        bounded = ends if setting.startswith("CPU") else np.minimum(ends, 100.0)
+        for share in (0, 3):
+            assert found.ends[share] == pytest.approx(bounded)
+        for other in (1, 2, 4, 5, 6, 9):  # durations, MB/s
+            assert found.ends[other] == pytest.approx(ends)
+
+
 def test_a_contradiction_widens_times_to_the_closed_form() -> None:
     """The ends of all times reach as far as the closed form is away; amounts stay."""
     intervals = Intervals(

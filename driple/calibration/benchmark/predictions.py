@@ -11,11 +11,11 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from driple.calibration.benchmark.tables import read_table
+from driple.calibration.benchmark.tables import ignored_columns, read_table
 from driple.errors import ConfigError
 from driple.files import atomic_write
 
@@ -28,6 +28,7 @@ SPLITS = {
     "source": "source",
     "nothing": "nothing",
 }
+_COLUMNS = ("id", "split", "seconds", "low", "high")
 _ANY = ""  # of a tool that learns from no rows
 _DIGITS = 5  # that are stored
 
@@ -58,19 +59,29 @@ class Predictions:
         return self.by_split.get((split, row_id)) or self.by_split.get((_ANY, row_id))
 
 
-def read_predictions(file: Path, known: Iterable[str] | None = None) -> Predictions:
+def read_predictions(
+    file: Path,
+    known: Iterable[str] | None = None,
+    remark: Callable[[str], None] = lambda _: None,
+) -> Predictions:
     """Predictions from a table with the columns `id` and `seconds`, and perhaps the others.
 
     Args:
         file: the table.
         known: ids of the rows; None accepts any.
+        remark: called with a sentence on columns that are not read, if there are any.
 
     Raises:
-        ConfigError: the table is not as described, names an unknown row, or one row twice.
+        ConfigError: the table is not as described, names an unknown row, or one row twice, or a
+            column is called almost as one that is read.
     """
     ids = None if known is None else set(known)
     found: dict[tuple[str, str], Prediction] = {}
-    for line in read_table(file, ("id", "seconds")):
+    lines = read_table(file, ("id", "seconds"))
+    ignored = ignored_columns(lines, _COLUMNS)
+    if ignored:
+        remark(ignored)
+    for line in lines:
         row_id, split = line.text("id"), line.choice("split", (*SPLITS, _ANY), _ANY)
         if ids is not None and row_id not in ids:
             raise line.error("id", f"no row has the id {row_id[:60]!r}")

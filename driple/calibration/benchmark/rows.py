@@ -2,20 +2,21 @@
 
 FILE.csv --read_rows--> BenchmarkRow, BenchmarkRow, ...
 
-Needed are the columns `job`, `setting` and `seconds`; the others of `COLUMNS` may be there, and
-further ones are ignored. A job is named as on the command line.
+Needed are the columns `job`, `setting` and `seconds`; the others of `COLUMNS` may be there. Further
+ones are not read, which a remark says; one that is called almost as one of these is refused. A job
+is named as on the command line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
 from pathlib import Path
 from zlib import crc32
 
-from driple.calibration.benchmark.tables import Line, read_table
+from driple.calibration.benchmark.tables import Line, ignored_columns, read_table
 from driple.calibration.step_key import capability_of
 from driple.catalog import device_named
 from driple.cluster.setting import Setting
@@ -86,6 +87,7 @@ class BenchmarkRow:
         num_devices: of the setting.
         num_machines: of the setting.
         scheme: one of `SCHEMES`.
+        where: file and line of its table; empty for a row that is not of one.
     """
 
     row_id: str
@@ -112,6 +114,12 @@ class BenchmarkRow:
     num_devices: int
     num_machines: int
     scheme: str
+    where: str = field(default="", compare=False)
+
+    @property
+    def named(self) -> str:
+        """How errors name it: file and line of its table, else its id."""
+        return self.where or f"row {self.row_id}"
 
     @property
     def seconds_per_sample(self) -> float:
@@ -143,15 +151,22 @@ class BenchmarkRow:
         return self.device, self.num_devices, self.num_machines, self.scheme
 
 
-def read_rows(file: Path) -> list[BenchmarkRow]:
+def read_rows(file: Path, remark: Callable[[str], None] = lambda _: None) -> list[BenchmarkRow]:
     """The rows of a table.
 
+    Args:
+        file: of the table.
+        remark: called with a sentence on columns that are not read, if there are any.
+
     Raises:
-        ConfigError: the table, or a cell of it, is not as described; the message names the line
-            and the column.
+        ConfigError: the table, or a cell of it, is not as described, or a column is called almost
+            as one that is read; the message names the line and the column.
     """
-    rows = [_row(line) for line in read_table(file, ("job", "setting", "seconds"))]
-    return unique_ids(rows, str(file))
+    lines = read_table(file, ("job", "setting", "seconds"))
+    ignored = ignored_columns(lines, COLUMNS, ("device",))
+    if ignored:
+        remark(ignored)
+    return unique_ids([_row(line) for line in lines], str(file))
 
 
 def unique_ids(rows: Sequence[BenchmarkRow], where: str) -> list[BenchmarkRow]:
@@ -208,6 +223,7 @@ def _row(line: Line) -> BenchmarkRow:
         num_devices=known.num_devices,
         num_machines=known.num_machines,
         scheme=known.scheme,
+        where=f"{line.where} ({line.text('id')})" if line.text("id") else line.where,
     )
     given = line.text("device")
     if given and given != row.device:

@@ -63,6 +63,6 @@ def simulate_rows(
                     job, settings[row.setting], calibration, num_steps=NUM_STEPS
                 )
             except DripleError as error:
-                raise type(error)(f"row {row.row_id} ({row.job}): {error}") from error
+                raise type(error)(f"{row.named} ({row.job}): {error}") from error
         found[i] = done[row.setting]
     return found

@@ -5,10 +5,11 @@ BenchmarkRow --StepSource.prepared--> PreparedJob
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from typing import Protocol
 
-from driple.calibration.benchmark.rows import BenchmarkRow
+from driple.calibration.benchmark.rows import COLUMNS, BenchmarkRow
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.jobs.load import JobOptions, load_job
@@ -16,6 +17,7 @@ from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["LoadedSteps", "StepSource"]
 
+_OPTION = re.compile(r"--([a-z-]+)")
 _KEPT = 8  # jobs that stay in memory; rows of one job follow each other
 
 
@@ -47,32 +49,49 @@ class LoadedSteps:
         """The step of a row's job with the row's options.
 
         Raises:
-            ConfigError: no such job, or a package is missing; the id names the row.
+            ConfigError: no such job, an option that it does not have, or a package is missing;
+                the message names the line and the column.
         """
         key = row.step_key
         if key not in self._made:
-            options = JobOptions(
-                batch_size=row.batch_size,
-                seq_len=row.seq_len,
-                input_shape=row.input_shape,
-                precision=row.precision or None,
-                optimizer=row.optimizer or None,
-                grad_accumulation=row.grad_accumulation if row.grad_accumulation > 1 else None,
-                activation_checkpointing=row.activation_checkpointing or None,
-                compiled=row.compiled,
-                channels_last=row.layout == "channels_last",
-                task=row.mode,
-                library=row.library or "torch2",
-            )
             setting = Setting.parse(row.setting)
             try:
-                job = load_job(row.job, options, setting=setting, forward=True)
+                job = load_job(row.job, _options(row), setting=setting, forward=True)
                 self._made[key] = PreparedJob.of_job(job)
             except DripleError as error:
                 raise type(error)(
-                    f"row {row.row_id}, column job: {error} (options are columns of the table)"
+                    f"{row.named}, column {_column(error)}: {error} (options are columns of the "
+                    "table)"
                 ) from error
             while len(self._made) > _KEPT:
                 self._made.popitem(last=False)
         self._made.move_to_end(key)
         return self._made[key]
+
+
+def _options(row: BenchmarkRow) -> JobOptions:
+    """The options of a row's job.
+
+    Raises:
+        ConfigError: no job takes one of them.
+    """
+    return JobOptions(
+        batch_size=row.batch_size,
+        seq_len=row.seq_len,
+        input_shape=row.input_shape,
+        precision=row.precision or None,
+        optimizer=row.optimizer or None,
+        grad_accumulation=row.grad_accumulation if row.grad_accumulation > 1 else None,
+        activation_checkpointing=row.activation_checkpointing or None,
+        compiled=row.compiled,
+        channels_last=row.layout == "channels_last",
+        task=row.mode,
+        library=row.library or "torch2",
+    )
+
+
+def _column(error: DripleError) -> str:
+    """The column that an error is about: of the option that it begins with, else of the job."""
+    option = _OPTION.match(str(error))
+    name = "" if option is None else option[1].replace("-", "_")
+    return name if name in COLUMNS else "job"

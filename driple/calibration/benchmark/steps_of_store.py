@@ -50,7 +50,7 @@ class StoredSteps:
         if self._last is None or self._last[0] != key:
             self._last = (key, self._store.step(key))
         if row.batch_size is None:
-            raise ConfigError(f"row {row.row_id} has no batch size, which a stored step needs")
+            raise ConfigError(f"{row.named} has no batch size, which a stored step needs")
         step = self._last[1]
         job = step.job(
             row.batch_size,

@@ -1,11 +1,13 @@
 """CSV tables that anybody may write: read with the line and the column of whatever is wrong.
 
 FILE.csv or FILE.csv.gz --read_table--> Line, Line, ... --> a text, a number, a choice of a column
+names of its columns, known names --ignored_columns--> those that are not read
 """
 
 from __future__ import annotations
 
 import csv
+import difflib
 import gzip
 import math
 from collections.abc import Sequence
@@ -15,10 +17,13 @@ from typing import TextIO
 
 from driple.errors import ConfigError
 
-__all__ = ["Line", "read_table"]
+__all__ = ["Line", "ignored_columns", "read_table"]
 
 _MOST_LINES = 1_000_000
 _MOST_CHARACTERS = 10_000  # of one cell
+_ALIKE = 0.75  # precison is precision misspelt, notes is not mode
+_LEAST_PREFIX = 3  # batch and seq stand for batch_size and seq_len
+_MOST_NAMED = 10  # columns that a remark lists
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"", "0", "false", "no", "off"})
 
@@ -37,9 +42,14 @@ class Line:
     number: int
     cells: dict[str, str]
 
+    @property
+    def where(self) -> str:
+        """File and line, as errors name them."""
+        return f"{self.file}, line {self.number}"
+
     def error(self, column: str, problem: str) -> ConfigError:
         """The error that names file, line and column."""
-        return ConfigError(f"{self.file}, line {self.number}, column {column}: {problem}")
+        return ConfigError(f"{self.where}, column {column}: {problem}")
 
     def text(self, column: str, default: str = "") -> str:
         """A cell's text; the default where the cell is empty or the column is missing."""
@@ -130,6 +140,43 @@ def read_table(file: Path, needed: Sequence[str]) -> list[Line]:
     if not lines:
         raise ConfigError(f"{file} has no lines below its header")
     return lines
+
+
+def ignored_columns(lines: Sequence[Line], known: Sequence[str], checks: Sequence[str] = ()) -> str:
+    """A remark on the columns of a table that nothing reads; empty if there are none.
+
+    Args:
+        lines: of the table.
+        known: names of the columns that are read.
+        checks: names of columns that no answer depends on.
+
+    Raises:
+        ConfigError: a column is called almost as one that is read and is not there, so that a
+            misspelt name would change answers without a word.
+    """
+    names = list(lines[0].cells) if lines else []
+    others = [name for name in names if name not in (*known, *checks)]
+    missing = [name for name in known if name not in names]
+    for name in others:
+        near = _meant(name, missing)
+        if near:
+            raise ConfigError(
+                f"{lines[0].file}, line 1: column {name[:40]} is not known; if it is {near}, call "
+                "it so, else give it a name that is less like it"
+            )
+    if not others:
+        return ""
+    shown = ", ".join(name[:40] or "(no name)" for name in others[:_MOST_NAMED])
+    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    return f"columns of {lines[0].file} that are not read: {shown}{more}"
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """The column that a name almost is, or is the beginning of; empty if there is none."""
+    plain = name.lower().replace("-", "_").replace(" ", "_")
+    begun = [one for one in known if one.startswith(plain)] if len(plain) >= _LEAST_PREFIX else []
+    near = difflib.get_close_matches(plain, known, n=1, cutoff=_ALIKE) or begun
+    return near[0] if near else ""
 
 
 def _opened(file: Path) -> TextIO:

@@ -206,7 +206,7 @@ def _simulated(
         records = simulate_steps(job, topology, calibration, num_steps=NUM_STEPS)
         step = step_of(topology, records)
     except DripleError as error:
-        raise type(error)(f"run {row.row_id} ({row.job}): {error}") from error
+        raise type(error)(f"{row.named} ({row.job}): {error}") from error
     return step.counted_pct()[0], step.step_s
 
 

@@ -103,12 +103,44 @@ def test_a_row_is_read_with_its_setting_and_its_defaults(tmp_path: Path) -> None
         ("job,setting,seconds,input\na,1xA100,1,3x-2\n", "needs a shape of one sample"),
         ("id,job,setting,seconds\nx,a,1xA100,1\nx,a,1xA100,2\n", "two rows have the id x"),
         ('job,setting,seconds\n"a,1xA100,1\n', "cannot read"),
+        *(
+            (
+                f"job,setting,seconds,{wrong}\na,1xA100,1,x\n",
+                f"line 1: column {wrong} is not known; if it is {right}, call it so",
+            )
+            for wrong, right in {
+                "precison": "precision",
+                "Precision": "precision",
+                "batch": "batch_size",
+                "batch-size": "batch_size",
+                "seq len": "seq_len",
+                "optimiser": "optimizer",
+                "activation_ckpt": "activation_checkpointing",
+                "grad_acc": "grad_accumulation",
+            }.items()
+        ),
     ],
 )
 def test_a_wrong_table_names_line_and_column(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words.replace("(", r"\(")) as caught:
         read_rows(table(tmp_path / "rows.csv", text))
     assert "rows.csv" in str(caught.value)
+
+
+def test_columns_that_nothing_reads_are_remarked_on(tmp_path: Path) -> None:
+    """Notes are no misspelt names, nor is a name like that of a column that is there."""
+    text = "job,setting,seconds,batch_size,batch,notes,devices,gpu,\na,1xA100,1,8,16,x,8,y,0\n"
+    said: list[str] = []
+    (row,) = read_rows(table(tmp_path / "rows.csv", text), said.append)
+    assert row.batch_size == 8
+    start = f"columns of {tmp_path / 'rows.csv'} that are not read: "
+    assert said == [start + "batch, notes, devices, gpu, (no name)"]
+    read_rows(
+        table(tmp_path / "rows.csv", "job,setting,seconds,device\na,1xA100,1,A100\n"), said.append
+    )
+    assert len(said) == 1
+    read_predictions(table(tmp_path / "p.csv", "id,seconds,tool\na,1,t\n"), None, said.append)
+    assert said[1] == f"columns of {tmp_path / 'p.csv'} that are not read: tool"
 
 
 def test_predictions_come_back_and_wrong_ones_are_refused(tmp_path: Path) -> None:
@@ -129,6 +161,7 @@ def test_predictions_come_back_and_wrong_ones_are_refused(tmp_path: Path) -> Non
         ("id,seconds,low\na,1,0.5\n", "needs low and high"),
         ("id,seconds,low,high\na,1,2,1\n", "is below low"),
         ("id,seconds,split\na,1,luck\n", "needs one of family, device, source, nothing"),
+        ("id,seconds,splt\na,1,family\n", "column splt is not known; if it is split, call it so"),
     ):
         with pytest.raises(ConfigError, match=words):
             read_predictions(table(given, text), {"a"})
@@ -241,6 +274,11 @@ def test_the_command_scores_a_table_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_a_job_that_cannot_be_made_names_its_row(tmp_path: Path) -> None:
+    """By file and line, as a wrong cell does, with its id if it has one; so does an option."""
     rows = table(tmp_path / "rows.csv", HEADER + "first,no_such_model,1xA100,1,x,8,s\n")
-    with pytest.raises(ConfigError, match="row first, column job: "):
+    with pytest.raises(ConfigError, match=r"rows.csv, line 2 \(first\), column job: "):
         work_of(read_rows(rows), LoadedSteps())
+    text = "job,setting,seconds,optimizer\nresnet18,1xA100,1,\nresnet18,1xA100,1,mumentum\n"
+    (_, wrong) = read_rows(table(rows, text))
+    with pytest.raises(ConfigError, match=r"rows.csv, line 3, column optimizer: --optimizer must"):
+        LoadedSteps().prepared(wrong)
