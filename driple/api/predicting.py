@@ -51,6 +51,7 @@ __all__ = ["METHODS", "Answer", "AnswerMethod", "PredictResult", "predict"]
 AnswerMethod = Literal["auto", "inspector", "simulator", "analytic", "all"]
 METHODS: tuple[str, ...] = get_args(AnswerMethod)
 _STEPS, _STEPS_OF_ALL = 100, 50
+_MOST_OFF_PCT = 20.0  # mean error of step times, from which on what an inspector imitates is better
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -273,7 +274,15 @@ def _doubt_of(answer: Answer) -> str:
     # Distance is the last of the strange things, and says most.
     doubts = (made.contradiction, *reversed(made.strange), made.outdated)
     first = next((one for one in doubts if one), "")
-    return first and f"the inspector of {made.setting} would guess ({first})"
+    if first:
+        return f"the inspector of {made.setting} would guess ({first})"
+    off_pct = made.metrics.get("test_iteration_time_mape_pct", 0.0)
+    if off_pct > _MOST_OFF_PCT:
+        return (
+            f"the inspector of {made.setting} is {off_pct:.0f} % off (mean) in the step times of "
+            "its own test workloads"
+        )
+    return ""
 
 
 def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:

@@ -282,6 +282,15 @@ def test_where_an_inspector_would_guess_the_simulator_that_it_learned_from_answe
     assert found["warnings"] or found["remarks"]
 
 
+def test_where_an_inspector_imitates_step_times_badly_the_simulator_answers() -> None:
+    """With five servers bursts and gaps do not add up to a step, which no inspector mends."""
+    graph = str(EXAMPLE.with_name("resnet50.pbtxt"))
+    asked = ("predict", graph, "--setting", "V100-P5w5", *QUICK, "--json")
+    (found,) = json.loads(driple(*asked).stdout)["answers"]
+    assert found["method"] == "simulator"
+    assert "% off (mean) in the step times of its own test workloads" in found["reason"]
+
+
 def test_without_a_setting_a_job_gets_the_one_it_is_made_for() -> None:
     """A graph on parameter servers the paper's setting, a PyTorch model one device."""
     settings = [
