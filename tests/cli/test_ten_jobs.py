@@ -67,8 +67,8 @@ def perceptron(folder: Path) -> str:
 Given = Callable[[Path], str]
 JOBS: dict[str, tuple[Given, tuple[str, ...], dict[str, Any]]] = {
     "TensorFlow graph": (
-        lambda _: str(EXAMPLE), ("--batch-size", "64"),
-        {"kind": "file", "batch_size": 64, "precision": "fp32", "optimizer": "momentum"},
+        lambda _: str(EXAMPLE), ("--batch-size", "32"),
+        {"kind": "file", "batch_size": 32, "precision": "fp32", "optimizer": "momentum"},
     ),
     "PyTorch CNN with AMP": (
         lambda _: "resnet18", ("--batch-size", "4", "--precision", "amp-bf16",
