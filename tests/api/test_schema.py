@@ -32,7 +32,7 @@ LINES = (
     ("predict", GRAPH, "--method", "analytic"),
     ("predict", GRAPH, "--method", "all", "--setting", "CPU-P1w2", "--set", "steps=4"),
     ("predict", OPEN, "--method", "all", "--setting", RING, "--set", "steps=4"),
-    ("plan", GRAPH, "--batch-size", "32", "--instance", "p3", "--machines", "1,2"),
+    ("plan", GRAPH, "--batch-size", "24", "--instance", "p3", "--machines", "1,2"),
     ("plan", OPEN, "--batch-size", "8", "--instance", "p3.2xlarge"),
     ("sweep", GRAPH, "--bandwidth", "1G,10G", "--workers", "1-3"),
     ("sweep", OPEN, "--workers", "2"),

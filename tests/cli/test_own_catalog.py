@@ -69,7 +69,7 @@ def test_sweep_takes_a_device_of_an_own_row(catalog: Path) -> None:
 
 
 def test_plan_takes_a_device_and_an_instance_of_own_rows(catalog: Path) -> None:
-    options = ("--batch-size", 32, "--instance", "my.large")
+    options = ("--batch-size", 24, "--instance", "my.large")
     found = answer("plan", EXAMPLE, "--catalog", catalog, *options)
     (offer,) = found["offers"]  # type: ignore[misc]
     assert offer["name"] == "my.large"  # type: ignore[index]
