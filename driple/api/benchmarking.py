@@ -93,17 +93,17 @@ def contest_of_table(
         found = run_contest(
             rows, LoadedSteps(), calibration=shipped_calibration(), given=given, progress=progress
         )
-        return replace(found, remarks=(*remarks, *found.remarks))
-    found = run_contest(
-        rows,
-        shipped.steps,
-        calibration=shipped_calibration(),
-        given=given,
-        folds=shipped.folds,
-        known=shipped.rows,
-        known_steps=shipped.steps,
-        progress=progress,
-    )
+    else:
+        found = run_contest(
+            rows,
+            shipped.steps,
+            calibration=shipped_calibration(),
+            given=given,
+            folds=shipped.folds,
+            known=shipped.rows,
+            known_steps=shipped.steps,
+            progress=progress,
+        )
     return replace(found, remarks=(*remarks, *found.remarks))
 
 

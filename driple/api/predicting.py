@@ -361,15 +361,17 @@ def _by_closed_forms(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answe
     from driple.analytic.closed_forms import work_of
     from driple.estimation.compare import MethodTime
     from driple.estimation.methods import closed_form_error, closed_forms_of
-    from driple.estimation.stated_error import stated_error
+    from driple.estimation.stated_error import StatedError, stated_error
     from driple.simulate.prepared_job import closed_form_assumptions
 
     place = cast("Place", plan.place)
     forms = closed_forms_of(prepared, place)
-    stated = stated_error(plan.setting, job.graph, cost=job.cost, topology=place.topology)
-    errors = [
-        None if job.has_unknown else closed_form_error(place, form.method, stated) for form in forms
-    ]
+    stated = (
+        StatedError(runs=job.unknown_words)
+        if job.has_unknown
+        else stated_error(plan.setting, job.graph, cost=job.cost, topology=place.topology)
+    )
+    errors = [closed_form_error(place, form.method, stated) for form in forms]
     first, error = forms[0], errors[0]
     time = MethodTime(
         method=first.method,

@@ -96,6 +96,18 @@ def test_head_equals_torch(output: str) -> None:
     np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-5)
 
 
+def intervals_of(half_width: float) -> Intervals:
+    """As wide for every number, in logarithms, and for graphs at any usual distance."""
+    return Intervals(
+        level=0.9,
+        near=np.full(13, half_width),
+        far=None,
+        threshold=9.0,
+        reach=9.0,
+        known=np.zeros((1, 0), dtype=np.float32),
+    )
+
+
 def test_scalers_are_applied() -> None:
     """Inputs are scaled before, targets after: as when both are done by hand."""
     model = random_inspector(InspectorConfig(hidden=8), 6)
@@ -204,14 +216,7 @@ def test_a_step_that_takes_no_time_is_refused() -> None:
 
 def test_another_version_is_named_and_claims_no_share() -> None:
     """What differs, what it means, which command helps; the interval stays, without a share."""
-    intervals = Intervals(
-        level=0.9,
-        near=np.full(13, 0.1),
-        far=None,
-        threshold=9.0,
-        reach=9.0,
-        known=np.zeros((1, 0), dtype=np.float32),
-    )
+    intervals = intervals_of(0.1)
     checkpoint = replace(checkpoint_of(constant_inspector(0.5, 4), 4), intervals=intervals)
     graph = small_graph(("Add", "Conv2D"))
     assert (predict(graph, checkpoint).outdated, predict(graph, checkpoint).level) == ("", 0.9)
@@ -235,14 +240,7 @@ def test_another_version_is_named_and_claims_no_share() -> None:
 @pytest.mark.parametrize("setting", ["V100-P1w2/ho-PCIe", "CPU-P1w2/ho-200M"])
 def test_an_interval_of_a_share_ends_at_100_percent_of_a_gpu(setting: str) -> None:
     """Neither end passes what a counter shows, and the value stays; on a CPU 100 % is one core."""
-    intervals = Intervals(
-        level=0.9,
-        near=np.full(13, 0.2),
-        far=None,
-        threshold=9.0,
-        reach=9.0,
-        known=np.zeros((1, 0), dtype=np.float32),
-    )
+    intervals = intervals_of(0.2)
     factor = np.exp(0.2)
     for value in (50.0, 95.0, 120.0, 150.0):
         checkpoint = replace(
@@ -261,14 +259,7 @@ def test_an_interval_of_a_share_ends_at_100_percent_of_a_gpu(setting: str) -> No
 
 def test_a_contradiction_widens_times_to_the_closed_form() -> None:
     """The ends of all times reach as far as the closed form is away; amounts stay."""
-    intervals = Intervals(
-        level=0.9,
-        near=np.full(13, 0.1),
-        far=None,
-        threshold=9.0,
-        reach=9.0,
-        known=np.zeros((1, 0), dtype=np.float32),
-    )
+    intervals = intervals_of(0.1)
     checkpoint = replace(checkpoint_of(constant_inspector(0.5, 4), 4), intervals=intervals)
     alone = predict(small_graph(), checkpoint)
     assert alone.compared(2.0, "").ends is alone.ends

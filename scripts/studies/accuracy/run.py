@@ -259,9 +259,14 @@ def spread_of(
 def pair_of(
     setting: str, result: BenchmarkResult, name: tuple[str, str], methods: tuple[str, str]
 ) -> tuple[float | None, float | None]:
-    """One error of two methods, on the seeds that both have; without folds, the stored error."""
+    """One error of two methods, on the seeds that both have; without folds, the stored error.
+
+    None for both where both have folds, and share no seed.
+    """
     folded = [method for method in methods if result.seeds_of(method)]
-    seeds = result.common_seeds(tuple(folded))
+    seeds = result.common_seeds(folded)
+    if folded and not seeds:
+        return None, None
     one, other = (
         spread_of(result, name, method, seeds)
         if method in folded
