@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
+from driple.api.device_remarks import device_remarks
 from driple.api.memory import JobMemory, memory_beside
 from driple.api.memory_remedies import with_remedies
 from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
@@ -32,7 +33,7 @@ from driple.errors import ConfigError, PredictionError
 from driple.estimate import Estimate, Interval
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import STRATEGIES
-from driple.jobs.load import Job, JobOptions, JobSource, load_job
+from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
 
 if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
@@ -188,17 +189,21 @@ def predict(
     answers = []
     usual = cache(lambda name: [plan_of(Setting.parse(name), method, preset)])
     for source in sources:
-        setting = plans[0].setting if plans else None
-        job = load_job(source, options, setting=setting, forward=True)
+        read = load_jobs(source, options, [plan.setting for plan in plans], forward=True)
+        chosen = plans
+        if not plans:
+            read = [load_job(source, options, forward=True)]
+            chosen = usual(read[0].usual_setting)
         from driple.simulate.prepared_job import PreparedJob
 
-        prepared = PreparedJob.of_job(job)
-        chosen = plans or usual(job.usual_setting)
-        for plan in chosen:
-            answer = _answer(plan, job, prepared, asked)
+        prepared = {id(job): PreparedJob.of_job(job) for job in read}
+        for plan, job in zip(chosen, read, strict=True):
+            answer = _answer(plan, job, prepared[id(job)], asked)
             memory = memory_beside(job, plan.setting)
             memory = with_remedies(memory, job, plan.setting, source, options)
-            answers.append(replace(answer, memory=memory))
+            remarks = device_remarks(job, plan.setting, answer.method)
+            assumed = (*answer.assumptions, *remarks)
+            answers.append(replace(answer, assumptions=assumed, memory=memory))
     return PredictResult(answers=tuple(answers))
 
 

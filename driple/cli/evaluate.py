@@ -13,7 +13,7 @@ from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.cli.train import dataset_path, dataset_roots, require_training
+from driple.cli.train import dataset_of, dataset_roots, require_training
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
@@ -26,6 +26,7 @@ __all__ = ["evaluate"]
 
 # Beside the shipped data sets: the measured settings, simulated for the same workloads.
 _SIMULATED = "simulated-cpu"
+_USUAL = "CPU-P1w2"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +52,9 @@ class _Values:
 
 
 def evaluate(
-    setting: Annotated[str, typer.Option(help="setting")] = "CPU-P1w2",
+    setting: Annotated[
+        str | None, typer.Option(help="setting; default: that of --dataset, or CPU-P1w2")
+    ] = None,
     dataset: Annotated[
         Path | None,
         typer.Option(
@@ -110,7 +113,7 @@ def evaluate(
       driple evaluate --dataset published-gpu --split device --set seeds=3
     """
     if dataset == Path(PUBLISHED_GPU) and not dataset.exists():
-        evaluate_published_gpu(split, against, set_=set_, output=output, json=json)
+        evaluate_published_gpu(split, against, setting=setting, set_=set_, output=output, json=json)
         return
     require_training()
     values = override(_Values, set_)
@@ -120,7 +123,10 @@ def evaluate(
     from driple.evaluation.error_analysis import break_down
     from driple.evaluation.methods import choose_methods
 
-    data = read_dataset(dataset or dataset_path(Setting.parse(setting)))
+    if setting is None and dataset is not None:
+        data = read_dataset(dataset)
+    else:
+        data = dataset_of(Setting.parse(setting or _USUAL), dataset, "--setting")
     measured_on = Setting.parse(data.setting)
     labels = _simulated_labels(values.simulated, measured_on)
     other = None if values.source is None else read_dataset(Path(values.source))

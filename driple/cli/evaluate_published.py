@@ -33,6 +33,7 @@ def evaluate_published_gpu(
     split: str | None,
     against: str,
     *,
+    setting: str | None,
     set_: Sequence[str] | None,
     output: Path | None,
     json: bool,
@@ -42,17 +43,24 @@ def evaluate_published_gpu(
     Args:
         split: `family`, `device`, or both if None.
         against: `all`, or names of corrections with commas.
+        setting: a setting, which is refused.
         set_: `seeds=N`, if given.
         output: a folder, which is refused.
         json: whether one JSON object is printed.
 
     Raises:
-        ConfigError: a split or correction of another name, another value to set, or a folder.
+        ConfigError: a split or correction of another name, another value to set, or an option of
+            other data sets.
     """
     from driple.api.evaluating_published import evaluate_published
 
     methods = [] if against == "all" else against.split(",")
     values = override(_Values, set_, of=f" with --dataset {PUBLISHED_GPU}")
+    if setting is not None:
+        raise ConfigError(
+            f"--setting {setting}: --dataset {PUBLISHED_GPU} is of steps on many devices; leave it "
+            "out, or give the data set of a setting"
+        )
     if output is not None:
         raise ConfigError(
             f"-o {output}: --dataset {PUBLISHED_GPU} writes no files; leave it out, --json prints "

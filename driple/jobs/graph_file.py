@@ -9,7 +9,7 @@ from driple.graph import OpGraph, read_graph, require_training
 from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES
 from driple.jobs.job import Job, job_of
 from driple.jobs.options import FILE_FLAGS
-from driple.jobs.readers import JobReader, JobRequest
+from driple.jobs.readers import JobReader, JobRequest, nothing_of
 from driple.jobs.unreadable import refuse_foreign
 
 __all__ = ["GRAPH_FILE", "kept_batch"]
@@ -93,5 +93,6 @@ GRAPH_FILE = JobReader(
     claims=_claims,
     flags=frozenset({"--batch-size", *FILE_FLAGS}),
     read=_read,
+    decided_by=nothing_of,
     refuse=_refuse,
 )

@@ -1,6 +1,7 @@
 """The one way from what a user typed to a training job.
 
-    JOB, JobOptions --load_job--> Job
+    JOB, JobOptions            --load_job-->  Job
+    JOB, JobOptions, settings  --load_jobs--> a Job for each setting
 
 JOB is a graph file, a SavedModel's folder, a name, `hf:PATH`, `timm:NAME`, or FILE.py:FUNCTION that
 builds a model of one's own; from Python also an `OpGraph`, or a `Job` (see `job_of_module`).
@@ -8,6 +9,7 @@ builds a model of one's own; from Python also an `OpGraph`, or a `Job` (see `job
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 
 from driple.cluster.setting import Setting
@@ -22,6 +24,7 @@ from driple.jobs.options import MAX_MIB, JobOptions
 from driple.jobs.own_model import OWN_MODEL
 from driple.jobs.readers import (
     JobRequest,
+    nothing_of,
     reader_of,
     register_reader,
     registered_readers,
@@ -35,6 +38,7 @@ __all__ = [
     "JobOptions",
     "JobSource",
     "load_job",
+    "load_jobs",
 ]
 
 for _reader in (HUGGING_FACE, TIMM, OWN_MODEL, ONNX_FILE, GRAPH_FILE, PYTORCH, CATALOGUE):
@@ -91,3 +95,32 @@ def load_job(
             training=training,
         )
     )
+
+
+def load_jobs(
+    source: JobSource,
+    options: JobOptions | None,
+    settings: Sequence[Setting],
+    *,
+    forward: bool = False,
+) -> list[Job]:
+    """The job on each of several settings; those of which nothing decides it share one.
+
+    Args:
+        source: see `load_job`.
+        options: see `load_job`.
+        settings: clusters that the job is for.
+        forward: see `load_job`.
+
+    Raises:
+        ConfigError, GraphError, MissingExtraError: see `load_job`.
+    """
+    decided_by: Callable[[Setting], Hashable] = nothing_of
+    if not isinstance(source, Job | OpGraph):
+        decided_by = reader_of(str(source), options or JobOptions()).decided_by
+    read: dict[Hashable, Job] = {}
+    for setting in settings:
+        key = decided_by(setting)
+        if key not in read:
+            read[key] = load_job(source, options, setting=setting, forward=forward)
+    return [read[decided_by(setting)] for setting in settings]

@@ -6,7 +6,7 @@ from driple.extras import require_timm, require_transformers
 from driple.jobs.assumed import assumed_words
 from driple.jobs.job import Job, job_of
 from driple.jobs.options import MODEL_FLAGS
-from driple.jobs.readers import JobReader, JobRequest
+from driple.jobs.readers import JobReader, JobRequest, kernels_on
 
 __all__ = ["HUGGING_FACE", "TIMM"]
 
@@ -85,6 +85,7 @@ HUGGING_FACE = JobReader(
     claims=lambda text: text.startswith(_HF),
     flags=frozenset({"--batch-size", *MODEL_FLAGS}),
     read=_read_hugging_face,
+    decided_by=kernels_on,
 )
 TIMM = JobReader(
     name="a model of timm",
@@ -92,4 +93,5 @@ TIMM = JobReader(
     claims=lambda text: text.startswith(_TIMM),
     flags=frozenset({"--batch-size", *(flag for flag in MODEL_FLAGS if flag != "--seq-len")}),
     read=_read_timm,
+    decided_by=kernels_on,
 )

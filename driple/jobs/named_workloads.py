@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 
 from driple.cluster.setting import Setting
@@ -12,7 +13,7 @@ from driple.jobs.assumed import assumed_words
 from driple.jobs.graph_file import kept_batch
 from driple.jobs.job import ON_SERVERS, Job, job_of
 from driple.jobs.options import MODEL_FLAGS
-from driple.jobs.readers import JobReader, JobRequest
+from driple.jobs.readers import JobReader, JobRequest, kernels_on
 
 __all__ = ["CATALOGUE", "PYTORCH"]
 
@@ -76,6 +77,16 @@ _FILES = (
 )  # fmt: skip
 
 
+def _servers_of(setting: Setting) -> Hashable:
+    """What of a setting decides the graph of a workload: servers, workers, kind of device.
+
+    The zoo builds training on parameter servers. On a setting without any, the graph is that of two
+    workers on one server, and the answer says what its exchange is taken for.
+    """
+    workers = setting.num_workers if setting.num_servers else 0
+    return setting.num_servers, workers, setting.on_cpu
+
+
 def _read_catalogue(request: JobRequest) -> Job:
     from driple.jobs.names import workload_named
 
@@ -98,7 +109,10 @@ def _read_catalogue(request: JobRequest) -> Job:
     from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of
 
     setting = request.setting or Setting.parse(ON_SERVERS)
-    step = build_training_step(workload, ClusterShape.of(setting), task=0)
+    shape = ClusterShape(device_type="CPU" if setting.on_cpu else "GPU")
+    if setting.num_servers:
+        shape = ClusterShape.of(setting)
+    step = build_training_step(workload, shape, task=0)
     graph = graph_from_graphdef_bytes(graphdef_of(step))
     data = workload.data
     return job_of(
@@ -117,6 +131,7 @@ PYTORCH = JobReader(
     claims=_is_pytorch_name,
     flags=frozenset({"--batch-size", *MODEL_FLAGS}),
     read=_read_pytorch,
+    decided_by=kernels_on,
 )
 CATALOGUE = JobReader(
     name="a workload of the catalogue",
@@ -124,4 +139,5 @@ CATALOGUE = JobReader(
     claims=lambda text: True,
     flags=frozenset({"--batch-size"}),
     read=_read_catalogue,
+    decided_by=_servers_of,
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from driple.errors import GraphError
 from driple.jobs.job import Job, job_of
-from driple.jobs.readers import JobReader, JobRequest
+from driple.jobs.readers import JobReader, JobRequest, nothing_of
 
 __all__ = ["ONNX_FILE"]
 
@@ -51,4 +51,5 @@ ONNX_FILE = JobReader(
     claims=_claims,
     flags=frozenset({"--batch-size", "--input NAME=SHAPE", "--optimizer"}),
     read=_read,
+    decided_by=nothing_of,
 )

@@ -31,7 +31,7 @@ from driple.jobs.own_request import (
     OwnOutcome,
     OwnRequest,
 )
-from driple.jobs.readers import JobReader, JobRequest
+from driple.jobs.readers import JobReader, JobRequest, kernels_on
 from driple.storedfiles import read_json
 
 __all__ = ["OWN_MODEL"]
@@ -152,4 +152,5 @@ OWN_MODEL = JobReader(
     claims=_claims,
     flags=frozenset({"--batch-size", *MODEL_FLAGS, *OWN_FLAGS}),
     read=_read,
+    decided_by=kernels_on,
 )

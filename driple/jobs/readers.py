@@ -9,7 +9,7 @@ readers of prefixes such as `hf:` come before those of files, and names come las
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,6 +22,8 @@ __all__ = [
     "JobReader",
     "JobRequest",
     "added_reader",
+    "kernels_on",
+    "nothing_of",
     "reader_of",
     "register_reader",
     "registered_readers",
@@ -54,6 +56,17 @@ class JobRequest:
         return compute_capability_of(self.setting.worker.architecture.name)
 
 
+def kernels_on(setting: Setting) -> Hashable:
+    """What a PyTorch model takes of a setting: the kernels of attention of its worker."""
+    from driple.graph.torch.options import kernels_like
+
+    return kernels_like(setting.worker.architecture.name, half=True)
+
+
+def nothing_of(setting: Setting) -> None:
+    """What a file takes of a setting: it is the same job on all."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobReader:
     """One kind of JOB.
@@ -64,6 +77,8 @@ class JobReader:
         claims: whether a text is of this kind; it reads no more than the begin of a file.
         flags: of the options that it takes, as `JobOptions.given` names them.
         read: makes the job.
+        decided_by: what of a setting decides the job; one job serves all settings that have the
+            same of it.
         refuse: raises an error for what it claims but cannot be read with any option; it comes
             before options are looked at.
     """
@@ -73,6 +88,7 @@ class JobReader:
     claims: Callable[[str], bool]
     flags: frozenset[str]
     read: Callable[[JobRequest], Job]
+    decided_by: Callable[[Setting], Hashable] = lambda setting: setting
     refuse: Callable[[str], None] | None = None
 
 

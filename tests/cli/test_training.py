@@ -92,6 +92,7 @@ def test_bad_options_of_training_get_one_line(tmp_path: Path) -> None:
         refused("evaluate", "--split", "alphabet"),
         refused("evaluate", "--set", "seeds=0"),
         refused("evaluate", "--setting", SMALL, "--against", "best"),
+        refused("evaluate", "--setting", "V100", "--dataset", ROOT / "datasets/CPU-P1w3_ho-200M"),
         refused("evaluate", "--setting", SMALL, "--set", f"simulated={tmp_path}"),
         refused("train", "--setting", "cpu", "--preset", "papre"),
         refused("train", "--setting", "cpu", "--set", "max_epochs=0"),

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from driple.cluster.setting import Setting
 from driple.errors import ConfigError, GraphError
 from driple.graph import read_graph
 from driple.jobs.graph_file import _other_batch
 from driple.jobs.job import Job, job_of
-from driple.jobs.load import JOB_HELP, JobOptions, load_job
+from driple.jobs.load import JOB_HELP, JobOptions, load_job, load_jobs
 from driple.jobs.options import MODEL_FLAGS
 from driple.jobs.readers import (
     JobReader,
@@ -243,3 +244,19 @@ def test_clipping_reads_all_gradients_again() -> None:
     )
     gradients = usual.sent_bytes
     assert clipped.update.moved_bytes - usual.update.moved_bytes >= 3 * gradients
+
+
+def test_settings_share_a_job_that_is_the_same_on_all() -> None:
+    """A file is read once; the graph of a workload has the servers and workers of its setting."""
+    pytest.importorskip("tensorflow")
+    names = ["V100-P1w2", "2080Ti-P1w2", "V100-P5w5", "1xH100", "8xH100"]
+    settings = [Setting.parse(name) for name in names]
+    (file,) = {id(job) for job in load_jobs(EXAMPLE, None, settings)}
+    assert file
+    jobs = load_jobs("resnet20/cifar10/b24/adam/sync", None, settings)
+    one, other, five, alone, ring = jobs
+    assert one is other and alone is ring
+    assert one is not five is not alone
+    # Without servers it is the graph of two workers on one, which the answer says.
+    assert {job.graph.layout for job in jobs} == {"servers"}
+    assert alone.graph.signatures == one.graph.signatures

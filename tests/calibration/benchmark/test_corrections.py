@@ -122,6 +122,9 @@ def test_other_splits_and_methods_are_refused() -> None:
     assert "with one of seeds" in refused(
         "evaluate", "--dataset", "published-gpu", "--set", "threads=2"
     )
+    assert "--setting V100" in refused(
+        "evaluate", "--dataset", "published-gpu", "--setting", "V100"
+    )
     assert "-o runs/x" in refused("evaluate", "--dataset", "published-gpu", "-o", "runs/x")
 
 

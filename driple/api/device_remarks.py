@@ -1,0 +1,79 @@
+"""What an answer leaves out, or does in another way, on the devices of a setting.
+
+Job, Setting -> number formats that the devices lack; tuning that the method does not know
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from driple.catalog.model import Device
+from driple.cluster.setting import Setting, UnknownCluster
+from driple.jobs.job import Job
+
+__all__ = ["device_remarks"]
+
+_BFLOAT16 = ("bf16", "amp-bf16")
+
+
+def device_remarks(job: Job, setting: Setting, method: str) -> tuple[str, ...]:
+    """One sentence for each thing that a user of these devices would not expect.
+
+    Args:
+        job: the training job.
+        setting: the cluster.
+        method: that answered, such as `inspector`.
+    """
+    from driple.simulate.gpu_rates import is_tuned
+
+    gpus = [device for device in _devices(setting) if not device.is_cpu]
+    found = [words for device in gpus if (words := _lacking(job.precision, device))]
+    found += _other_kernels(job, gpus)
+    if method == "inspector":
+        found += [_untold(device) for device in gpus if is_tuned(device)]
+    return tuple(found)
+
+
+def _devices(setting: Setting) -> tuple[Device, ...]:
+    """Each kind of device once, the worker's first."""
+    described = setting.described
+    others = () if isinstance(described, UnknownCluster) else described.devices
+    return tuple(dict.fromkeys((setting.worker, *others)))
+
+
+def _lacking(precision: str, device: Device) -> str:
+    """How a format runs on a device that has no units for it; empty if it has them."""
+    if precision in _BFLOAT16 and "bf16" not in (*device.formats, *device.unknown):
+        instead = " (its tensor cores compute in fp16)" if device.find("tensor_cores") else ""
+        return (
+            f"{device.name} has no units for bfloat16: products in {precision} are taken to run "
+            f"in single precision{instead}"
+        )
+    if precision == "tf32" and "tf32" not in (*device.formats, *device.unknown):
+        return f"{device.name} has no TF32: products run in fp32"
+    return ""
+
+
+def _other_kernels(job: Job, gpus: Sequence[Device]) -> list[str]:
+    """That a mixed cluster's attention is read for its first device, where another differs."""
+    from driple.graph.torch.options import kernels_like
+
+    # Without a fused kernel attention is matrix products and a softmax, as in other models.
+    fused = any(op.kind == "attention" for op in job.graph.signatures)
+    if job.library is None or not (fused or job.seq_len is not None):
+        return []
+    like = {device.name: kernels_like(device.generation, half=True) for device in gpus}
+    others = [name for name, kernels in like.items() if kernels != like[gpus[0].name]]
+    if not others:
+        return []
+    return [
+        f"attention runs by the kernels of {gpus[0].name} on all devices; {', '.join(others)} "
+        "would take others"
+    ]
+
+
+def _untold(device: Device) -> str:
+    return (
+        f"{device.name} is tuned by {device.origin}, which no inspector has learned from: its "
+        "answer leaves the tuning out (--method simulator has it)"
+    )
