@@ -52,6 +52,7 @@ GUESS_FACTOR = 20.0
 _GUESS_PCT = 100.0  # median error, from which on it is one too
 _ENOUGH_RUNS = 5  # of one device, or in one framework, for an error of its own
 _ENOUGH_FAMILIES = 5  # of runs like an answer; with fewer, runs of its scheme are asked too
+_ENOUGH_ON_DEVICE = 2  # families that ran on a device by itself
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
 _TASKS = {"train": "training", "forward": "forward passes"}
 _OF_FIT = {"model": "model family", "device": "device"}
@@ -281,7 +282,7 @@ class ErrorTable:
         some = [run for run in some if run.half == job.half]
         if not some:
             return None, f"no published run of {words} is in this precision"
-        known = self._knows(cluster.devices[0], job)
+        known = self._knows(cluster, job, some)
         held_out = "model" if known else "device"
         pool = [run for run in some if run.held_out == held_out]
         if not pool:
@@ -292,13 +293,27 @@ class ErrorTable:
         wide = [run for run in around if run.held_out == held_out] if few else []
         return _part_of(job, cluster, pool, known=known, around=wide), ""
 
-    def _knows(self, device: str, job: JobKind) -> bool:
-        """Whether a fit has seen enough of a device in one precision, whatever the network."""
-        seen = sum(
-            run.held_out == "model" and device in run.devices and run.half == job.half
-            for run in self._runs
-        )
-        return seen >= _ENOUGH_RUNS
+    def _knows(self, cluster: Cluster, job: JobKind, like: Sequence[CheckedRun]) -> bool:
+        """Whether a fit has seen enough of a device in one precision.
+
+        Of several devices, whatever the network. One by itself is known by networks like the job's
+        of two families or more: without them, the device that most such runs are of would speak
+        for it.
+
+        Args:
+            cluster: whose first device it is.
+            job: that asks.
+            like: runs like the answer.
+        """
+        device = cluster.devices[0]
+        seen = [
+            run for run in self._runs
+            if run.held_out == "model" and device in run.devices and run.half == job.half
+        ]  # fmt: skip
+        if len(seen) < _ENOUGH_RUNS:
+            return False
+        own = {run.family for run in like if run.held_out == "model" and device in run.devices}
+        return cluster.kind != "single" or len(own) >= _ENOUGH_ON_DEVICE
 
     def _distance(self, job: JobKind) -> float:
         """Distance of a job from the nearest published one of its task."""

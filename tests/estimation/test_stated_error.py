@@ -117,6 +117,25 @@ def test_precision_scheme_and_number_of_devices_count() -> None:
     assert "in this precision" in stated("K80-P1w2/ho-10G", HALF).sentence()
 
 
+def test_a_device_alone_is_known_by_two_families_of_networks_like_the_jobs() -> None:
+    """Runs of one device mostly do not speak for another that ran something else."""
+    alone = Setting.parse("H100-R1/ho-PCIe")
+
+    def on_h100(families: int) -> StatedError:
+        transformers = [
+            run_of("single", "H100", 5, family=f"{family}-vit", mix=ATTENTION) for family in FAMILIES
+        ]
+        own = [run_of("single", "H100", 4, family=family) for family in FAMILIES[:families]]
+        return stated_error(alone, CNN, runs=[*RUNS, *transformers, *own])
+
+    left_out = stated("H100").median_pct
+    assert left_out == pytest.approx(20, abs=5)
+    assert [on_h100(n).median_pct for n in (0, 1)] == [left_out, left_out]
+    assert "too few are of H100" in on_h100(1).sentence()
+    assert (on_h100(2).median_pct or 99) < 20
+    assert "too few" not in on_h100(2).sentence()
+
+
 def test_few_families_on_such_clusters_are_seen_among_those_of_their_scheme() -> None:
     """Two families alone would look surer than all of one device."""
     few = [
