@@ -55,17 +55,24 @@ def _lacking(precision: str, device: Device) -> str:
 
 
 def _other_kernels(job: Job, gpus: Sequence[Device]) -> list[str]:
-    """That a mixed cluster's attention is read for its first device, where another differs."""
-    from driple.graph.torch.options import kernels_like
+    """Which devices run attention otherwise than the one that the job was read for."""
+    from driple.graph.torch.options import kernels_like, kernels_of
 
     # Without a fused kernel attention is matrix products and a softmax, as in other models.
     fused = any(op.kind == "attention" for op in job.graph.signatures)
     if job.library is None or not (fused or job.seq_len is not None):
         return []
-    like = {device.name: kernels_like(device.generation, half=True) for device in gpus}
-    others = [name for name, kernels in like.items() if kernels != like[gpus[0].name]]
+    read_for = kernels_of(job.compute_capability, half=True)
+    others = [one.name for one in gpus if kernels_like(one.generation, half=True) != read_for]
     if not others:
         return []
+    if others[0] == gpus[0].name:
+        have = ".".join(map(str, job.compute_capability or ())) or "no NVIDIA GPU"
+        return [
+            f"the job was read with the attention of another device (compute capability {have}), "
+            f"{others[0]} takes other kernels; in Python, load_job(..., setting=...) reads it for "
+            "this setting"
+        ]
     return [
         f"attention runs by the kernels of {gpus[0].name} on all devices; {', '.join(others)} "
         "would take others"

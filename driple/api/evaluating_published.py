@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["PublishedResult", "evaluate_published"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class PublishedResult(Result):
     """Errors on published steps on one GPU.
 

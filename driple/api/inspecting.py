@@ -50,7 +50,7 @@ class ParameterFacts:
     state_bytes: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class InspectResult(Result):
     """A job, read.
 
@@ -220,7 +220,7 @@ def inspect(
         SettingError: an unknown setting.
     """
     given = setting if isinstance(setting, Setting | None) else parse_setting(setting, catalogs)
-    loaded = load_job(job, options, training=False, forward=True)
+    loaded = load_job(job, options, setting=given, training=False, forward=True)
     place = parse_setting(loaded.usual_setting, catalogs) if given is None else given
     from driple.api.inspecting_memory import inspected_memory
 

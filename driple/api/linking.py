@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["LinksResult", "StallResult", "fit_links", "predict_stalls"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class LinksResult(Result):
     """What was fitted to each link.
 
@@ -64,7 +64,7 @@ class LinksResult(Result):
         ]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class StallResult(Result):
     """The time that the exchange of gradients adds to a step of a job.
 
@@ -206,7 +206,7 @@ def predict_stalls(
         known = fitted.get(link.name.lower())
         return known or calibrated_channel(link, workers, calibration)
 
-    loaded = load_job(job, options)
+    loaded = load_job(job, options, setting=setting)
     prepared = PreparedJob.of_job(loaded)
     gradients = gradients_of_job(prepared, calibration.device(topology.workers[0]))
     buckets = bucketed(gradients)

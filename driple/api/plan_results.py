@@ -24,7 +24,7 @@ __all__ = ["PlanResult"]
 _LEVEL = 0.9  # of intervals that come from the 90th percentile of known errors
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class PlanResult(Result):
     """Ways to train a job in the order of their cost, time or memory, and which to take.
 

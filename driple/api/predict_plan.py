@@ -48,12 +48,17 @@ def settings_of(settings: object) -> list[Setting]:
     """One or several settings, by name or as they are.
 
     Raises:
-        ConfigError: neither names nor settings.
+        ConfigError: neither names nor settings, or none at all.
         SettingError: an unknown setting.
     """
     names: Sequence[object] = [settings]
     if isinstance(settings, Sequence) and not isinstance(settings, str):
         names = settings
+    if not names:
+        raise ConfigError(
+            "settings is empty; give one or more, or leave it out for the setting that each job is "
+            "made for"
+        )
     found = []
     for one in names:
         if not isinstance(one, str | Setting):

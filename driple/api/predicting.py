@@ -55,7 +55,7 @@ _STEPS, _STEPS_OF_ALL = 100, 50
 _MOST_OFF_PCT = 20.0  # mean error of step times, from which on what an inspector imitates is better
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class Answer:
     """How one job uses one setting.
 
@@ -95,12 +95,16 @@ class Answer:
     slow_host: SlowHost | None = None
     host: HostTuning | None = None
 
+    def __repr__(self) -> str:
+        step_s = f"{self.iteration_time_s.value:.3g} s"
+        return f"<Answer {self.job.source} on {self.setting.name}, {self.method}: {step_s}>"
+
     def to_dict(self) -> dict[str, Json]:
         """This answer in the JSON of `driple predict`."""
         return answer_dict(self)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class PredictResult(Result):
     """The answers, setting by setting, for each job.
 
@@ -183,8 +187,7 @@ def predict(
     elif settings is None:
         plans = []
     else:
-        wanted = dict.fromkeys(settings_of(settings))
-        plans = [plan_of(setting, method, preset) for setting in wanted]
+        plans = [plan_of(setting, method, preset) for setting in settings_of(settings)]
     sources = [jobs] if isinstance(jobs, str | Path | OpGraph | Job) else list(jobs)
     answers = []
     usual = cache(lambda name: [plan_of(Setting.parse(name), method, preset)])

@@ -31,6 +31,9 @@ class Result(ABC):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.rows())} rows; to_frame(), to_dict()>"
+
     @abstractmethod
     def to_dict(self) -> dict[str, Json]:
         """The object that `--json` prints."""

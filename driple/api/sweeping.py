@@ -63,7 +63,7 @@ class Column:
         }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class SweepResult(Result):
     """The answer at every point, column by column.
 

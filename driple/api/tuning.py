@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["TuningResult", "tune_device", "write_tuning"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class TuningResult(Result):
     """A device as a user's own runs have it.
 

@@ -37,7 +37,7 @@ _FACTS = "driple_paper.csv"
 _WHOLE = "V100-P1w2_ho-PCIe"  # the simulated data set of the whole catalogue
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class ValidateResult(Result):
     """Errors of predicted iteration times on published runs.
 

@@ -198,7 +198,7 @@ class Traffic:
         return found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class OpGraph:
     """Nodes and edges of the ops that run on the worker's compute device.
 
@@ -255,6 +255,9 @@ class OpGraph:
     module_of: npt.NDArray[np.int32] = field(default_factory=_no_int32)
     lifetimes: TensorLifetimes = field(default_factory=TensorLifetimes)
     fusion_of: npt.NDArray[np.int32] = field(default_factory=_no_int32)
+
+    def __repr__(self) -> str:
+        return f"<OpGraph of {self.framework}: {self.num_nodes} nodes, {self.num_edges} edges>"
 
     @property
     def sent_bytes(self) -> int:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from driple.errors import GraphError
+from driple.errors import ConfigError, GraphError
 from driple.graph import OpGraph, read_graph, require_training
 from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES
 from driple.jobs.job import Job, job_of
-from driple.jobs.options import FILE_FLAGS
+from driple.jobs.options import FILE_FLAGS, JobOptions
 from driple.jobs.readers import JobReader, JobRequest, nothing_of
 from driple.jobs.unreadable import refuse_foreign
 
-__all__ = ["GRAPH_FILE", "kept_batch"]
+__all__ = ["GRAPH_FILE", "job_of_graph", "kept_batch"]
 
 _CONVOLUTIONS = ("conv", "depthwise_conv")
 _LOSSES = ("cross_entropy", "soft_cross_entropy")
@@ -48,7 +48,32 @@ def _read(request: JobRequest) -> Job:
     )
 
 
-def _other_batch(path: Path, batch_size: int | None, graph: OpGraph) -> tuple[str, ...]:
+def job_of_graph(graph: OpGraph, options: JobOptions, *, training: bool) -> Job:
+    """The job of a graph that was read already.
+
+    Args:
+        graph: of one worker's step.
+        options: that the user added; a graph takes the batch size alone.
+        training: whether a graph without a training step is refused.
+
+    Raises:
+        ConfigError: an option that would have no effect.
+        GraphError: no training step, or another batch size.
+    """
+    odd = [flag for flag in options.given if flag != "--batch-size"]
+    if odd:
+        raise ConfigError(
+            f"{' and '.join(odd)}: a graph that was read is as it is; give them to read_graph, or "
+            "the graph by its file"
+        )
+    if training:
+        require_training(graph)
+    size = kept_batch(options.batch_size, graph)
+    assumed = _other_batch("the graph", size, graph)
+    return job_of("graph", "graph", graph, batch_size=size, assumptions=assumed)
+
+
+def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tuple[str, ...]:
     """A sentence if all convolutions take several images of each sample of the batch.
 
     Frames of a video, and patches of an image, are images of their own; the loss then is of fewer.
@@ -62,7 +87,7 @@ def _other_batch(path: Path, batch_size: int | None, graph: OpGraph) -> tuple[st
     (count,) = images
     if count % batch_size or _leading(graph, _LOSSES) == images:
         raise GraphError(
-            f"--batch-size {batch_size}: {path} fixes its batch to {count}; leave the option out, "
+            f"--batch-size {batch_size}: {name} fixes its batch to {count}; leave the option out, "
             "or export the graph with an open batch"
         )
     return (

@@ -22,7 +22,7 @@ JobKindName = Literal[
 ]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class Job:
     """A training job, ready for every question.
 
@@ -43,6 +43,8 @@ class Job:
         trains: whether it is training; else one forward pass in eval mode.
         channels_last: whether the model was put in the channels-last format by an option.
         library: generation of PyTorch that runs it; None for other graphs.
+        compute_capability: of the device whose kernels of attention it has, see `StepOptions`;
+            matters for PyTorch models alone.
         samples: samples of an epoch of its data set; None if unknown.
         assumptions: what was assumed about the job, one sentence each.
     """
@@ -62,8 +64,12 @@ class Job:
     trains: bool = True
     channels_last: bool = False
     library: Library | None = None
+    compute_capability: tuple[int, int] | None = None
     samples: int | None = None
     assumptions: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Job {self.source}: {self.facts_words}>"
 
     @property
     def name(self) -> str:
@@ -188,4 +194,5 @@ def job_of(
         compiled=step.compiled,
         channels_last=step.channels_last,
         library=step.library,
+        compute_capability=step.compute_capability,
     )

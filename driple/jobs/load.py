@@ -14,9 +14,9 @@ from pathlib import Path
 
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
-from driple.graph import OpGraph, require_training
-from driple.jobs.graph_file import GRAPH_FILE
-from driple.jobs.job import Job, JobKindName, job_of
+from driple.graph import OpGraph
+from driple.jobs.graph_file import GRAPH_FILE, job_of_graph
+from driple.jobs.job import Job, JobKindName
 from driple.jobs.model_names import HUGGING_FACE, TIMM
 from driple.jobs.named_workloads import CATALOGUE, PYTORCH
 from driple.jobs.onnx_file import ONNX_FILE
@@ -80,11 +80,14 @@ def load_job(
             "leave that out, or ask driple predict or driple inspect"
         )
     if isinstance(source, Job):
+        if options.given:
+            raise ConfigError(
+                f"{' and '.join(options.given)}: a Job has its own options; give them to load_job, "
+                "or the job by its name"
+            )
         return source
     if isinstance(source, OpGraph):
-        if training:
-            require_training(source)
-        return job_of("graph", "graph", source, batch_size=options.batch_size)
+        return job_of_graph(source, options, training=training)
     text = str(source)
     reader = reader_of(text, options)
     return reader.read(

@@ -6,7 +6,7 @@ from driple.extras import require_timm, require_transformers
 from driple.jobs.assumed import assumed_words
 from driple.jobs.job import Job, job_of
 from driple.jobs.options import MODEL_FLAGS
-from driple.jobs.readers import JobReader, JobRequest, kernels_on
+from driple.jobs.readers import JobReader, JobRequest, kernels_on, one_at_a_time
 
 __all__ = ["HUGGING_FACE", "TIMM"]
 
@@ -84,7 +84,7 @@ HUGGING_FACE = JobReader(
     form="hf:PATH of a folder with a config.json",
     claims=lambda text: text.startswith(_HF),
     flags=frozenset({"--batch-size", *MODEL_FLAGS}),
-    read=_read_hugging_face,
+    read=one_at_a_time(_read_hugging_face),
     decided_by=kernels_on,
 )
 TIMM = JobReader(
@@ -92,6 +92,6 @@ TIMM = JobReader(
     form="timm:NAME",
     claims=lambda text: text.startswith(_TIMM),
     flags=frozenset({"--batch-size", *(flag for flag in MODEL_FLAGS if flag != "--seq-len")}),
-    read=_read_timm,
+    read=one_at_a_time(_read_timm),
     decided_by=kernels_on,
 )

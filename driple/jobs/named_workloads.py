@@ -13,7 +13,7 @@ from driple.jobs.assumed import assumed_words
 from driple.jobs.graph_file import kept_batch
 from driple.jobs.job import ON_SERVERS, Job, job_of
 from driple.jobs.options import MODEL_FLAGS
-from driple.jobs.readers import JobReader, JobRequest, kernels_on
+from driple.jobs.readers import JobReader, JobRequest, kernels_on, one_at_a_time
 
 __all__ = ["CATALOGUE", "PYTORCH"]
 
@@ -130,7 +130,7 @@ PYTORCH = JobReader(
     form="a built-in PyTorch model such as mobilenet_v2",
     claims=_is_pytorch_name,
     flags=frozenset({"--batch-size", *MODEL_FLAGS}),
-    read=_read_pytorch,
+    read=one_at_a_time(_read_pytorch),
     decided_by=kernels_on,
 )
 CATALOGUE = JobReader(
@@ -138,6 +138,6 @@ CATALOGUE = JobReader(
     form="a workload such as resnet50/imagenet/b32/sgd/sync",
     claims=lambda text: True,
     flags=frozenset({"--batch-size"}),
-    read=_read_catalogue,
+    read=one_at_a_time(_read_catalogue),
     decided_by=_servers_of,
 )

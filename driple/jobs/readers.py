@@ -9,6 +9,7 @@ readers of prefixes such as `hf:` come before those of files, and names come las
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,10 +25,15 @@ __all__ = [
     "added_reader",
     "kernels_on",
     "nothing_of",
+    "one_at_a_time",
     "reader_of",
+    "reading",
     "register_reader",
     "registered_readers",
 ]
+
+reading = threading.RLock()
+"""Held while a model is built and traced here: PyTorch's dispatcher is one for all threads."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +60,16 @@ class JobRequest:
         if self.setting is None:
             return (8, 0)
         return compute_capability_of(self.setting.worker.architecture.name)
+
+
+def one_at_a_time(read: Callable[[JobRequest], Job]) -> Callable[[JobRequest], Job]:
+    """A reader that builds its model in this process, for programs with several threads."""
+
+    def locked(request: JobRequest) -> Job:
+        with reading:
+            return read(request)
+
+    return locked
 
 
 def kernels_on(setting: Setting) -> Hashable:

@@ -26,6 +26,7 @@ __all__ = [
     "TraceMode",
     "compute_capability_of",
     "kernels_like",
+    "kernels_of",
 ]
 
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
@@ -78,7 +79,11 @@ def kernels_like(generation: str, *, half: bool) -> tuple[int, int] | None:
         generation: of the device.
         half: whether attention may be in half precision.
     """
-    own = compute_capability_of(generation)
+    return kernels_of(compute_capability_of(generation), half=half)
+
+
+def kernels_of(own: tuple[int, int] | None, *, half: bool) -> tuple[int, int] | None:
+    """The same of a compute capability; None of none."""
     if own is None or own < _FUSED_FROM:
         return own
     if half and (own < _FLASH_FROM or own == _SMALL_SHARED_MEMORY):

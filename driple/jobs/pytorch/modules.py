@@ -5,15 +5,18 @@ module, batch or shapes, loss -> Job, which every question takes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.extras import require_torch
 from driple.jobs.assumed import assumed_words
 from driple.jobs.job import Job, job_of
 from driple.jobs.options import JobOptions
 from driple.jobs.own_request import OwnModel
+from driple.jobs.readers import JobRequest, reading
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -39,9 +42,14 @@ def job_of_module(
     compiled: bool = False,
     task: str = "train",
     channels_last: bool = False,
+    clip_gradients: bool = False,
+    library: str = "torch2",
+    setting: Setting | str | None = None,
     name: str = "",
 ) -> Job:
-    """The job of training a model that is there already. Its weights are moved to the meta device.
+    """The job of training a model that is there already, which stays as it is.
+
+    Its weights are replaced by tensors without values while the step is followed, and put back.
 
     Args:
         module: model to train.
@@ -61,6 +69,10 @@ def job_of_module(
         task: `train`, or `forward`: one forward pass in eval mode, without gradients.
         channels_last: whether model and images are put in the channels-last format; a model that
             is in it already is read as it is.
+        clip_gradients: whether gradients are clipped by their norm.
+        library: as `--set library`.
+        setting: cluster that the job is for, whose devices decide the kernels of attention; an
+            A100 if None.
         name: of the job; the class of the model by default.
 
     Raises:
@@ -87,8 +99,12 @@ def job_of_module(
         compiled=compiled,
         task=task,
         channels_last=channels_last,
+        clip_gradients=clip_gradients,
+        library=library,
     )
-    trained = options.step_options(_OPTIMIZER, (8, 0))
+    there = Setting.parse(setting) if isinstance(setting, str) else setting
+    request = JobRequest(text=name, options=options, setting=there)
+    trained = options.step_options(_OPTIMIZER, request.compute_capability)
     title = name or type(module).__name__
     asked = OwnModel(
         model=title,
@@ -98,7 +114,8 @@ def job_of_module(
         step=trained,
     )
     model = module if step is None else Stepped(module, step)
-    made = step_of_model(model, batch, loss, asked)
+    with reading, _put_back(module):
+        made = step_of_model(model, batch, loss, asked)
     return job_of(
         title,
         "own_model",
@@ -109,3 +126,19 @@ def job_of_module(
         step=trained,
         assumptions=(*assumed_words(options, optimizer=_OPTIMIZER), *made.assumptions),
     )
+
+
+@contextmanager
+def _put_back(module: nn.Module) -> Iterator[None]:
+    """Parameters, buffers and modes as they were, whatever happens within."""
+    before = [
+        (one, dict(one._parameters), dict(one._buffers), one.training) for one in module.modules()
+    ]
+    try:
+        yield
+    finally:
+        for one, parameters, buffers, training in before:
+            # By attribute: recurrent layers keep a second list of their weights.
+            for name, value in (*parameters.items(), *buffers.items()):
+                setattr(one, name, value)
+            one.training = training
