@@ -199,7 +199,9 @@ def predict(
             chosen = usual(read[0].usual_setting)
         from driple.simulate.prepared_job import PreparedJob
 
-        prepared = {id(job): PreparedJob.of_job(job) for job in read}
+        prepared = {
+            id(job): PreparedJob.of_job(job) for job in {id(job): job for job in read}.values()
+        }
         for plan, job in zip(chosen, read, strict=True):
             answer = _answer(plan, job, prepared[id(job)], asked)
             memory = memory_beside(job, plan.setting)

@@ -188,7 +188,7 @@ def plan(
             samples=None if samples is None else parse_count("--samples", samples),
             tokens=None if tokens is None else parse_count("--tokens", tokens),
             epochs=epochs,
-            instances=instance or [],
+            instances=[name for one in instance or () for name in _names(one)],
             devices=_names(devices, but="any"),
             machines=parse_whole_numbers("--machines", machines, _MOST_MACHINES),
             settings=setting or [],

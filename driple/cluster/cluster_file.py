@@ -103,6 +103,8 @@ def _lacks(name: str, where: str) -> str:
 
 def _mapping(value: object, known: tuple[str, ...], where: str) -> dict[str, object]:
     """A mapping with these fields only."""
+    if value is None:
+        raise ConfigError(f"{where} is empty; give {', '.join(known)}, not all of which are needed")
     if not isinstance(value, dict):
         raise ConfigError(f"{where} must have the fields {', '.join(known)}, got {value!r:.80}")
     odd = [key for key in value if key not in known]

@@ -49,6 +49,7 @@ __all__ = [
 
 GUESS_FACTOR = 20.0
 """Upper over lower end of an interval, from which on an answer is a guess."""
+_EMPTY_FACTOR = 1000.0  # the same, from which on an interval says nothing and is not stated
 _GUESS_PCT = 100.0  # median error, from which on it is one too
 _ENOUGH_RUNS = 5  # of one device, or in one framework, for an error of its own
 _ENOUGH_FAMILIES = 5  # of runs like an answer; with fewer, runs of its scheme are asked too
@@ -93,8 +94,10 @@ class StatedError:
         return wide or self.median_pct > _GUESS_PCT
 
     def interval_of(self, seconds: float) -> tuple[float, float] | None:
-        """The 90 % interval of a simulated time; None if none was calibrated."""
+        """The 90 % interval of a simulated time; None if there is none, or it says nothing."""
         if self.low_factor is None or self.high_factor is None:
+            return None
+        if self.high_factor > _EMPTY_FACTOR * self.low_factor:
             return None
         return seconds * self.low_factor, seconds * self.high_factor
 
@@ -147,7 +150,9 @@ def stated_error(
 
 def _with_tuning(found: StatedError, device: Device) -> StatedError:
     """An error no smaller than that of the runs that the device was tuned to, each left out."""
-    fact = device.find("tuned_p90_pct")
+    median, fact = device.find("tuned_median_pct"), device.find("tuned_p90_pct")
+    if median is not None and found.median_pct is not None:
+        found = replace(found, median_pct=max(found.median_pct, float(median)))
     if fact is None or found.p90_pct is None or float(fact) <= found.p90_pct:
         return found
     share = float(fact) / 100

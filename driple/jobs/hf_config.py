@@ -170,6 +170,7 @@ def _check_numbers(values: Mapping[str, Any], file: Path) -> None:
         name = key.rpartition(".")[2].lower()
         total = sum(value) if isinstance(value, list) else value
         if _LAYERS.search(name):
+            _check_least(file, key, value)
             _check_most(file, key, total, _MOST_LAYERS, "layers")
             layers = max(layers, total)
         elif _EXPERTS.search(name):
@@ -182,6 +183,12 @@ def _check_numbers(values: Mapping[str, Any], file: Path) -> None:
             f"{file}: {layers} layers of {experts} experts are {layers * experts} modules, and at "
             f"most {_MOST_MODULES} are read; correct the config"
         )
+
+
+def _check_least(file: Path, key: str, number: Any) -> None:
+    """Refuse no layers at all and fewer; a list may leave some parts without."""
+    if isinstance(number, int) and number < 0:
+        raise ConfigError(f"{file}: {key} is {number}, and layers are 0 or more; correct it")
 
 
 def _check_most(file: Path, key: str, number: int, most: int, words: str) -> None:

@@ -22,7 +22,7 @@ def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
     mine.write_text('[[instances]]\nname = "p3.16xlarge"\nprice_per_hour = 0.01\n')
     picture = tmp_path / "cost.png"
     done = driple(
-        *("plan", RESNET50, "--batch-size", 32, "--instance", "p3", "--json"),
+        *("plan", RESNET50, "--batch-size", 32, "--instance", "p3,p2", "--json"),
         *("--catalog", mine, "--plot", picture),
     )
     assert done.returncode == 0, done.stderr

@@ -145,6 +145,7 @@ def test_a_cluster_file_with_parameter_servers(tmp_path: Path) -> None:
     [
         ("machines: 3", "needs a list called 'machines'"),
         ("[]", "must have the fields"),
+        ("", "is empty; give machines"),
         ("machines: [{device: V100, wheels: 4}]", "unknown field 'wheels'"),
         ("machines: [{devices: 4}]", "has no device"),
         ("machines: [{device: V100, devices: 0}]", "whole number of 1"),

@@ -123,7 +123,8 @@ def test_a_device_alone_is_known_by_two_families_of_networks_like_the_jobs() -> 
 
     def on_h100(families: int) -> StatedError:
         transformers = [
-            run_of("single", "H100", 5, family=f"{family}-vit", mix=ATTENTION) for family in FAMILIES
+            run_of("single", "H100", 5, family=f"{family}-vit", mix=ATTENTION)
+            for family in FAMILIES
         ]
         own = [run_of("single", "H100", 4, family=family) for family in FAMILIES[:families]]
         return stated_error(alone, CNN, runs=[*RUNS, *transformers, *own])
@@ -167,6 +168,25 @@ def test_a_tuned_device_states_no_smaller_error_than_its_own_runs() -> None:
         assert (found.low_factor < usual.low_factor) == is_larger
         assert (found.high_factor == pytest.approx(2.5)) == is_larger
         assert ("left out of the tuning" in found.sentence()) == is_larger
+
+
+def test_a_tuned_device_states_no_smaller_median_than_its_own_runs() -> None:
+    alone = Setting.parse("V100-R1/ho-PCIe")
+    tuned = replace(
+        alone, worker=replace(alone.worker, facts={**alone.worker.facts, "tuned_median_pct": 42.0})
+    )
+    usual = stated_error(alone, CNN, runs=RUNS).median_pct
+    assert usual is not None and usual < 42
+    assert stated_error(tuned, CNN, runs=RUNS).median_pct == 42.0
+
+
+def test_an_interval_that_says_nothing_is_not_stated() -> None:
+    """Its ends are beyond what any step could take; that it is a guess is said all the same."""
+    wide = StatedError(
+        num_runs=9, runs="runs", median_pct=300, p90_pct=3600, low_factor=1e-3, high_factor=2.0
+    )
+    assert wide.interval_of(1.0) is None and wide.is_guess
+    assert replace(wide, low_factor=1e-2).interval_of(1.0) == (0.01, 2.0)
 
 
 def test_a_guess_is_an_answer_like_badly_predicted_ones() -> None:

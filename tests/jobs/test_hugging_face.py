@@ -95,6 +95,18 @@ def test_lengths_and_shapes_are_the_users(tmp_path: Path) -> None:
         load_job(f"hf:{images}", options(seq_len=8))
 
 
+def test_state_space_models_say_that_their_slow_path_is_read(tmp_path: Path) -> None:
+    """Of transformers itself, without the kernels of other packages; other models say nothing."""
+    values = {"num_hidden_layers": 1, "hidden_size": 32, "state_size": 4, "vocab_size": 64}
+    folder = written(tmp_path / "mamba", "MambaConfig", values, "MambaForCausalLM")
+    found = load_job(f"hf:{folder}", options(seq_len=8)).assumptions
+    assert sum("as without the packages mamba-ssm" in one for one in found) == 1
+    other = written(tmp_path / "gpt2", "GPT2Config", {"n_layer": 1, "n_embd": 64, "n_head": 4})
+    assert not any(
+        "mamba-ssm" in one for one in load_job(f"hf:{other}", options(seq_len=8)).assumptions
+    )
+
+
 def test_experts_share_tokens_evenly_and_masks_cost_nothing(tmp_path: Path) -> None:
     """Two of eight experts: the products of a token are those of two, whatever the precision."""
     folder = written(tmp_path, "MixtralConfig", KV)
@@ -123,6 +135,7 @@ def test_a_model_of_the_cache_is_found_and_nothing_is_downloaded(
 @pytest.mark.parametrize(
     ("values", "words"),
     [
+        ({"num_hidden_layers": -3}, "num_hidden_layers is -3, and layers are 0 or more"),
         ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000, and models of up to 1000"),
         ({"text_config": {"n_layer": 2000}}, "text_config.n_layer is 2000"),
         ({"depths": [500, 600]}, "depths is 1100"),

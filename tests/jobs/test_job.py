@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
+import torch
 from torch import nn
 
 from driple.api.inspecting import inspect

@@ -5,7 +5,7 @@ Record, parameters and their gradients, StepOptions -> OpGraph
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from torch import nn
@@ -30,7 +30,7 @@ def assembled_graph(
     recorder: StepRecorder,
     *,
     given: Sequence[Allocation],
-    update: OptimizerUpdate,
+    update: Callable[[Sequence[nn.Parameter]], OptimizerUpdate],
     update_kind: str,
     passes: int = 1,
     fusion_of: Sequence[int] = (),
@@ -41,7 +41,7 @@ def assembled_graph(
     Args:
         recorder: that recorded it; gradients are still with the parameters.
         given: memory of the batch.
-        update: the optimizer's update.
+        update: the optimizer's update of some parameters: those that have a gradient.
         update_kind: kind of the update in `OpGraph.remote`.
         passes: forward and backward passes for each update.
         fusion_of: number of each node's fused kernel.
@@ -55,6 +55,11 @@ def assembled_graph(
     parameters = list(recorder.parameters.items())
     sent = _gradient_nodes(recorder, parameters) if trains else {}
     trained = [number for number, (_, one) in enumerate(parameters) if one.requires_grad and trains]
+    updated = [
+        number for number in trained
+        if number in sent or (passes == 1 and parameters[number][1].grad is not None)
+    ]  # fmt: skip
+    made_update = update([parameters[n][1] for n in updated]) if trains else OptimizerUpdate()
     place = {number: position for position, number in enumerate(trained)}
     readers = sorted(record.readers)
     sizes = np.array([parameters[number][1].nbytes for number in trained], dtype=np.int64)
@@ -75,8 +80,8 @@ def assembled_graph(
             RemoteOps(
                 op_type=update_kind,
                 kind=update_kind,
-                num_nodes=len(trained),
-                tensor_bytes=int(sizes.sum()),
+                num_nodes=len(updated),
+                tensor_bytes=sum(parameters[number][1].nbytes for number in updated),
             ),
         )
         if trains
@@ -87,7 +92,10 @@ def assembled_graph(
             sent_bytes=np.array([parameters[n][1].nbytes for _, n in by_node], dtype=np.int64),
             senders=np.array([node for node, _ in by_node], dtype=np.int32),
         ),
-        report=ReadReport(nodes_in_file=count),
+        report=ReadReport(
+            nodes_in_file=count,
+            notes=_without_gradient([parameters[n] for n in trained if n not in set(updated)]),
+        ),
         signatures=tuple(record.signatures),
         signature_of=np.array(record.signature_of, dtype=np.int32),
         executions=executions,
@@ -95,12 +103,24 @@ def assembled_graph(
         layout="one_device",
         framework="pytorch",
         parameters=_table(parameters, readers, sent),
-        update=update,
+        update=made_update,
         phases=np.array(record.phases, dtype=np.int8),
         modules=tuple(record.modules),
         module_of=np.array(record.module_of, dtype=np.int32),
-        lifetimes=_lifetimes(recorder, given, update.state_bytes, accumulates=passes > 1),
+        lifetimes=_lifetimes(recorder, given, made_update.state_bytes, accumulates=passes > 1),
         fusion_of=np.array(fusion_of, dtype=np.int32),
+    )
+
+
+def _without_gradient(parameters: Sequence[tuple[str, nn.Parameter]]) -> tuple[str, ...]:
+    """A sentence about parameters that are to be trained and take no part in the loss."""
+    if not parameters:
+        return ()
+    count, elements = len(parameters), sum(one.numel() for _, one in parameters)
+    return (
+        f"{count} parameter{'' if count == 1 else 's'} ({elements:,} elements, such as "
+        f"{parameters[0][0]}) get no gradient, as the loss does not depend on them: the optimizer "
+        "leaves them out, and DistributedDataParallel needs find_unused_parameters=True",
     )
 
 

@@ -10,7 +10,7 @@ the same recorder follows a step on the CPU.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -70,9 +70,13 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
     if not trained and options.trains:
         raise ConfigError(_NOTHING_TRAINED)
     with cast_model(model, options.precision), laid_out_model(model, options):
-        update = update_of(trained, options) if options.trains else OptimizerUpdate()
-        if options.library == "torch1":
-            update = update.one_by_one(len(trained), max(one.nbytes for one in trained))
+
+        def update(parameters: Sequence[nn.Parameter]) -> OptimizerUpdate:
+            made = update_of(parameters, options)
+            if options.library != "torch1":
+                return made
+            return made.one_by_one(len(parameters), max(one.nbytes for one in parameters))
+
         kind = UPDATE_KINDS[options.optimizer_name]
         given = laid_out_batch(cast_batch(batch, options.precision), options)
         return recorded_step(model, given, loss, options, update=update, update_kind=kind)
@@ -84,7 +88,7 @@ def recorded_step(
     loss: Loss | None,
     options: StepOptions,
     *,
-    update: OptimizerUpdate,
+    update: Callable[[Sequence[nn.Parameter]], OptimizerUpdate],
     update_kind: str,
 ) -> OpGraph:
     """Do the work of `traced_step` for a model in its final types.
@@ -94,7 +98,7 @@ def recorded_step(
         batch: as there.
         loss: as there.
         options: as there; the optimizer is not read.
-        update: the optimizer's update.
+        update: the optimizer's update of some parameters.
         update_kind: its kind in `OpGraph.remote`.
     """
     batch = dict(batch) if isinstance(batch, Mapping) else batch

@@ -8,13 +8,14 @@ and optimizer; here is the plain form of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
 from driple.graph.opgraph import OpGraph
 from driple.graph.optimizers import update_of_kinds
+from driple.graph.step_facts import OptimizerUpdate
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import recorded_step
 
@@ -39,6 +40,8 @@ def graph_of_step(
         GraphError: the model fails, or decides by values of tensors.
     """
     options = StepOptions(precision="tf32")
-    sizes = [one.nbytes for one in model.parameters() if one.requires_grad]
-    known = update_of_kinds({update: len(sizes)}, sum(sizes))
-    return recorded_step(model, inputs, loss, options, update=known, update_kind=update)
+
+    def updated(parameters: Sequence[nn.Parameter]) -> OptimizerUpdate:
+        return update_of_kinds({update: len(parameters)}, sum(one.nbytes for one in parameters))
+
+    return recorded_step(model, inputs, loss, options, update=updated, update_kind=update)

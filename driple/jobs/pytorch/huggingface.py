@@ -29,6 +29,7 @@ from driple.jobs.pytorch.whole_sequences import (
     EVEN_EXPERTS,
     WHOLE_SEQUENCES,
     has_experts,
+    slow_layers,
     whole_sequences,
 )
 
@@ -109,6 +110,7 @@ def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[str, ..
         found.append(WHOLE_SEQUENCES)
     if has_experts(model):
         found.append(EVEN_EXPERTS)
+    found += slow_layers(model)
     return tuple(found)
 
 

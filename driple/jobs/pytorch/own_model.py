@@ -43,6 +43,7 @@ from driple.jobs.pytorch.whole_sequences import (
     EVEN_EXPERTS,
     WHOLE_SEQUENCES,
     has_experts,
+    slow_layers,
     whole_sequences,
 )
 
@@ -173,7 +174,8 @@ def _assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[st
     if "transformers" not in owners:
         return ()
     whole = (WHOLE_SEQUENCES,) if tokens else ()
-    return (*whole, *((EVEN_EXPERTS,) if has_experts(module) else ()))
+    experts = (EVEN_EXPERTS,) if has_experts(module) else ()
+    return (*whole, *experts, *slow_layers(module))
 
 
 def _traced(

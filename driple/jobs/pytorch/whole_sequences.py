@@ -18,9 +18,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
 
-__all__ = ["EVEN_EXPERTS", "WHOLE_SEQUENCES", "has_experts", "whole_sequences"]
+__all__ = [
+    "EVEN_EXPERTS",
+    "WHOLE_SEQUENCES",
+    "has_experts",
+    "slow_layers",
+    "whole_sequences",
+]
 
 WHOLE_SEQUENCES = "all sequences are of full length, without padding, and one text in each row"
+# Functions of transformers' models that stand in for kernels of other packages.
+_OTHERS_KERNELS = (
+    "causal_conv1d_fn", "selective_scan_fn", "mamba_inner_fn", "mamba_chunk_scan_combined",
+    "chunk_gated_delta_rule", "torch_chunk_gated_delta_rule",
+)  # fmt: skip
 EVEN_EXPERTS = "each expert gets the same number of tokens"
 _MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe"
 
@@ -65,6 +76,21 @@ def whole_sequences() -> Iterator[list[str]]:
 def has_experts(module: nn.Module) -> bool:
     """Whether a model of transformers is a mixture of experts."""
     return any(type(one).__name__.endswith("Experts") for one in module.modules())
+
+
+def slow_layers(module: nn.Module) -> tuple[str, ...]:
+    """A sentence on layers that transformers computes by kernels of other packages, if it has them.
+
+    They are read as it runs them without: state-space models token by token.
+    """
+    homes = {sys.modules.get(type(one).__module__) for one in module.modules()}
+    if not any(hasattr(home, name) for home in homes for name in _OTHERS_KERNELS):
+        return ()
+    return (
+        "layers of state-space models and linear attention run by transformers' own PyTorch code, "
+        "as without the packages mamba-ssm, causal-conv1d and flash-linear-attention, whose "
+        "kernels are much faster and are not modelled",
+    )
 
 
 def _is_meta(value: Any) -> bool:

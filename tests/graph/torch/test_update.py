@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from driple.graph.torch.options import OPTIMIZERS, StepOptions
+from driple.graph.torch.step import traced_step
 from driple.graph.torch.update import multi_tensor_kernels, update_of
 
 SIZES = [(64, 32), (64,), (300, 70), (128, 128), (3, 5, 7)]
@@ -99,6 +100,30 @@ def test_launches_are_cut_by_tensors_and_by_blocks() -> None:
     assert multi_tensor_kernels([], 1) == multi_tensor_kernels([0], 1) == 0
     counts = [multi_tensor_kernels([65_536 * 7] * n, 3) for n in range(200)]
     assert all(0 <= more - less <= 1 for less, more in pairwise(counts))
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_parameters_without_a_gradient_take_no_update_and_no_state(passes: int) -> None:
+    """As torch.optim skips them; in a step the loss does not depend on the second layer."""
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.unused = nn.Linear(16, 4), nn.Linear(300, 300)
+
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            return self.used(image)
+
+    options = StepOptions(optimizer="adamw", grad_accumulation=passes)
+    with torch.device("meta"):
+        model, image = Model(), torch.ones(2, 16)
+        graph = traced_step(model, (image,), lambda outputs: outputs.sum(), options)
+        alone = traced_step(model.used, (image,), lambda outputs: outputs.sum(), options)
+    assert graph.update == alone.update
+    assert graph.remote == alone.remote
+    (note,) = graph.report.notes
+    assert note.startswith("2 parameters (90,300 elements, such as unused.weight) get no gradient")
+    assert not alone.report.notes
 
 
 def test_frozen_parameters_take_no_update_and_clipping_reads_all_gradients() -> None:
