@@ -5,7 +5,6 @@ setting, method, preset -> AnswerPlan; all that can be refused before a job is r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,6 @@ __all__ = [
     "plan_of",
     "plan_of_forward",
     "plan_with_checkpoint",
-    "settings_of",
 ]
 
 _FITTED = (
@@ -42,27 +40,6 @@ class AnswerPlan:
     checkpoint: Checkpoint | None = None
     place: Place | None = None
     may_fall_back: bool = False
-
-
-def settings_of(settings: object) -> list[Setting]:
-    """One or several settings, by name or as they are.
-
-    Raises:
-        ConfigError: neither names nor settings.
-        SettingError: an unknown setting.
-    """
-    names: Sequence[object] = [settings]
-    if isinstance(settings, Sequence) and not isinstance(settings, str):
-        names = settings
-    found = []
-    for one in names:
-        if not isinstance(one, str | Setting):
-            raise ConfigError(
-                f"settings are names such as V100-P1w2, got {type(one).__name__}; give a "
-                "checkpoint as checkpoint=..."
-            )
-        found.append(one if isinstance(one, Setting) else Setting.parse(one))
-    return found
 
 
 def plan_with_checkpoint(
