@@ -51,13 +51,15 @@ def plan_with_checkpoint(
         ConfigError: a setting or another method was given too.
         CheckpointError: the file is no checkpoint.
     """
-    from driple.inspector.checkpoint import load_checkpoint
+    from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 
     if settings is not None:
         raise ConfigError("a checkpoint states its setting; give --checkpoint or --setting")
     if method not in ("auto", "inspector"):
         raise ConfigError(f"--checkpoint is an inspector; leave it out with --method {method}")
     read = load_checkpoint(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
+    if not isinstance(read, Checkpoint):
+        raise ConfigError(f"--checkpoint needs a path or a driple.Checkpoint, got {read!r:.80}")
     return AnswerPlan(setting=Setting.parse(read.setting), method="inspector", checkpoint=read)
 
 
