@@ -11,7 +11,17 @@ from collections.abc import Iterable, Mapping
 
 from driple.errors import ConfigError
 
-__all__ = ["check_choice", "check_fields", "check_number", "check_whole"]
+__all__ = [
+    "MOST_SEED",
+    "check_choice",
+    "check_fields",
+    "check_number",
+    "check_switch",
+    "check_text",
+    "check_whole",
+]
+
+MOST_SEED = 2**32 - 1  # NumPy's and PyTorch's generators both take it
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
@@ -56,6 +66,18 @@ def check_number(
         words = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
         needed = " and ".join(words) or "finite"
         raise ConfigError(f"{name} must be a number {needed}, got {value!r}")
+
+
+def check_switch(name: str, value: object) -> None:
+    """Raise ConfigError unless the value is True or False."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be True or False, got {value!r}")
+
+
+def check_text(name: str, value: object) -> None:
+    """Raise ConfigError unless the value is a text."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{name} must be a text, got {value!r:.80}")
 
 
 def check_fields(name: str, fields: Mapping[str, object], known: Iterable[str]) -> None:

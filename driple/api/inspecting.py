@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driple.api.arguments import PathLike, catalog_of, settings_of
 from driple.api.breakdown import Breakdown, Share, break_down_step
 from driple.api.results import Cell, Result, job_facts, optional_estimate
-from driple.cluster.setting import Setting, parse_setting
+from driple.cluster.setting import Setting
 from driple.codec import Json, to_dict
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
@@ -197,7 +197,7 @@ def inspect(
     setting: str | Setting | None = None,
     *,
     options: JobOptions | None = None,
-    catalogs: Sequence[Path] = (),
+    catalogs: PathLike | Sequence[PathLike] = (),
     depth: int = _DEPTH,
     memory: bool = False,
 ) -> InspectResult:
@@ -219,9 +219,10 @@ def inspect(
         MissingExtraError: TensorFlow or PyTorch is needed and not installed.
         SettingError: an unknown setting.
     """
-    given = setting if isinstance(setting, Setting | None) else parse_setting(setting, catalogs)
+    catalog = catalog_of(catalogs)
+    given = None if setting is None else settings_of([setting], catalog)[0]
     loaded = load_job(job, options, setting=given, training=False, forward=True)
-    place = parse_setting(loaded.usual_setting, catalogs) if given is None else given
+    place = Setting.parse(loaded.usual_setting, catalog=catalog) if given is None else given
     from driple.api.inspecting_memory import inspected_memory
 
     return InspectResult(

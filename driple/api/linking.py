@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driple.api.arguments import PathLike, path_of, paths_of, settings_of
 from driple.api.results import Cell, Result, estimate, job_facts, optional_estimate
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
@@ -131,7 +131,9 @@ class StallResult(Result):
         ]
 
 
-def fit_links(folders: Sequence[Path], *, interconnect: str = "interconnect") -> LinksResult:
+def fit_links(
+    folders: PathLike | Sequence[PathLike], *, interconnect: str = "interconnect"
+) -> LinksResult:
     """Fit latency and rate of each link to measured stalls.
 
     Args:
@@ -146,7 +148,7 @@ def fit_links(folders: Sequence[Path], *, interconnect: str = "interconnect") ->
     from driple.profiler.stall_profile import read_profile
 
     by_link: dict[str, list[Observation]] = {}
-    for folder in folders:
+    for folder in paths_of("PROFILE", folders):
         profile = read_profile(folder)
         model = " ".join(profile.about.command)
         for seen in observations_of(profile, model, interconnect):
@@ -156,18 +158,18 @@ def fit_links(folders: Sequence[Path], *, interconnect: str = "interconnect") ->
 
 def predict_stalls(
     job: JobSource,
-    setting: Setting,
+    setting: str | Setting,
     *,
     options: JobOptions | None = None,
     network_bits_per_s: float | None = None,
-    links: Path | None = None,
+    links: PathLike | None = None,
     catalog: Catalog | None = None,
 ) -> StallResult:
     """The stalls of a job, with the buckets of DistributedDataParallel.
 
     Args:
         job: JOB as on the command line, a graph or a `Job`.
-        setting: a ring on one machine.
+        setting: a ring on one machine, or its name.
         options: batch size, shapes of inputs and the like.
         network_bits_per_s: rate of the network between machines; None for one machine.
         links: file of fitted links; others take what published rings reached.
@@ -191,6 +193,7 @@ def predict_stalls(
     from driple.simulate.prepared_job import PreparedJob
     from driple.units import format_rate
 
+    (setting,) = settings_of([setting])
     topology, workers = topology_of(setting), setting.num_workers
     within = topology.joined_by
     no_ring = scheme_named(setting.scheme.name).uses_servers or setting.num_replicas < workers
@@ -200,7 +203,8 @@ def predict_stalls(
             f"{setting.name}"
         )
     calibration = shipped_calibration()
-    fitted = {} if links is None else read_channels(links)
+    file = path_of("--links", links)
+    fitted = {} if file is None else read_channels(file)
 
     def channel_of(link: Link) -> Channel:
         known = fitted.get(link.name.lower())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driple.api.memory import JobMemory, Remedy
@@ -42,9 +43,9 @@ def with_remedies(
     """
     if found is None or found.estimate is None or found.estimate.fits in ("yes", None):
         return found
-    if not isinstance(source, str):
+    if not isinstance(source, str | Path):
         return found
-    remedies = sorted(_remedies(job, setting, source, options), key=_order)
+    remedies = sorted(_remedies(job, setting, str(source), options), key=_order)
     return replace(found, remedies=tuple(remedies), remedies_asked=True)
 
 

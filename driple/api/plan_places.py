@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driple.api.arguments import PathLike, path_of, settings_of
+from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
@@ -21,9 +23,18 @@ if TYPE_CHECKING:
     from driple.planning.places import Place
     from driple.planning.prices import PriceBook
 
-__all__ = ["PlacesAsked", "PricesAsked", "book_of", "measured_offers", "places_of"]
+__all__ = [
+    "MOST_MACHINES",
+    "PlacesAsked",
+    "PricesAsked",
+    "book_of",
+    "measured_offers",
+    "places_of",
+    "profiles_of",
+]
 
 ANY, OWN = "any", "own"
+MOST_MACHINES = 1024  # instances of a kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,14 +45,14 @@ class PlacesAsked:
         instances: names; `p3` is all of P3; all known if empty.
         devices: names of devices; `any` for all, `own` for instances of the user's own files.
         machines: numbers of instances of a kind.
-        settings: names of settings of the user's own machines, in place of instances.
+        settings: the user's own machines, in place of instances: names of settings, or settings.
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
     """
 
     instances: Sequence[str] = ()
     devices: Sequence[str] = ()
     machines: Sequence[int] = (1,)
-    settings: Sequence[str] = ()
+    settings: Sequence[str | Setting] = ()
     catalogs: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
@@ -76,19 +87,45 @@ class PricesAsked:
 def book_of(
     asked: PricesAsked, known: Mapping[str, Instance], catalog: Catalog | None
 ) -> PriceBook:
-    """Prices of the user's files, and the shipped ones."""
+    """Prices of the user's files, and the shipped ones.
+
+    Raises:
+        ConfigError: a file that cannot be read, or no price of the region that is asked for.
+    """
     from driple.planning.places import full_name
-    from driple.planning.prices import PriceBook, read_prices
+    from driple.planning.prices import PriceBook, check_region, read_prices
+
+    files = [read_prices(path) for path in asked.files]
+    check_region(asked.region, files, known.values())
 
     def name_of(given: str) -> str | None:
         return full_name(given, known, catalog)
 
     return PriceBook(
-        files=tuple(read_prices(path).with_names(name_of) for path in asked.files),
+        files=tuple(file.with_names(name_of) for file in files),
         date=asked.day,
         region=asked.region,
         spot=asked.spot,
     )
+
+
+def profiles_of(profiles: Sequence[tuple[PathLike, str]]) -> list[tuple[Path, str]]:
+    """Folders of stall profiles, and the instances that they were taken on.
+
+    Raises:
+        ConfigError: something else than such pairs.
+    """
+    found = []
+    for pair in profiles:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ConfigError(
+                "profiles are pairs of a folder and the name of an instance, such as "
+                f"[('runs/profile', 'p3.8xlarge')], got {pair!r:.80}"
+            )
+        folder = path_of("--profile", pair[0])
+        if folder is not None:
+            found.append((folder, pair[1]))
+    return found
 
 
 def measured_offers(
@@ -124,12 +161,11 @@ def places_of(
     schemes: Sequence[str],
 ) -> tuple[list[Place], list[Refused]]:
     """Machines to simulate, without those that were measured; and those that cannot be."""
-    from driple.cluster.setting import Setting
     from driple.planning.places import chosen_instances, place_of_setting
     from driple.planning.places import places_of as places_with
 
     if asked.settings:
-        settings = [Setting.parse(name, catalog=catalog) for name in asked.settings]
+        settings = settings_of(asked.settings, catalog)
         for setting in settings:
             setting.check_scheme(schemes)
         return [place_of_setting(one) for one in {one.name: one for one in settings}.values()], []

@@ -12,17 +12,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from driple.api.arguments import (
+    PathLike,
+    day_of,
+    names_of,
+    paths_of,
+    unread_settings_of,
+    whole_numbers_of,
+)
 from driple.api.plan_places import (
+    MOST_MACHINES,
     PlacesAsked,
     PricesAsked,
     book_of,
     measured_offers,
     places_of,
+    profiles_of,
 )
 from driple.api.plan_results import PlanResult
 from driple.checks import check_choice
+from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.jobs.load import Job, JobOptions, JobSource
+from driple.jobs.options import options_of
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
 from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
@@ -37,6 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PlanResult", "plan"]
 
+_NOTHING = "none"  # of `vary`: the job stays as it is
+
 
 def plan(
     job: JobSource | None = None,
@@ -45,29 +59,29 @@ def plan(
     samples: float | None = None,
     tokens: float | None = None,
     epochs: float = 1.0,
-    instances: Sequence[str] = (),
-    devices: Sequence[str] = (),
-    machines: Sequence[int] = (1,),
-    settings: Sequence[str] = (),
-    schemes: Sequence[str] = (),
-    vary: Sequence[str] = ("checkpointing",),
+    instances: str | Sequence[str] = (),
+    devices: str | Sequence[str] = (),
+    machines: int | Sequence[int] = (1,),
+    settings: str | Setting | Sequence[str | Setting] = (),
+    schemes: str | Sequence[str] = (),
+    vary: str | Sequence[str] = ("checkpointing",),
     global_batch: int | None = None,
     budget: float | None = None,
     deadline_s: float | None = None,
     rank: str = "cost",
-    catalogs: Sequence[Path] = (),
-    prices: Sequence[Path] = (),
+    catalogs: PathLike | Sequence[PathLike] = (),
+    prices: PathLike | Sequence[PathLike] = (),
     spot: bool = False,
     region: str | None = None,
-    day: datetime.date | None = None,
-    profiles: Sequence[tuple[Path, str]] = (),
+    day: datetime.date | str | None = None,
+    profiles: Sequence[tuple[PathLike, str]] = (),
     would_help: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> PlanResult:
     """What a training takes and costs in many ways, whether it fits, and which way to take.
 
     Instances with a profile are measured; all others are simulated from the job, without stalls of
-    CPU and disk.
+    CPU and disk. Where several names, numbers or files may be given, one alone may be too.
 
     Args:
         job: JOB as on the command line, a graph or a `Job`; None with profiles alone.
@@ -79,9 +93,9 @@ def plan(
         instances: names; `p3` is all of P3; all known if empty.
         devices: names of the instances' devices; `own` for instances of `catalogs`; any if empty.
         machines: numbers of instances of a kind.
-        settings: names of the user's own clusters, in place of instances.
+        settings: the user's own clusters, in place of instances: names, or as they are.
         schemes: names; those that suit the machines if empty.
-        vary: what of a model may be changed: `batch`, `checkpointing`, `precision`.
+        vary: what of a model may be changed: `batch`, `checkpointing`, `precision`; or `none`.
         global_batch: samples of all devices per update, which every offer keeps.
         budget: most that the training may cost.
         deadline_s: longest time that it may take, seconds.
@@ -90,44 +104,51 @@ def plan(
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
         prices: files of prices, which take precedence over the catalogue.
         spot: whether spot prices are asked for.
-        region: of prices; any if None.
-        day: last day of a price; the newest if None.
+        region: of prices, which one of them must have; any if None.
+        day: last day of a price, or its text such as 2026-01-31; the newest if None.
         profiles: (folder of a stall profile, name of the instance that it was taken on).
         would_help: whether the changes that help most are worked out.
         progress: called after each group of candidates with how many groups there are.
 
     Raises:
         ConfigError: neither job nor profile, no batch size, no samples of a job that is not of
-            images, or no machines that can be simulated.
+            images, a region without prices, or no machines that can be simulated.
         GraphError: a job that cannot be read, or contains no training step.
         MeasureError: a profile that does not contain what a cost needs.
     """
     from driple.planning.search import Asked
 
     check_choice("--set rank", rank, RANKS)
+    varied = names_of("--set vary", vary)
     asked = Asked(
-        schemes=tuple(schemes),
-        vary=tuple(vary),
+        schemes=names_of("--scheme", schemes),
+        vary=() if varied == (_NOTHING,) else varied,
         global_batch=global_batch,
-        fixed_batch=options is not None and options.batch_size is not None,
+        fixed_batch=options_of(options).batch_size is not None,
     )
+    measured = profiles_of(profiles)
     question = _Question(
         amount=AmountAsked(samples=samples, tokens=tokens, epochs=epochs),
         places=PlacesAsked(
-            instances=instances,
-            devices=devices,
-            machines=machines,
-            settings=settings,
-            catalogs=catalogs,
+            instances=names_of("--instance", instances),
+            devices=names_of("--devices", devices),
+            machines=whole_numbers_of("--machines", machines, most=MOST_MACHINES),
+            settings=unread_settings_of(settings),
+            catalogs=paths_of("--catalog", catalogs),
         ),
-        prices=PricesAsked(files=prices, day=day, region=region, spot=spot),
+        prices=PricesAsked(
+            files=paths_of("--prices", prices),
+            day=day_of("--set on_date", day),
+            region=region,
+            spot=spot,
+        ),
         ways=asked,
         limits=Limits(budget=budget, deadline_s=deadline_s),
         rank=cast("Rank", rank),
         would_help=would_help,
     )
-    _check_job(job, options, profiles, global_batch)
-    return _answer(question, job, options, profiles, progress)
+    _check_job(job, options, measured, global_batch)
+    return _answer(question, job, options, measured, progress)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,6 @@ setting, method, preset -> AnswerPlan; all that can be refused before a job is r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,6 @@ __all__ = [
     "plan_of",
     "plan_of_forward",
     "plan_with_checkpoint",
-    "settings_of",
 ]
 
 _FITTED = (
@@ -44,32 +42,6 @@ class AnswerPlan:
     may_fall_back: bool = False
 
 
-def settings_of(settings: object) -> list[Setting]:
-    """One or several settings, by name or as they are.
-
-    Raises:
-        ConfigError: neither names nor settings, or none at all.
-        SettingError: an unknown setting.
-    """
-    names: Sequence[object] = [settings]
-    if isinstance(settings, Sequence) and not isinstance(settings, str):
-        names = settings
-    if not names:
-        raise ConfigError(
-            "settings is empty; give one or more, or leave it out for the setting that each job is "
-            "made for"
-        )
-    found = []
-    for one in names:
-        if not isinstance(one, str | Setting):
-            raise ConfigError(
-                f"settings are names such as V100-P1w2, got {type(one).__name__}; give a "
-                "checkpoint as checkpoint=..."
-            )
-        found.append(one if isinstance(one, Setting) else Setting.parse(one))
-    return found
-
-
 def plan_with_checkpoint(
     checkpoint: Path | str | Checkpoint, method: str, settings: object
 ) -> AnswerPlan:
@@ -79,13 +51,15 @@ def plan_with_checkpoint(
         ConfigError: a setting or another method was given too.
         CheckpointError: the file is no checkpoint.
     """
-    from driple.inspector.checkpoint import load_checkpoint
+    from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 
     if settings is not None:
         raise ConfigError("a checkpoint states its setting; give --checkpoint or --setting")
     if method not in ("auto", "inspector"):
         raise ConfigError(f"--checkpoint is an inspector; leave it out with --method {method}")
     read = load_checkpoint(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
+    if not isinstance(read, Checkpoint):
+        raise ConfigError(f"--checkpoint needs a path or a driple.Checkpoint, got {read!r:.80}")
     return AnswerPlan(setting=Setting.parse(read.setting), method="inspector", checkpoint=read)
 
 

@@ -10,29 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
+from driple.api.arguments import PathLike, catalog_of, jobs_of, path_of, settings_of
 from driple.api.device_remarks import device_remarks
 from driple.api.memory import JobMemory, memory_beside
 from driple.api.memory_remedies import with_remedies
 from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
+from driple.api.predict_options import MethodOptions, host_of
 from driple.api.predict_plan import (
     AnswerPlan,
     plan_instead,
     plan_of,
     plan_of_forward,
     plan_with_checkpoint,
-    settings_of,
 )
 from driple.api.results import Cell, Result
-from driple.checks import check_choice, check_number
+from driple.checks import check_choice
 from driple.cluster.setting import Setting
 from driple.codec import Json
 from driple.errors import ConfigError, PredictionError
 from driple.estimate import Estimate, Interval
-from driple.graph.opgraph import OpGraph
-from driple.graph.placement import STRATEGIES
 from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
 
 if TYPE_CHECKING:
@@ -130,13 +128,14 @@ def predict(
     method: AnswerMethod = "auto",
     options: JobOptions | None = None,
     preset: str = "default",
-    checkpoint: Path | str | Checkpoint | None = None,
+    checkpoint: PathLike | Checkpoint | None = None,
     num_steps: int | None = None,
     seed: int = 0,
     placement: str = "round_robin",
-    datasets: Path | None = None,
+    datasets: PathLike | None = None,
     host_us_per_op: float | None = None,
-    host: Path | str | None = None,
+    host: PathLike | None = None,
+    catalogs: PathLike | Sequence[PathLike] = (),
 ) -> PredictResult:
     """Predict how training jobs will use clusters, before anyone runs them.
 
@@ -155,10 +154,11 @@ def predict(
             published runs if None.
         host: the host.json of `driple measure --calibrate`: what a few workloads tell of this
             machine, for inspectors with measured labels.
+        catalogs: own devices and links (TOML) for settings that are names; they take precedence.
 
     Raises:
-        ConfigError: options that contradict each other, an unknown method, or a host of another
-            setting.
+        ConfigError: options that contradict each other, an unknown method, a number out of range,
+            what is no job, or a host of another setting.
         SettingError: an unknown setting.
         GraphError: a job that cannot be read, or contains no training step; a forward pass on
             several devices.
@@ -167,31 +167,25 @@ def predict(
         PredictionError: with `inspector`, impossible numbers for this job.
     """
     check_choice("--method", method, METHODS)
-    check_choice("--set placement", placement, STRATEGIES)
-    if host is not None and (preset != "default" or checkpoint is not None):
-        raise ConfigError(
-            "--set host was measured for the shipped inspector of preset default; leave out "
-            "--checkpoint and --set preset"
-        )
-    asked = _Asked(
+    asked = MethodOptions(
         preset=preset,
         num_steps=num_steps,
         seed=seed,
         placement=placement,
-        datasets=datasets,
+        datasets=path_of("--set datasets", datasets),
         host_us_per_op=host_us_per_op,
-        host=_read_host(host),
+        host=host_of(host, preset, has_checkpoint=checkpoint is not None),
     )
+    catalog = catalog_of(catalogs)
     if checkpoint is not None:
         plans = [plan_with_checkpoint(checkpoint, method, settings)]
     elif settings is None:
         plans = []
     else:
-        plans = [plan_of(setting, method, preset) for setting in settings_of(settings)]
-    sources = [jobs] if isinstance(jobs, str | Path | OpGraph | Job) else list(jobs)
+        plans = [plan_of(one, method, preset) for one in settings_of(settings, catalog)]
     answers = []
-    usual = cache(lambda name: [plan_of(Setting.parse(name), method, preset)])
-    for source in sources:
+    usual = cache(lambda name: [plan_of(Setting.parse(name, catalog=catalog), method, preset)])
+    for source in jobs_of(jobs):
         read = load_jobs(source, options, [plan.setting for plan in plans], forward=True)
         chosen = plans
         if not plans:
@@ -212,44 +206,7 @@ def predict(
     return PredictResult(answers=tuple(answers))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
-    """Options of the methods."""
-
-    preset: str
-    num_steps: int | None
-    seed: int
-    placement: str
-    datasets: Path | None
-    host_us_per_op: float | None = None
-    host: HostTuning | None = None
-
-    def check_method(self, method: str) -> None:
-        """Raise ConfigError where another method would leave the host's speed out."""
-        if self.host is not None and method != "inspector":
-            raise ConfigError(
-                "--set host changes what an inspector of a measured setting answers, and the "
-                f"method is {method}; leave it out"
-            )
-        if self.host_us_per_op is None:
-            return
-        check_number("--set host_us_per_op", self.host_us_per_op, above=0)
-        if method != "simulator":
-            raise ConfigError(
-                f"--set host_us_per_op changes the simulator's answer, and the method is {method}; "
-                "give --method simulator"
-            )
-
-
-def _read_host(file: Path | str | None) -> HostTuning | None:
-    if file is None:
-        return None
-    from driple.inspector.host import read_host
-
-    return read_host(Path(file))
-
-
-def _answer(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+def _answer(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions) -> Answer:
     if not job.trains:
         plan = plan_of_forward(plan)
     asked.check_method(plan.method)
@@ -295,7 +252,9 @@ def _doubt_of(answer: Answer) -> str:
     return ""
 
 
-def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+def _by_inspector(
+    plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions
+) -> Answer:
     from driple.cluster.topology import known_topology
     from driple.estimation.checked import predict as checked_predict
     from driple.estimation.stated_error import StatedError, stated_error
@@ -331,7 +290,9 @@ def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Ask
     )
 
 
-def _by_simulator(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+def _by_simulator(
+    plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions
+) -> Answer:
     from driple.api.simulating import simulated
 
     place, host_us = cast("Place", plan.place), asked.host_us_per_op
@@ -401,7 +362,7 @@ def _by_closed_forms(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answe
     )
 
 
-def _by_all(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+def _by_all(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions) -> Answer:
     from driple.estimation.methods import ask_all
     from driple.simulate.prepared_job import assumptions_on, closed_form_assumptions
 

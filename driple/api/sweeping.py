@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from driple.api.arguments import PathLike, catalog_of, settings_of
 from driple.api.results import Cell, Result, job_facts
 from driple.cluster.setting import Setting
 from driple.codec import Json
 from driple.errors import ConfigError
 from driple.jobs.job import ON_SERVERS
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
+from driple.jobs.options import options_of
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridOptions, GridSweep
@@ -132,6 +134,7 @@ def sweep(
     grid: GridOptions | None = None,
     trace: TraceOptions | None = None,
     options: JobOptions | None = None,
+    catalogs: PathLike | Sequence[PathLike] = (),
     progress: Callable[[int], None] | None = None,
 ) -> SweepResult:
     """What other clusters would bring for a job, or for a trace of one worker.
@@ -142,6 +145,7 @@ def sweep(
         grid: which clusters are compared, for a job.
         trace: which clusters are simulated, for a trace.
         options: batch size, shapes of inputs and the like, for a job.
+        catalogs: own devices and links (TOML) for a setting that is a name; they take precedence.
         progress: called after each simulated number of workers with how many there are.
 
     Raises:
@@ -151,8 +155,10 @@ def sweep(
         DatasetError: a trace that cannot be read.
         MissingExtraError: Numba is needed for a trace and not installed.
     """
+    catalog = catalog_of(catalogs)
+    given = options_of(options).given
     if is_trace(source):
-        if grid is not None or setting is not None or (options is not None and options.given):
+        if grid is not None or setting is not None or given or catalog is not None:
             raise ConfigError(
                 f"{source} is a job trace, which states its job and devices; leave out options of "
                 "graphs and settings"
@@ -167,7 +173,7 @@ def sweep(
         )
     from driple.analytic.whatif import GridOptions
 
-    wanted = setting if isinstance(setting, Setting) else Setting.parse(setting or ON_SERVERS)
+    (wanted,) = settings_of([ON_SERVERS if setting is None else setting], catalog)
     return _sweep_job(source, wanted, grid or GridOptions(), options)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from driple.api.sweeping import Column, SweepResult
-from driple.checks import check_choice, check_number
+from driple.checks import MOST_SEED, check_choice, check_number, check_whole
 from driple.codec import Json
 from driple.extras import require_numba
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from driple.async_sgd.scaling import Cluster, Throughput
     from driple.estimate import Method
 
-__all__ = ["BASELINES", "TraceOptions", "TraceSweep", "sweep_trace"]
+__all__ = ["BASELINES", "LEAST_STEPS", "MOST_STEPS", "TraceOptions", "TraceSweep", "sweep_trace"]
 
 BASELINES = ("linear", "Lin", "Cynthia", "Cynthia/2")
+LEAST_STEPS, MOST_STEPS = 20, 1_000_000  # of each worker
 _MOST_CHUNKS, _TIMELINE_STEPS = 2_000_000, 60
 _LEVEL = 0.95
 _METHOD: Method = "simulator"
@@ -48,6 +49,9 @@ class TraceOptions:
         num_steps: steps of each worker to simulate.
         seed: random seed of the sampling of steps.
         prices: per hour of a worker and of a server, in any currency; None without.
+
+    Raises:
+        ConfigError: a seed or a number of steps that is out of range.
     """
 
     workers: tuple[int, ...] = tuple(range(1, 9))
@@ -62,6 +66,10 @@ class TraceOptions:
     num_steps: int = 1000
     seed: int = 0
     prices: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("--set steps", self.num_steps, LEAST_STEPS, MOST_STEPS)
+        check_whole("--set seed", self.seed, 0, MOST_SEED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from driple.api.arguments import PathLike, path_of, paths_of
 from driple.api.benchmarking import (
     check_against,
     contest_of_published,
@@ -94,10 +95,10 @@ class ValidateResult(Result):
 
 
 def validate(
-    datasets: Path = Path("datasets"),
+    datasets: PathLike = "datasets",
     *,
-    rows: Path | None = None,
-    against: Path | None = None,
+    rows: PathLike | None = None,
+    against: PathLike | None = None,
     forward: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> ValidateResult:
@@ -122,9 +123,11 @@ def validate(
     if forward:
         require_torch("a fit of the simulator anew (--all)", extra="calibration")
     advance = progress or (lambda _: None)
-    published = datasets / _TABLES
-    if rows is not None:
-        contest = contest_of_table(rows, published, against=against, progress=advance)
+    (folder,) = paths_of("--datasets", datasets)
+    own, other = path_of("--rows", rows), path_of("--against", against)
+    published = folder / _TABLES
+    if own is not None:
+        contest = contest_of_table(own, published, against=other, progress=advance)
         return ValidateResult(
             errors=(),
             facts=(),
@@ -132,9 +135,9 @@ def validate(
             scores=tuple(contest.scores()),
             rankings=tuple(contest.rankings()),
         )
-    result = _tensorflow(datasets, advance, refit=forward)  # first: what it lacks ends it early
-    found = contest_of_published(published, forward=forward, against=against, progress=advance)
-    check_against(against, has_rows=found is not None)
+    result = _tensorflow(folder, advance, refit=forward)  # first: what it lacks ends it early
+    found = contest_of_published(published, forward=forward, against=other, progress=advance)
+    check_against(other, has_rows=found is not None)
     if found is None:
         return result
     return replace(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from driple.cli.numbers import MOST_SEED
+from driple.checks import MOST_SEED
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, whole
 from driple.cli.show import note, print_json, progress_bar

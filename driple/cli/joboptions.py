@@ -289,9 +289,8 @@ def options_of(
     """Check and collect the options of a job.
 
     Raises:
-        ConfigError: an option out of range, an `--input` that is no shape, or one that is given
-            twice.
-        GraphError: a name that no node can have, or a size out of range.
+        ConfigError: an option out of range, an `--input` that is no shape, is given twice or has a
+            name that no node can have.
     """
     from driple.jobs.training_config import TrainingConfig, read_training_config
 
@@ -331,8 +330,8 @@ def graph_options_of(
     """Options of a command that takes graph files only, and the most bytes of one.
 
     Raises:
-        ConfigError: an `--input` that is no NAME=SHAPE.
-        GraphError: a name that no node can have, or a size out of range.
+        ConfigError: an `--input` that is no NAME=SHAPE, has a name that no node can have, or a size
+            out of range.
     """
     shapes, shape = _shapes_of(inputs or [])
     if shape is not None:

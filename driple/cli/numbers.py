@@ -14,10 +14,9 @@ import typer
 
 from driple.checks import check_number, check_whole
 
-__all__ = ["BANDWIDTH_HELP", "MOST_SEED", "MOST_THREADS", "finite_number", "whole_number"]
+__all__ = ["BANDWIDTH_HELP", "MOST_THREADS", "finite_number", "whole_number"]
 
 BANDWIDTH_HELP = "rate of the network links in bit/s, such as 10G"
-MOST_SEED = 2**32 - 1  # NumPy's and PyTorch's generators both take it
 MOST_THREADS = 1024  # PyTorch's thread pool crashes at tens of thousands
 
 

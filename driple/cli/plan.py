@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plan"]
 
-_MOST_MACHINES = 1024
 _MOST_BATCH = 10**9
 RANKS = ("cost", "time", "memory")
 _FORMATS = ("slurm", "kueue", "skypilot")
@@ -173,6 +171,7 @@ def plan(
 
       driple plan --profile runs/profile=p3.8xlarge --catalog my.toml
     """
+    from driple.api.plan_places import MOST_MACHINES
     from driple.api.planning import plan as ask
 
     values = override(_Values, set_)
@@ -190,10 +189,10 @@ def plan(
             epochs=epochs,
             instances=[name for one in instance or () for name in _names(one)],
             devices=_names(devices, but="any"),
-            machines=parse_whole_numbers("--machines", machines, _MOST_MACHINES),
+            machines=parse_whole_numbers("--machines", machines, MOST_MACHINES),
             settings=setting or [],
             schemes=[name.lower() for name in _names(scheme)],
-            vary=_names(values.vary.replace("+", ","), but="none"),
+            vary=_names(values.vary.replace("+", ",")),
             global_batch=global_batch,
             budget=budget,
             deadline_s=None if deadline is None else _deadline(deadline),
@@ -202,7 +201,7 @@ def plan(
             prices=prices or [],
             spot=spot,
             region=values.region,
-            day=_day(values.on_date),
+            day=values.on_date,
             profiles=[_profile(given) for given in profile or []],
             would_help=what_would_help,
             progress=advance,
@@ -294,10 +293,3 @@ def _profile(given: str) -> tuple[Path, str]:
             f"--profile needs FOLDER=INSTANCE, such as runs/profile=p3.8xlarge, got '{given}'"
         )
     return Path(folder), name
-
-
-def _day(given: str | None) -> datetime.date | None:
-    try:
-        return None if given is None else datetime.date.fromisoformat(given)
-    except ValueError as error:
-        raise ConfigError(f"--set on_date needs a day such as 2022-12-31, got '{given}'") from error

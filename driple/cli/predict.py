@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from driple.api.predict_options import LEAST_STEPS, MOST_STEPS
+from driple.checks import MOST_SEED
 from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, SettingOption, job_options
-from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, text, whole
 from driple.cli.show import note, print_json
@@ -29,7 +30,10 @@ class _Values:
 
     preset: str = text("default", "which inspector of the setting: default or paper")
     steps: int | None = whole(
-        None, "simulated steps of a ring or of synchronous workers; 100, with all 50", 2, 100_000
+        None,
+        "simulated steps of a ring or of synchronous workers; 100, with all 50",
+        LEAST_STEPS,
+        MOST_STEPS,
     )
     seed: int = whole(0, "random seed of the simulated step-time jitter", 0, MOST_SEED)
     placement: str = text("round_robin", "variables on servers: in turn, or greedy by bytes")
@@ -127,7 +131,8 @@ def predict(
         placement=values.placement,
         host_us_per_op=values.host_us_per_op,
         host=values.host,
-        datasets=None if values.datasets is None else Path(values.datasets),
+        datasets=values.datasets,
+        catalogs=catalog or (),
     )
     answers = result.answers
     if checkpoint is None and not setting:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from driple.api.sweeping_traces import LEAST_STEPS, MOST_STEPS
+from driple.checks import MOST_SEED
 from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, job_options
-from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.show import late_bar, note, print_assumptions, print_json, progress_bar
@@ -77,7 +78,7 @@ class _TraceValues:
         "", "factor on each worker's computing time, for one number of workers: 1,1.5"
     )
     overhead: str = text("", "of parsing: seconds per MB, seconds per tensor; the trace's")
-    steps: int = whole(1000, "simulated steps of each worker", 20, 1_000_000)
+    steps: int = whole(1000, "simulated steps of each worker", LEAST_STEPS, MOST_STEPS)
     seed: int = whole(0, "random seed of the sampling of steps", 0, MOST_SEED)
     price: str = text("", "per hour of a worker, or of worker,server: 0.9,0.2")
 
@@ -156,7 +157,6 @@ def sweep(
     """
     from driple.api.sweeping import is_trace
     from driple.api.sweeping import sweep as ask
-    from driple.cluster.setting import parse_setting
 
     is_job = not is_trace(job)
     sizes = parse_doubled("--batch-size", batch_sizes, LARGEST_DIMENSION) if batch_sizes else []
@@ -179,7 +179,8 @@ def sweep(
     if is_job:
         result = ask(
             job,
-            None if setting is None else parse_setting(setting, catalog or ()),
+            setting,
+            catalogs=catalog or (),
             grid=_grid_options(
                 override(_JobValues, set_, of=" for a JOB"), bandwidth, workers, ps, compress
             ),

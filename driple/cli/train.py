@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.numbers import MOST_SEED, MOST_THREADS
+from driple.checks import MOST_SEED
+from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar

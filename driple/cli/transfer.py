@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driple.cli.numbers import MOST_SEED, MOST_THREADS, whole_number
+from driple.checks import MOST_SEED
+from driple.cli.numbers import MOST_THREADS, whole_number
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
-from driple.errors import GraphError
+from driple.checks import check_text, check_whole
+from driple.errors import ConfigError
 
 __all__ = [
     "GRAPH_FORMATS",
@@ -15,7 +15,7 @@ __all__ = [
     "LARGEST_DIMENSION",
     "MOST_LOOP_TURNS",
     "ReadOptions",
-    "no_inputs",
+    "sizes_of",
 ]
 
 GRAPH_SUFFIXES = (".pb", ".pbtxt", ".meta")
@@ -26,9 +26,15 @@ _MAX_RANK = 16
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*(?::\d{1,3})?")
 
 
-def no_inputs() -> Mapping[str, tuple[int, ...]]:
-    """The shapes of inputs where none is given."""
-    return MappingProxyType({})
+def sizes_of(value: object) -> tuple[int, ...] | None:
+    """The sizes of a shape, from any sequence of whole numbers; None if it is no shape."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return None
+    fits = all(
+        isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= LARGEST_DIMENSION
+        for size in value
+    )
+    return tuple(value) if fits else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,28 +49,46 @@ class ReadOptions:
         loop_turns: turns of each loop whose length the graph does not fix; one if None.
 
     Raises:
-        GraphError: a number out of range, or a name that no node can have.
+        ConfigError: a number out of range or of another type, or a name that no node can have.
     """
 
     batch_size: int | None = None
-    inputs: Mapping[str, tuple[int, ...]] = field(default_factory=no_inputs)
+    inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
     target: str | None = None
     loop_turns: int | None = None
 
     def __post_init__(self) -> None:
-        if self.batch_size is not None and not 1 <= self.batch_size <= LARGEST_DIMENSION:
-            raise GraphError(
-                f"--batch-size must be from 1 to {LARGEST_DIMENSION}, got {self.batch_size}"
+        for flag, number, most in (
+            ("--batch-size", self.batch_size, LARGEST_DIMENSION),
+            ("--set loop_turns", self.loop_turns, MOST_LOOP_TURNS),
+        ):
+            if number is not None:
+                check_whole(flag, number, 1, most)
+        if self.target is not None:
+            check_text("--set target", self.target)
+        object.__setattr__(self, "inputs", _checked_inputs(self.inputs))
+
+
+def _checked_inputs(inputs: object) -> dict[str, tuple[int, ...]]:
+    """A copy of the shapes by name.
+
+    Raises:
+        ConfigError: no shapes by name, a name that no node can have, or a size out of range.
+    """
+    if not isinstance(inputs, Mapping):
+        raise ConfigError(
+            f"--input needs shapes by the names of inputs, such as {{'images': (32, 224, 224, 3)}},"
+            f" got {inputs!r:.80}"
+        )
+    found = {}
+    for name, shape in inputs.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ConfigError(f"--input {str(name)[:80]!r} is not the name of a node")
+        sizes = sizes_of(shape)
+        if sizes is None or len(sizes) > _MAX_RANK:
+            raise ConfigError(
+                f"--input {name[:80]} needs up to {_MAX_RANK} sizes, whole numbers from 1 to "
+                f"{LARGEST_DIMENSION}, got {shape!r:.80}"
             )
-        if self.loop_turns is not None and not 1 <= self.loop_turns <= MOST_LOOP_TURNS:
-            raise GraphError(
-                f"--set loop_turns must be from 1 to {MOST_LOOP_TURNS}, got {self.loop_turns}"
-            )
-        for name, shape in self.inputs.items():
-            if not _NAME.fullmatch(name):
-                raise GraphError(f"--input {name[:80]!r} is not the name of a node")
-            if len(shape) > _MAX_RANK or any(not 1 <= n <= LARGEST_DIMENSION for n in shape):
-                raise GraphError(
-                    f"--input {name[:80]} needs up to {_MAX_RANK} sizes from 1 to "
-                    f"{LARGEST_DIMENSION}, got {'x'.join(map(str, shape))[:80]}"
-                )
+        found[name] = sizes
+    return found

@@ -20,7 +20,7 @@ from driple.jobs.job import Job, JobKindName
 from driple.jobs.model_names import HUGGING_FACE, TIMM
 from driple.jobs.named_workloads import CATALOGUE, PYTORCH
 from driple.jobs.onnx_file import ONNX_FILE
-from driple.jobs.options import MAX_MIB, JobOptions
+from driple.jobs.options import MAX_MIB, JobOptions, options_of
 from driple.jobs.own_model import OWN_MODEL
 from driple.jobs.readers import (
     JobRequest,
@@ -52,7 +52,7 @@ def load_job(
     source: JobSource,
     options: JobOptions | None = None,
     *,
-    setting: Setting | None = None,
+    setting: str | Setting | None = None,
     training: bool = True,
     forward: bool = False,
 ) -> Job:
@@ -61,18 +61,20 @@ def load_job(
     Args:
         source: JOB of the command line, a graph, or a job, which is returned as it is.
         options: what the user adds to it.
-        setting: cluster that the job is for: a TensorFlow workload is placed on it, and its
-            devices decide the kernels of a PyTorch model; V100-P1w2 and an A100 if None.
+        setting: cluster that the job is for, or its name: a TensorFlow workload is placed on it,
+            and its devices decide the kernels of a PyTorch model; V100-P1w2 and an A100 if None.
         training: whether a graph without a training step is refused.
         forward: whether the question has an answer for a forward pass that was asked for.
 
     Raises:
         ConfigError: no such job, options that make no sense for it, or a forward pass where only
             training has an answer.
+        SettingError: an unknown setting.
         GraphError: the file cannot be read, or contains no training step.
         MissingExtraError: a package that reads this kind of job is not installed.
     """
-    options = JobOptions() if options is None else options
+    options = options_of(options)
+    _check_source(source)
     is_forward = not source.trains if isinstance(source, Job) else options.task == "forward"
     if is_forward and not forward:
         raise ConfigError(
@@ -94,7 +96,7 @@ def load_job(
         JobRequest(
             text=text,
             options=options.with_config(),
-            setting=setting,
+            setting=Setting.parse(setting) if isinstance(setting, str) else setting,
             training=training,
         )
     )
@@ -118,12 +120,27 @@ def load_jobs(
     Raises:
         ConfigError, GraphError, MissingExtraError: see `load_job`.
     """
+    _check_source(source)
     decided_by: Callable[[Setting], Hashable] = nothing_of
     if not isinstance(source, Job | OpGraph):
-        decided_by = reader_of(str(source), options or JobOptions()).decided_by
+        decided_by = reader_of(str(source), options_of(options)).decided_by
     read: dict[Hashable, Job] = {}
     for setting in settings:
         key = decided_by(setting)
         if key not in read:
             read[key] = load_job(source, options, setting=setting, forward=forward)
     return [read[decided_by(setting)] for setting in settings]
+
+
+def _check_source(source: object) -> None:
+    """Refuse what is no job, such as a module, which `job_of_module` makes one of.
+
+    Raises:
+        ConfigError: which.
+    """
+    if not isinstance(source, JobSource):
+        raise ConfigError(
+            f"JOB is a {type(source).__name__}, and a path, a name, a graph or a Job is needed; "
+            "make a Job of a PyTorch module with driple.job_of_module(module, batch_size=..., "
+            "input_shape=...)"
+        )

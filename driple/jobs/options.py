@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from driple.checks import check_choice, check_whole
+from driple.checks import check_choice, check_number, check_switch, check_text, check_whole
 from driple.errors import ConfigError
-from driple.graph.options import LARGEST_DIMENSION, ReadOptions, no_inputs
+from driple.graph.options import LARGEST_DIMENSION, ReadOptions, sizes_of
 from driple.graph.torch.options import (
     ACTIVATION_CHECKPOINTING,
     OPTIMIZERS,
@@ -28,11 +28,13 @@ __all__ = [
     "MODEL_FLAGS",
     "OWN_FLAGS",
     "JobOptions",
+    "options_of",
 ]
 
 MAX_MIB = 512.0
 _MIB_BYTES = 2**20
 MOST_ACCUMULATION = 100_000
+_MOST_SIZES = 6
 # Flags by what they apply to; --batch-size applies to all.
 FILE_FLAGS = ("--input NAME=SHAPE", "--set target", "--set loop_turns")
 MODEL_FLAGS = (
@@ -77,12 +79,11 @@ class JobOptions:
         config: what a file of training arguments says.
 
     Raises:
-        ConfigError: a value that is none of these choices, or out of range.
-        GraphError: batch size, inputs or loop turns out of range, see `ReadOptions`.
+        ConfigError: a value of another type, that is none of these choices, or out of range.
     """
 
     batch_size: int | None = None
-    inputs: Mapping[str, tuple[int, ...]] = field(default_factory=no_inputs)
+    inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
     target: str | None = None
     loop_turns: int | None = None
     max_bytes: int = int(MAX_MIB * _MIB_BYTES)
@@ -105,23 +106,24 @@ class JobOptions:
     config: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        _ = self.read  # checks its values
-        for flag, value, choices in (
-            ("--precision", self.precision, PRECISIONS),
-            ("--optimizer", self.optimizer, OPTIMIZERS),
-            ("--activation-checkpointing", self.activation_checkpointing, ACTIVATION_CHECKPOINTING),
-            ("--set library", self.library, ("torch1", "torch2.1", "torch2")),
-            ("--set trace", self.trace, ("meta", "real")),
-            ("--set task", self.task, TASKS),
+        object.__setattr__(self, "inputs", self.read.inputs)  # `read` checks its values
+        object.__setattr__(self, "input_shape", _checked_shape(self.input_shape))
+        self._check_choices()
+        self._check_numbers()
+        for flag, switch in (
+            ("--compile", self.compiled),
+            ("--set clip_gradients", self.clip_gradients),
+            ("--set channels_last", self.channels_last),
         ):
-            if value is not None:
-                check_choice(flag, value, choices)
-        for flag, number, most in (
-            ("--seq-len", self.seq_len, LARGEST_DIMENSION),
-            ("--grad-accumulation", self.grad_accumulation, MOST_ACCUMULATION),
-        ):
-            if number is not None:
-                check_whole(flag, number, 1, most)
+            check_switch(flag, switch)
+        for flag, words in (("--data", self.data), ("--loss", self.loss)):
+            if words is not None:
+                check_text(flag, words)
+        if not isinstance(self.config, TrainingConfig):
+            raise ConfigError(
+                f"config is {self.config!r:.80}, and a TrainingConfig is needed; leave it out "
+                "where there is no file of training arguments"
+            )
         if self.task == "forward":
             odd = [flag for flag in self.given if flag in _TRAINING_FLAGS]
             if odd:
@@ -129,14 +131,29 @@ class JobOptions:
                     f"{' and '.join(odd)}: of training, and --set task=forward asks for a forward "
                     f"pass; leave {'it' if len(odd) == 1 else 'them'} out"
                 )
-        shape = self.input_shape
-        if shape is not None and (
-            not 1 <= len(shape) <= 6 or any(not 1 <= size <= LARGEST_DIMENSION for size in shape)
+
+    def _check_choices(self) -> None:
+        for flag, value, choices in (
+            ("--precision", self.precision, PRECISIONS),
+            ("--optimizer", self.optimizer, OPTIMIZERS),
+            ("--activation-checkpointing", self.activation_checkpointing, ACTIVATION_CHECKPOINTING),
         ):
-            raise ConfigError(
-                "--input needs 1 to 6 sizes of one sample, each 1 or more, such as 3x224x224, got "
-                f"{'x'.join(map(str, shape))[:80]}"
-            )
+            if value is not None:
+                check_choice(flag, value, choices)
+        check_choice("--set library", self.library, ("torch1", "torch2.1", "torch2"))
+        check_choice("--set trace", self.trace, ("meta", "real"))
+        check_choice("--set task", self.task, TASKS)
+
+    def _check_numbers(self) -> None:
+        for flag, number, most in (
+            ("--seq-len", self.seq_len, LARGEST_DIMENSION),
+            ("--grad-accumulation", self.grad_accumulation, MOST_ACCUMULATION),
+        ):
+            if number is not None:
+                check_whole(flag, number, 1, most)
+        check_whole("max_bytes (--set max_mib)", self.max_bytes, 1)
+        check_number("own_code_s (--set time_limit_s)", self.own_code_s, above=0, most=1e6)
+        check_number("own_code_gib (--set memory_gib)", self.own_code_gib, above=0, most=1e6)
 
     @property
     def read(self) -> ReadOptions:
@@ -217,3 +234,36 @@ class JobOptions:
             task=task,
             channels_last=self.channels_last,
         )
+
+
+def options_of(given: JobOptions | None) -> JobOptions:
+    """The options that were given, or the usual ones.
+
+    Raises:
+        ConfigError: something else than options.
+    """
+    if given is None:
+        return JobOptions()
+    if not isinstance(given, JobOptions):
+        raise ConfigError(
+            f"options is a {type(given).__name__}, and driple.JobOptions is needed; give "
+            "options=driple.JobOptions(batch_size=32)"
+        )
+    return given
+
+
+def _checked_shape(shape: object) -> tuple[int, ...] | None:
+    """The shape of one sample; None if it is left to the job.
+
+    Raises:
+        ConfigError: no shape, or too many sizes.
+    """
+    if shape is None:
+        return None
+    sizes = sizes_of(shape)
+    if sizes is None or not 1 <= len(sizes) <= _MOST_SIZES:
+        raise ConfigError(
+            f"--input needs 1 to {_MOST_SIZES} sizes of one sample, whole numbers of 1 or more "
+            f"such as 3x224x224 (from Python input_shape=(3, 224, 224)), got {shape!r:.80}"
+        )
+    return sizes

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from driple.checks import check_number
 from driple.errors import ConfigError
 from driple.jobs.job import Job
 
@@ -41,10 +42,9 @@ class AmountAsked:
             ("--tokens", self.tokens),
             ("--epochs", self.epochs),
         ):
-            if value is not None and not 0 < value <= _MOST_SAMPLES:
-                raise ConfigError(
-                    f"{flag} must be above 0 and at most {_MOST_SAMPLES:g}, got {value:g}"
-                )
+            if value is not None:
+                check_number(flag, value, above=0, most=_MOST_SAMPLES)
+        object.__setattr__(self, "epochs", float(self.epochs))  # 2 and 2.0 are written alike
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,7 @@ from driple.catalog import Instance, Price
 from driple.catalog.fields import PRICE_FIELDS, check_field
 from driple.errors import ConfigError
 
-__all__ = ["PriceBook", "PriceFile", "read_prices"]
+__all__ = ["PriceBook", "PriceFile", "check_region", "read_prices"]
 
 _MOST_BYTES = 2**26
 _MOST_ROWS = 500_000
@@ -123,6 +123,31 @@ class PriceBook:
         if instance is None:
             return f"no price is known of your own {name}; give one with --prices FILE"
         return f"no {_WORDS[self.spot]}{where}{when} is known; give one with --prices FILE"
+
+
+def check_region(
+    region: str | None, files: Iterable[PriceFile], instances: Iterable[Instance]
+) -> None:
+    """Refuse a region that no price has: a misspelt one would only leave all offers without price.
+
+    Args:
+        region: that is asked for; any if None.
+        files: prices of the user.
+        instances: of the catalogue, with their prices.
+
+    Raises:
+        ConfigError: no price has it.
+    """
+    if region is None:
+        return
+    named = {price.region for one in instances for price in one.prices}
+    named |= {price.region for file in files for prices in file.prices.values() for price in prices}
+    if region not in named:
+        known = ", ".join(sorted(one for one in named if one is not None))
+        raise ConfigError(
+            f"--set region: no price is of {region!r:.80}; there are prices of {known}; give one "
+            "of these, or prices of that region with --prices FILE"
+        )
 
 
 def read_prices(path: Path) -> PriceFile:

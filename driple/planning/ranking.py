@@ -45,10 +45,11 @@ class Limits:
     deadline_s: float | None = None
 
     def __post_init__(self) -> None:
-        if self.budget is not None:
-            check_number("--budget", self.budget, above=0)
-        if self.deadline_s is not None:
-            check_number("--deadline", self.deadline_s, above=0)
+        for flag, name in (("--budget", "budget"), ("--deadline", "deadline_s")):
+            value = getattr(self, name)
+            if value is not None:
+                check_number(flag, value, above=0)
+                object.__setattr__(self, name, float(value))  # 2 and 2.0 are written alike
 
     def holds(self, offer: Offer) -> bool:
         """Whether an offer keeps both limits; one without a price keeps no budget."""

@@ -11,7 +11,7 @@ import typer.main
 
 from driple.cli.joboptions import JobValues, options_of
 from driple.cli.main import app
-from driple.errors import ConfigError, GraphError
+from driple.errors import ConfigError
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 from tests.cli.test_numbers import commands
 
@@ -86,7 +86,7 @@ def test_inputs_that_are_no_shapes_are_refused(text: str) -> None:
 
 
 def test_inputs_out_of_range_or_given_twice_are_refused() -> None:
-    with pytest.raises(GraphError, match="--input x needs"):
+    with pytest.raises(ConfigError, match="--input x needs"):
         options_of(inputs=["x=0x3"])
     with pytest.raises(ConfigError, match="--input x is given twice"):
         options_of(inputs=["x=1", "x=2"])

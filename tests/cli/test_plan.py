@@ -232,6 +232,7 @@ def test_bad_input_gets_one_line() -> None:
     assert "p3.8xlarge" in refused(*cost, "--instance", "p99")
     assert "--machines" in refused(*cost, "--machines", "0")
     assert "2022-12-31" in refused(*cost, "--set", "on_date=yesterday")
+    assert "us-east-1" in refused(*cost, "--set", "region=nowhere")
     assert "FOLDER=INSTANCE" in refused("plan", "--profile", "x")
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from pathlib import Path
+
 import pytest
 
 import driple
-from driple.errors import GraphError
+from driple.errors import ConfigError
 from driple.graph.options import ReadOptions
 from driple.jobs.training_config import TrainingConfig
 
@@ -23,14 +27,91 @@ def test_values_of_a_graph_file_reach_its_reader() -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"batch_size": 0}, "--batch-size must be from 1"),
+        ({"batch_size": 0}, "--batch-size must be a whole number from 1"),
+        ({"batch_size": "8"}, "--batch-size must be a whole number from 1 .*, got '8'"),
+        ({"batch_size": True}, "--batch-size must be a whole number"),
         ({"inputs": {"x": (0,)}}, "--input x needs"),
-        ({"loop_turns": 0}, "--set loop_turns must be from 1"),
+        ({"inputs": {"x": (2.0, 3)}}, "--input x needs"),
+        ({"inputs": {"x": 3}}, "--input x needs"),
+        ({"inputs": {"x": "23"}}, "--input x needs"),
+        ({"inputs": {3: (3,)}}, "--input '3' is not the name"),
+        ({"inputs": [3]}, "--input needs shapes by the names"),
+        ({"loop_turns": 0}, "--set loop_turns must be a whole number from 1"),
+        ({"loop_turns": "3"}, "--set loop_turns must be a whole number from 1 .*, got '3'"),
+        ({"target": 3}, "--set target must be a text, got 3"),
     ],
 )
 def test_values_of_a_graph_file_are_checked_at_once(values: dict[str, object], words: str) -> None:
-    with pytest.raises(GraphError, match=words):
+    for options in (driple.JobOptions, ReadOptions):
+        with pytest.raises(ConfigError, match=words):
+            options(**values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"input_shape": 3}, r"--input needs 1 to 6 sizes .*, got 3$"),
+        ({"input_shape": (3.0, 224.0, 224.0)}, r"--input needs .*, got \(3.0, 224.0, 224.0\)$"),
+        ({"input_shape": "3x224x224"}, "--input needs .*, got '3x224x224'$"),
+        ({"input_shape": ()}, "--input needs 1 to 6 sizes"),
+        ({"input_shape": (1,) * 7}, "--input needs 1 to 6 sizes"),
+        ({"seq_len": 0}, "--seq-len must be a whole number"),
+        ({"grad_accumulation": "2"}, "--grad-accumulation must be a whole number"),
+        ({"precision": 16}, "--precision must be one of"),
+        ({"compiled": "no"}, "--compile must be True or False, got 'no'"),
+        ({"clip_gradients": 1}, "--set clip_gradients must be True or False"),
+        ({"channels_last": None}, "--set channels_last must be True or False"),
+        ({"task": None}, "--set task must be one of"),
+        ({"library": None}, "--set library must be one of"),
+        ({"trace": None}, "--set trace must be one of"),
+        ({"data": 3}, "--data must be a text"),
+        ({"loss": len}, "--loss must be a text"),
+        ({"own_code_s": -1}, "own_code_s .* must be a number above 0"),
+        ({"own_code_gib": "8"}, "own_code_gib .* must be a number above 0"),
+        ({"max_bytes": -1}, "max_bytes .* must be a whole number of at least 1"),
+        ({"config": None}, "config is None, and a TrainingConfig is needed"),
+    ],
+)
+def test_values_of_a_model_are_checked_at_once(values: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
         driple.JobOptions(**values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [driple.JobOptions, ReadOptions])
+def test_options_are_values(options: type[ReadOptions]) -> None:
+    """They travel to other processes, serve as keys, and equal others with the same values."""
+    sizes = {"x": [8, 3]}
+    made = options(inputs=sizes)  # type: ignore[arg-type]
+    for same in (
+        pickle.loads(pickle.dumps(made)),  # noqa: S301  # our own bytes
+        copy.deepcopy(made),
+        options(inputs={"x": (8, 3)}),
+    ):
+        assert same == made
+        assert hash(same) == hash(made)
+    assert options() != made
+    sizes["x"] = [9, 3]
+    assert made.inputs == {"x": (8, 3)}
+
+
+def test_a_shape_may_be_a_list() -> None:
+    assert driple.JobOptions(input_shape=[3, 8, 8]) == driple.JobOptions(input_shape=(3, 8, 8))  # type: ignore[arg-type]
+
+
+def test_a_job_takes_the_name_of_its_setting() -> None:
+    by_name = driple.load_job("resnet18", setting="1xV100")
+    assert (
+        by_name.facts_words
+        == driple.load_job("resnet18", setting=driple.Setting.parse("1xV100")).facts_words
+    )
+    with pytest.raises(driple.DripleError, match="nowhere"):
+        driple.load_job("resnet18", setting="nowhere")
+
+
+def test_options_of_a_job_are_no_dictionary() -> None:
+    for source in ("resnet18", Path("resnet18")):
+        with pytest.raises(ConfigError, match="options is a dict, and driple"):
+            driple.load_job(source, {"batch_size": 3})  # type: ignore[arg-type]
 
 
 def test_a_training_config_gives_the_batch_size_that_is_left_out() -> None:

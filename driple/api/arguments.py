@@ -1,0 +1,168 @@
+"""Arguments of the questions as people write them: one or several, paths and days as text.
+
+one value, or a sequence of them -> tuple;  what is neither is refused with the name of its option
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from driple.checks import check_whole
+from driple.cluster.setting import Setting
+from driple.errors import ConfigError
+from driple.jobs.load import JobSource
+
+if TYPE_CHECKING:
+    from driple.catalog.catalog import Catalog
+
+__all__ = [
+    "PathLike",
+    "catalog_of",
+    "day_of",
+    "jobs_of",
+    "names_of",
+    "path_of",
+    "paths_of",
+    "settings_of",
+    "unread_settings_of",
+    "whole_numbers_of",
+]
+
+PathLike = Path | str
+
+
+def jobs_of(jobs: JobSource | Iterable[JobSource]) -> list[JobSource]:
+    """One or several jobs; `load_job` refuses what is none, such as a module."""
+    is_one = isinstance(jobs, JobSource) or callable(jobs) or not isinstance(jobs, Iterable)
+    return [cast("JobSource", jobs)] if is_one else list(cast("Iterable[JobSource]", jobs))
+
+
+def settings_of(
+    settings: str | Setting | Sequence[str | Setting], catalog: Catalog | None = None
+) -> list[Setting]:
+    """One or several settings, by name or as they are.
+
+    Args:
+        settings: which.
+        catalog: devices, links and instances that names stand for; as installed by default.
+
+    Raises:
+        ConfigError: neither names nor settings, or none at all.
+        SettingError: an unknown setting.
+    """
+    found = unread_settings_of(settings)
+    if not found:
+        raise ConfigError(
+            "settings is empty; give one or more, or leave it out for the setting that each job is "
+            "made for"
+        )
+    return [
+        one if isinstance(one, Setting) else Setting.parse(one, catalog=catalog) for one in found
+    ]
+
+
+def unread_settings_of(
+    settings: str | Setting | Sequence[str | Setting],
+) -> tuple[str | Setting, ...]:
+    """One or several settings, whose names are not looked up yet.
+
+    Raises:
+        ConfigError: neither names nor settings.
+    """
+    is_one = isinstance(settings, str | Setting) or not isinstance(settings, Sequence)
+    found = (cast("str", settings),) if is_one else tuple(cast("Sequence[str]", settings))
+    for one in found:
+        if not isinstance(one, str | Setting):
+            raise ConfigError(
+                f"settings are names such as V100-P1w2, got {type(one).__name__}; give a "
+                "checkpoint as checkpoint=..."
+            )
+    return found
+
+
+def names_of(flag: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    """One or several names.
+
+    Raises:
+        ConfigError: something else than names.
+    """
+    return _several(flag, value, str, "names")
+
+
+def whole_numbers_of(flag: str, value: int | Sequence[int], *, most: int) -> tuple[int, ...]:
+    """One or several whole numbers from 1 to `most`.
+
+    Raises:
+        ConfigError: something else than such numbers.
+    """
+    found = _several(flag, value, int, "whole numbers")
+    for number in found:
+        check_whole(flag, number, 1, most)
+    return found
+
+
+def path_of(flag: str, value: PathLike | None) -> Path | None:
+    """A path, from text too; None if there is none.
+
+    Raises:
+        ConfigError: something else than a path.
+    """
+    return None if value is None else paths_of(flag, [value])[0]
+
+
+def paths_of(flag: str, value: PathLike | Sequence[PathLike]) -> tuple[Path, ...]:
+    """One or several paths, from text too.
+
+    Raises:
+        ConfigError: something else than paths.
+    """
+    return tuple(Path(one) for one in _several(flag, value, (str, Path), "paths"))
+
+
+def catalog_of(catalogs: PathLike | Sequence[PathLike]) -> Catalog | None:
+    """The catalogue with files of the user's own; None if there are none.
+
+    Args:
+        catalogs: TOML files, of which later ones take precedence.
+
+    Raises:
+        ConfigError: something else than paths, or a file that cannot be read.
+    """
+    files = paths_of("--catalog", catalogs)
+    if not files:
+        return None
+    from driple.catalog import read_catalog
+
+    return read_catalog(files)
+
+
+def day_of(flag: str, value: datetime.date | str | None) -> datetime.date | None:
+    """A day, from text such as 2026-01-31 too; None if there is none.
+
+    Raises:
+        ConfigError: something else than a day.
+    """
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    if value is None or isinstance(value, datetime.date):
+        return value
+    try:
+        return datetime.date.fromisoformat(value)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{flag} needs a day such as 2022-12-31, got {value!r:.80}") from error
+
+
+def _several(
+    flag: str, value: object, kinds: type | tuple[type, ...], needed: str
+) -> tuple[Any, ...]:
+    """One or several values of these kinds."""
+    if isinstance(value, kinds):
+        return (value,)
+    found = tuple(value) if isinstance(value, Iterable) else ()
+    odd = [one for one in found if not isinstance(one, kinds)]
+    if odd or not isinstance(value, Iterable):
+        raise ConfigError(f"{flag} needs {needed}, got {odd[0] if odd else value!r:.80}")
+    return found
