@@ -186,7 +186,7 @@ def _check_numbers(values: Mapping[str, Any], file: Path) -> None:
 
 
 def _check_least(file: Path, key: str, number: Any) -> None:
-    """Refuse no layers at all and fewer; a list may leave some parts without."""
+    """Refuse a negative number of layers; some models have none in a part of them."""
     if isinstance(number, int) and number < 0:
         raise ConfigError(f"{file}: {key} is {number}, and layers are 0 or more; correct it")
 

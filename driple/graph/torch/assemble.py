@@ -94,7 +94,7 @@ def assembled_graph(
         ),
         report=ReadReport(
             nodes_in_file=count,
-            notes=_without_gradient([parameters[n] for n in trained if n not in set(updated)]),
+            notes=_without_gradient([parameters[n] for n in sorted({*trained} - {*updated})]),
         ),
         signatures=tuple(record.signatures),
         signature_of=np.array(record.signature_of, dtype=np.int32),
