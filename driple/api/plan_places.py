@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driple.api.arguments import PathLike, path_of, settings_of
+from driple.api.arguments import PathLike, paths_of, settings_of
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.planning.amount import AmountAsked
@@ -122,9 +122,8 @@ def profiles_of(profiles: Sequence[tuple[PathLike, str]]) -> list[tuple[Path, st
                 "profiles are pairs of a folder and the name of an instance, such as "
                 f"[('runs/profile', 'p3.8xlarge')], got {pair!r:.80}"
             )
-        folder = path_of("--profile", pair[0])
-        if folder is not None:
-            found.append((folder, pair[1]))
+        (folder,) = paths_of("--profile", [pair[0]])
+        found.append((folder, pair[1]))
     return found
 
 

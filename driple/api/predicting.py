@@ -193,11 +193,9 @@ def predict(
             chosen = usual(read[0].usual_setting)
         from driple.simulate.prepared_job import PreparedJob
 
-        prepared = {
-            id(job): PreparedJob.of_job(job) for job in {id(job): job for job in read}.values()
-        }
+        prepared = {job: PreparedJob.of_job(job) for job in dict.fromkeys(read)}
         for plan, job in zip(chosen, read, strict=True):
-            answer = _answer(plan, job, prepared[id(job)], asked)
+            answer = _answer(plan, job, prepared[job], asked)
             memory = memory_beside(job, plan.setting)
             memory = with_remedies(memory, job, plan.setting, source, options)
             remarks = device_remarks(job, plan.setting, answer.method)

@@ -124,12 +124,12 @@ def load_jobs(
     decided_by: Callable[[Setting], Hashable] = nothing_of
     if not isinstance(source, Job | OpGraph):
         decided_by = reader_of(str(source), options_of(options)).decided_by
+    keys = [decided_by(setting) for setting in settings]
     read: dict[Hashable, Job] = {}
-    for setting in settings:
-        key = decided_by(setting)
+    for key, setting in zip(keys, settings, strict=True):
         if key not in read:
             read[key] = load_job(source, options, setting=setting, forward=forward)
-    return [read[decided_by(setting)] for setting in settings]
+    return [read[key] for key in keys]
 
 
 def _check_source(source: object) -> None:

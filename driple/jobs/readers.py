@@ -23,6 +23,7 @@ __all__ = [
     "JobReader",
     "JobRequest",
     "added_reader",
+    "capability_for",
     "kernels_on",
     "nothing_of",
     "one_at_a_time",
@@ -55,11 +56,14 @@ class JobRequest:
     @property
     def compute_capability(self) -> tuple[int, int] | None:
         """Of the devices of the setting; an A100's without a setting, None of other makers."""
-        from driple.graph.torch.options import compute_capability_of
+        return capability_for(self.setting)
 
-        if self.setting is None:
-            return (8, 0)
-        return compute_capability_of(self.setting.worker.architecture.name)
+
+def capability_for(setting: Setting | None) -> tuple[int, int] | None:
+    """Compute capability of a setting's worker; an A100's without one, None of other makers."""
+    from driple.graph.torch.options import compute_capability_of
+
+    return (8, 0) if setting is None else compute_capability_of(setting.worker.generation)
 
 
 def one_at_a_time(read: Callable[[JobRequest], Job]) -> Callable[[JobRequest], Job]:
@@ -76,7 +80,7 @@ def kernels_on(setting: Setting) -> Hashable:
     """What a PyTorch model takes of a setting: the kernels of attention of its worker."""
     from driple.graph.torch.options import kernels_like
 
-    return kernels_like(setting.worker.architecture.name, half=True)
+    return kernels_like(setting.worker.generation, half=True)
 
 
 def nothing_of(setting: Setting) -> None:

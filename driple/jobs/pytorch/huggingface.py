@@ -26,10 +26,7 @@ from driple.jobs.pytorch.own_model import REAL_INPUTS, OwnStep, module_on_meta
 from driple.jobs.pytorch.quiet import quiet_transformers
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.jobs.pytorch.whole_sequences import (
-    EVEN_EXPERTS,
-    WHOLE_SEQUENCES,
-    has_experts,
-    slow_layers,
+    assumptions_of_transformers,
     whole_sequences,
 )
 
@@ -106,12 +103,7 @@ def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[str, ..
     if name != config.architecture:
         of = f"names {config.architecture}" if config.architecture else "names no class"
         found.append(f"trained as {name}, since the config {of}")
-    if tokens:
-        found.append(WHOLE_SEQUENCES)
-    if has_experts(model):
-        found.append(EVEN_EXPERTS)
-    found += slow_layers(model)
-    return tuple(found)
+    return (*found, *assumptions_of_transformers(model, tokens=tokens))
 
 
 def _built(config: HfConfig) -> Any:

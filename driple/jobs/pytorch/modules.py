@@ -16,7 +16,7 @@ from driple.jobs.assumed import assumed_words
 from driple.jobs.job import Job, job_of
 from driple.jobs.options import JobOptions
 from driple.jobs.own_request import OwnModel
-from driple.jobs.readers import JobRequest, reading
+from driple.jobs.readers import capability_for, reading
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -103,8 +103,7 @@ def job_of_module(
         library=library,
     )
     there = Setting.parse(setting) if isinstance(setting, str) else setting
-    request = JobRequest(text=name, options=options, setting=there)
-    trained = options.step_options(_OPTIMIZER, request.compute_capability)
+    trained = options.step_options(_OPTIMIZER, capability_for(there))
     title = name or type(module).__name__
     asked = OwnModel(
         model=title,

@@ -40,10 +40,7 @@ from driple.jobs.pytorch.batches import (
 from driple.jobs.pytorch.quiet import quiet_transformers
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.jobs.pytorch.whole_sequences import (
-    EVEN_EXPERTS,
-    WHOLE_SEQUENCES,
-    has_experts,
-    slow_layers,
+    assumptions_of_transformers,
     whole_sequences,
 )
 
@@ -156,7 +153,7 @@ def step_of_model(
 
 def _assumptions(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
     compiled = ("compiled by torch.compile, as the code says",) if _is_compiled(module) else ()
-    return (*compiled, *_types(module), *_assumptions_of_transformers(module, tokens=tokens))
+    return (*compiled, *_types(module), *assumptions_of_transformers(module, tokens=tokens))
 
 
 def _types(module: nn.Module) -> tuple[str, ...]:
@@ -167,15 +164,6 @@ def _types(module: nn.Module) -> tuple[str, ...]:
 
 def _is_compiled(module: nn.Module) -> bool:
     return isinstance(getattr(module, "_orig_mod", None), nn.Module)
-
-
-def _assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
-    owners = {type(one).__module__.partition(".")[0] for one in module.modules()}
-    if "transformers" not in owners:
-        return ()
-    whole = (WHOLE_SEQUENCES,) if tokens else ()
-    experts = (EVEN_EXPERTS,) if has_experts(module) else ()
-    return (*whole, *experts, *slow_layers(module))
 
 
 def _traced(

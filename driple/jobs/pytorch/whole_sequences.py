@@ -19,10 +19,8 @@ from torch import Tensor, nn
 from torch.nn.utils import rnn
 
 __all__ = [
-    "EVEN_EXPERTS",
     "WHOLE_SEQUENCES",
-    "has_experts",
-    "slow_layers",
+    "assumptions_of_transformers",
     "whole_sequences",
 ]
 
@@ -32,7 +30,7 @@ _OTHERS_KERNELS = (
     "causal_conv1d_fn", "selective_scan_fn", "mamba_inner_fn", "mamba_chunk_scan_combined",
     "chunk_gated_delta_rule", "torch_chunk_gated_delta_rule",
 )  # fmt: skip
-EVEN_EXPERTS = "each expert gets the same number of tokens"
+_EVEN_EXPERTS = "each expert gets the same number of tokens"
 _MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe"
 
 
@@ -73,12 +71,27 @@ def whole_sequences() -> Iterator[list[str]]:
         yield packed_once
 
 
-def has_experts(module: nn.Module) -> bool:
+def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
+    """What is assumed of a model of transformers, or with parts of it; nothing of another.
+
+    Args:
+        module: the model.
+        tokens: whether it reads sequences of tokens.
+    """
+    owners = {type(one).__module__.partition(".")[0] for one in module.modules()}
+    if "transformers" not in owners:
+        return ()
+    whole = (WHOLE_SEQUENCES,) if tokens else ()
+    experts = (_EVEN_EXPERTS,) if _has_experts(module) else ()
+    return (*whole, *experts, *_slow_layers(module))
+
+
+def _has_experts(module: nn.Module) -> bool:
     """Whether a model of transformers is a mixture of experts."""
     return any(type(one).__name__.endswith("Experts") for one in module.modules())
 
 
-def slow_layers(module: nn.Module) -> tuple[str, ...]:
+def _slow_layers(module: nn.Module) -> tuple[str, ...]:
     """A sentence on layers that transformers computes by kernels of other packages, if it has them.
 
     They are read as it runs them without: state-space models token by token.
