@@ -1,6 +1,6 @@
 """Measure training steps and forward passes on this machine's GPU: time, memory, utilisation.
 
-    python -m scripts.measure_gpu -o FILE [--rows PATTERN] [--from N] [--limit-s 3600]
+    python -m scripts.measure_gpu -o FILE [--rows PATTERN] [--shuffle SEED] [--from N]
 
 Needs PyTorch for CUDA, timm, torchvision, transformers and nvidia-ml-py. Weights and inputs are
 random numbers; nothing is downloaded. FILE gets one JSON object a line: the machine, then a row for
@@ -9,6 +9,8 @@ memory). A job runs three steps before it is measured, then for about `--seconds
 of CUDA events; memory is that of PyTorch's allocator after the first three steps, and of NVML at
 the end; `ops` are the seconds of the kernels that each op of PyTorch launched, by its inputs. After
 an error of the device, which no later job of the process survives, it stops: go on with `--from`.
+`--shuffle` takes the jobs in a random order, compiled ones last since each takes a minute: where
+`--limit-s` ends the run, those measured are a sample of all.
 `scripts/make_measured_gpu.py` makes tables of FILE.
 """
 
@@ -29,6 +31,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from driple.errors import ConfigError, DripleError
 from driple.files import atomic_write
 from scripts.gpu_jobs import JOBS, GpuJob, configured
@@ -44,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-o", "--out", type=Path, required=True, help="FILE of JSON lines")
     parser.add_argument("--rows", default="", help="regular expression of the jobs' names")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="in a random order")
     parser.add_argument("--from", type=int, default=0, dest="first", help="skip N of these jobs")
     parser.add_argument("--seconds", type=float, default=0.9, help="to measure a job for")
     parser.add_argument("--limit-s", type=float, default=3600.0, help="no job starts after it")
@@ -54,6 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise ConfigError(
                 f"no job's name matches --rows {given.rows!r}; names are such as {JOBS[0].name}"
             )
+        if given.shuffle is not None:
+            order = np.random.default_rng(given.shuffle).permutation(len(jobs))
+            jobs = sorted((jobs[at] for at in order), key=lambda one: one.compiled)
         return _measured(jobs[given.first :], given.out, given.seconds, given.limit_s)
     except re.error as error:
         print(f"error: --rows is no regular expression: {error}", file=sys.stderr)
