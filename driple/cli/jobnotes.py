@@ -12,10 +12,15 @@ if TYPE_CHECKING:
 __all__ = ["show_job"]
 
 
-def show_job(job: Job, *, json: bool) -> None:
+def show_job(job: Job, *, json: bool, samples: str = "") -> None:
     """What is unknown, trained and assumed, before any number; on stderr if stdout is for JSON.
 
     The reader's other notes go to stderr.
+
+    Args:
+        job: which.
+        json: whether stdout is for JSON.
+        samples: of several batch sizes in words; those of the job if empty.
     """
     report = job.graph.report
     for doubt in report.doubts:
@@ -24,7 +29,7 @@ def show_job(job: Job, *, json: bool) -> None:
         else:
             print(doubt)
     if not json:
-        print(f"job: {job.facts_words}")
+        print(f"job: {job.facts_with(samples) if samples else job.facts_words}")
         print_assumptions(job.assumptions)
     for remark in report.notes[len(report.doubts) :]:
         note(remark)

@@ -226,7 +226,7 @@ def _sweep_batches(
             progress=lambda: bar.advance(task),
         )
     if result.job is not None:
-        show_job(result.job, json=json)
+        show_job(result.job, json=json, samples=f"{sizes[0]} to {sizes[-1]} samples per device")
     if json:
         print_json(result.to_dict())
         return

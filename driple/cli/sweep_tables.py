@@ -24,7 +24,9 @@ def print_batches(result: SweepResult) -> None:
     """A row for each batch size: step time, throughput, memory, and whether it fits."""
     where = "" if result.setting is None else f" on {result.setting.name}"
     print(f"{'' if result.job is None else result.job.name}{where}: simulated")
-    header = ["batch", "iteration", "samples/s"]
+    times = result.estimates["iteration_time_s"]
+    level = "" if times.level is None else f"{100 * times.level:.0f} % interval"
+    header = ["batch", "iteration", *([level] if level else []), "samples/s"]
     memory = [
         (words, result.estimates[name].value)
         for name, words in (
@@ -40,7 +42,8 @@ def print_batches(result: SweepResult) -> None:
     for i, size in enumerate(result.clusters["batch_size"]):
         row = [
             f"{size:.0f}",
-            f"{three_digits(result.estimates['iteration_time_s'].value[i])} s",
+            f"{three_digits(times.value[i])} s",
+            *([" to ".join(map(three_digits, times.interval[i])) + " s"] if times.interval else []),
             f"{result.estimates['samples_per_s'].value[i]:,.0f}",
             *(f"{three_digits(values[i] / _GIB)} GiB" for _, values in memory),
         ]

@@ -120,11 +120,15 @@ class Job:
     @property
     def facts_words(self) -> str:
         """What is trained and how, in one line, before any number that depends on it."""
-        facts = [
+        return self.facts_with(
             "the batch that the graph has"
             if self.batch_size is None
             else f"{self.batch_size} sample{'' if self.batch_size == 1 else 's'} per device"
-        ]
+        )
+
+    def facts_with(self, samples: str) -> str:
+        """The same with other words for the samples, such as those of several batch sizes."""
+        facts = [samples]
         if self.input_shape is not None:
             facts.append(f"input {'x'.join(map(str, self.input_shape)) or 'scalar'}")
         if self.seq_len is not None:
