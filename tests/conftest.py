@@ -14,21 +14,18 @@ import pytest
 
 RunTensorFlow = Callable[..., dict[str, Any]]
 
-# Tests that lock the machine, make network namespaces or measure times, one after another.
+# Tests that lock the machine, make network namespaces or measure times.
 ON_THE_MACHINE = (
     "tests/measure/", "tests/profiler/", "tests/cli/test_measure.py", "tests/cli/test_stalls.py",
 )  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Group tests for `pytest -n 2 --dist loadgroup`: by file, and all of ON_THE_MACHINE."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark them, so that `scripts/test` runs them one after another."""
     for item in items:
-        file = item.nodeid.partition("::")[0]
-        group = "machine" if file.startswith(ON_THE_MACHINE) else file
-        item.add_marker(pytest.mark.xdist_group(group))
+        if item.nodeid.startswith(ON_THE_MACHINE):
+            item.add_marker(pytest.mark.machine)
 
 
 @pytest.fixture(scope="session")
