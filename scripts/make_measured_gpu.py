@@ -1,9 +1,9 @@
-"""Make the tables of what we measured on a GPU: datasets/measured-h100.
+"""Make the tables of what we measured on a GPU: datasets/measured-h100, datasets/measured-h200.
 
     JSON lines of scripts/measure_gpu.py -> rows.csv.gz, machine.json, kernels.csv.gz,
                                             memory_steps.xz, kernels.steps.xz
 
-    python -m scripts.make_measured_gpu FILE... [--out FOLDER]
+    python -m scripts.make_measured_gpu FILE... --out FOLDER
 
 Rows that the folder has already stay; a job that was measured again has its new row. Jobs that
 failed for another reason than memory are left out. The steps are those that `driple predict` reads
@@ -27,7 +27,6 @@ import numpy as np
 
 from driple.calibration.measured_gpu import (
     MEASURED_FILE,
-    MEASURED_FOLDER,
     MEASURED_STEPS_FILE,
     MeasuredRow,
     read_measured_rows,
@@ -43,6 +42,8 @@ from driple.calibration.measured_kernels import (
 from driple.calibration.memory_store import write_memory_steps
 from driple.calibration.published import read_rows
 from driple.calibration.step_pack import StepPacker
+from driple.catalog import device_named
+from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DatasetError, DripleError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
@@ -52,9 +53,8 @@ from scripts.gpu_survey import family_of
 from scripts.kernel_parts import parts_of
 
 DATASETS = Path(__file__).resolve().parents[1] / "datasets"
-OUT, PUBLISHED = DATASETS / MEASURED_FOLDER, DATASETS / "published"
+PUBLISHED = DATASETS / "published"
 STEPS_FILE, MACHINE_FILE = "kernels.steps.xz", "machine.json"
-_SETTING = "1xH100"
 _NO_MARK = 2**61 - 1  # no size is a multiple of it, so that none grows with a batch
 _SHOWN = 20  # steps between two lines of progress
 _COLUMNS = frozenset(one.name for one in fields(MeasuredRow))
@@ -65,17 +65,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Make them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", type=Path, nargs="+", help="of scripts/measure_gpu.py")
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path, required=True, help="FOLDER of the device's tables")
     given = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     try:
         machine, rows, times = rows_of(given.files)
+        machine = {**_machine_of(given.out, machine["device"]), **machine}
         rows, times = with_known(given.out, rows, times)
-        graphs = dict(graphs_of(rows))
+        graphs = dict(graphs_of(rows, setting_on(machine["device"])))
         given.out.mkdir(parents=True, exist_ok=True)
         write_measured_rows(given.out / MEASURED_FILE, rows)
         write_kernel_times(given.out / KERNELS_FILE, times)
-        text = json.dumps({**_machine_of(given.out), **machine}, indent=1, sort_keys=True) + "\n"
+        text = json.dumps(machine, indent=1, sort_keys=True) + "\n"
         atomic_write(given.out / MACHINE_FILE, text.encode(), error=DatasetError)
         steps = {key: memory_of(graph) for key, graph in graphs.items()}
         write_memory_steps(given.out / MEASURED_STEPS_FILE, steps)
@@ -89,10 +90,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _machine_of(folder: Path) -> Mapping[str, Any]:
+def _machine_of(folder: Path, device: str) -> Mapping[str, Any]:
     """What the folder says of the machine, such as where it stands, which no program knows."""
     file = folder / MACHINE_FILE
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if not file.exists():
+        return {}
+    known: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    if known["device"] != device:
+        raise ConfigError(f"{folder} holds runs on {known['device']}, the files some on {device}")
+    return known
+
+
+def setting_on(device: str) -> Setting:
+    """One device.
+
+    Args:
+        device: as the driver names it.
+
+    Raises:
+        ConfigError: the catalogue lacks it.
+    """
+    return Setting.parse(f"1x{device_named(device).name}")
 
 
 def with_known(
@@ -150,14 +168,14 @@ def _lines(file: Path) -> list[dict[str, Any]]:
         raise ConfigError(f"cannot read {file}: {error}") from error
 
 
-def graphs_of(rows: Sequence[MeasuredRow]) -> Iterator[tuple[str, OpGraph]]:
-    """The step of each row that can be read, at its batch size."""
+def graphs_of(rows: Sequence[MeasuredRow], setting: Setting) -> Iterator[tuple[str, OpGraph]]:
+    """The step of each row that can be read, at its batch size, on the setting's device."""
     from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 
     declare_torchvision_ops()
     for number, row in enumerate(rows, 1):
         try:
-            graph = graph_of(row)
+            graph = graph_of(row, setting)
         except DripleError as error:
             print(f"{row.key}: {error}", file=sys.stderr)
             continue
@@ -193,9 +211,8 @@ def packed_steps(rows: Sequence[MeasuredRow], graphs: Mapping[str, OpGraph]) -> 
     return packer.content()
 
 
-def graph_of(row: MeasuredRow) -> OpGraph:
-    """The graph of a row's step, as `driple predict` reads its job."""
-    from driple.cluster.setting import Setting
+def graph_of(row: MeasuredRow, setting: Setting) -> OpGraph:
+    """The graph of a row's step, as `driple predict` reads its job for a setting."""
     from driple.jobs.load import JobOptions, load_job
 
     library, _, name = row.name.partition(":")
@@ -208,7 +225,6 @@ def graph_of(row: MeasuredRow) -> OpGraph:
         compiled=row.compiled,
         activation_checkpointing="full" if row.checkpointing else None,
     )
-    setting = Setting.parse(_SETTING)
     if library == "timm":
         options = replace(options, input_shape=(3, row.size, row.size))
         return load_job(row.name, options, setting=setting, forward=True).graph

@@ -1,4 +1,4 @@
-"""The part of docs/memory.md on steps that we measured on a GPU: datasets/measured-h100.
+"""The part of docs/memory.md on steps that we measured on GPUs: datasets/measured-h100 and -h200.
 
 rows.csv.gz, memory_steps.xz, MemoryCalibration -> tables
 
@@ -26,8 +26,8 @@ from driple.memory.calibration import MemoryCalibration
 from driple.memory.estimate import Bytes, MemoryEstimate, memory_of_step
 from driple.memory.place import MemoryPlace
 
-FOLDER = Path(__file__).resolve().parents[1] / "datasets" / "measured-h100"
-SETTING = "1xH100"
+_DATASETS = Path(__file__).resolve().parents[1] / "datasets"
+FOLDERS = {"H100": _DATASETS / "measured-h100", "H200": _DATASETS / "measured-h200"}
 _NUMBERS = (
     ("allocated (`max_memory_allocated`)", "allocated", "allocated_bytes"),
     ("reserved (`max_memory_reserved`)", "reserved", "reserved_bytes"),
@@ -64,11 +64,11 @@ def _is_plain(row: MeasuredRow) -> bool:
     return row.task == "train" and not row.compiled and not row.checkpointing
 
 
-def checked(known: MemoryCalibration, folder: Path = FOLDER) -> tuple[list[Checked], int]:
-    """Rows with their estimates, and how many rows have no step."""
-    rows = read_measured_rows(folder / MEASURED_FILE)
-    store = MemoryStore.open(folder / MEASURED_STEPS_FILE)
-    place = MemoryPlace.of(Setting.parse(SETTING))
+def checked(known: MemoryCalibration, device: str = "H100") -> tuple[list[Checked], int]:
+    """Rows of a device with their estimates, and how many rows have no step."""
+    rows = read_measured_rows(FOLDERS[device] / MEASURED_FILE)
+    store = MemoryStore.open(FOLDERS[device] / MEASURED_STEPS_FILE)
+    place = MemoryPlace.of(Setting.parse(f"1x{device}"))
     found = [
         Checked(row=row, made=memory_of_step(line.at(row.batch), place, known))
         for row in rows
@@ -78,15 +78,21 @@ def checked(known: MemoryCalibration, folder: Path = FOLDER) -> tuple[list[Check
 
 
 def measured_part(known: MemoryCalibration) -> str:
-    """Tables of the page."""
-    pairs, missing = checked(known)
+    """Tables of the page, device by device."""
+    return "\n\n".join(_part_of(device, known) for device in FOLDERS)
+
+
+def _part_of(device: str, known: MemoryCalibration) -> str:
+    pairs, missing = checked(known, device)
     ran = [one for one in pairs if one.row.ran]
     plain = [one for one in ran if not one.row.compiled]
+    capacity = Setting.parse(f"1x{device}").worker.memory_bytes / 1e9
     return "\n\n".join(
         [
-            "### Measured on an H100\n\nSteps that we measured ourselves (`datasets/measured-h100`,"
-            " by PyTorch's counters and NVML) on one H100 of 80 GB with PyTorch 2.11. No constant "
-            f"was fitted on them. {missing} of {len(pairs) + missing} rows have no estimate.",
+            f"### Measured on an {device}\n\nSteps that we measured ourselves "
+            f"(`datasets/{FOLDERS[device].name}`, by PyTorch's counters and NVML) on one {device} "
+            f"of {capacity:.0f} GB with PyTorch 2.11. No constant was fitted on them. "
+            f"{missing} of {len(pairs) + missing} rows have no estimate.",
             _table(
                 ["measured", "kind", "runs", "median %", "90th %", "signed median %"],
                 _errors(ran),
@@ -114,6 +120,8 @@ def _errors(ran: Sequence[Checked]) -> list[list[str]]:
     for words, number, measured in _NUMBERS:
         for kind, wanted in _KINDS:
             errors = np.array([one.error(number, measured) for one in ran if wanted(one.row)])
+            if not len(errors):
+                continue
             sizes = np.abs(errors)
             cells = (np.median(sizes), np.quantile(sizes, 0.9))
             found.append(

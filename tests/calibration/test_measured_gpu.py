@@ -17,39 +17,48 @@ from driple.calibration.measured_gpu import (
 )
 from driple.errors import ConfigError
 from driple.memory.calibration import shipped_memory_calibration
-from scripts.memory_measured import FOLDER, Checked, checked
+from scripts.memory_measured import FOLDERS, Checked, checked
+
+# Rows of each device that ran out of memory.
+WITHOUT_MEMORY = {"H100": 7, "H200": 1}
+
+
+@pytest.fixture(scope="module", params=FOLDERS)
+def device(request: pytest.FixtureRequest) -> str:
+    """One that we measured."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[MeasuredRow]:
+def rows(device: str) -> list[MeasuredRow]:
     """The table that ships."""
-    return read_measured_rows(FOLDER / MEASURED_FILE)
+    return read_measured_rows(FOLDERS[device] / MEASURED_FILE)
 
 
 @pytest.fixture(scope="module")
-def pairs() -> list[Checked]:
+def pairs(device: str) -> list[Checked]:
     """Rows that have a step, with their estimates."""
-    return checked(shipped_memory_calibration())[0]
+    return checked(shipped_memory_calibration(), device)[0]
 
 
-def test_rows_are_whole(rows: list[MeasuredRow]) -> None:
+def test_rows_are_whole(device: str, rows: list[MeasuredRow]) -> None:
     """Names are unique, the device holds what PyTorch reserved, and that what was allocated."""
     assert len({row.key for row in rows}) == len(rows) > 100
-    total = json.loads((FOLDER / "machine.json").read_text())["total_bytes"]
+    total = json.loads((FOLDERS[device] / "machine.json").read_text())["total_bytes"]
     for row in (one for one in rows if one.ran):
         assert row.step_s and row.step_p10_s and row.step_p90_s and row.host_s
         assert row.step_p10_s <= row.step_s <= row.step_p90_s
         assert row.kept_bytes and row.allocated_bytes and row.reserved_bytes and row.device_bytes
         assert row.kept_bytes < row.allocated_bytes <= row.reserved_bytes
         assert row.reserved_bytes < row.device_bytes < total
-    assert sum(not row.ran for row in rows) == 7
+    assert sum(not row.ran for row in rows) == WITHOUT_MEMORY[device]
 
 
-def test_the_table_is_read_as_written(rows: list[MeasuredRow], tmp_path: Path) -> None:
+def test_the_table_is_read_as_written(device: str, rows: list[MeasuredRow], tmp_path: Path) -> None:
     """The same rows give the same bytes; a damaged table is refused."""
     file = tmp_path / "rows.csv.gz"
     write_measured_rows(file, rows)
-    assert file.read_bytes() == (FOLDER / MEASURED_FILE).read_bytes()
+    assert file.read_bytes() == (FOLDERS[device] / MEASURED_FILE).read_bytes()
     file.write_bytes(b"no table")
     with pytest.raises(ConfigError, match="cannot read the measured rows"):
         read_measured_rows(file)
@@ -82,7 +91,7 @@ def test_allocated_memory_is_that_of_pytorch(pairs: list[Checked]) -> None:
 def test_forward_passes_need_workspaces_beside_few_tensors(pairs: list[Checked]) -> None:
     """What a grouped convolution takes for itself shows where nothing is kept for a gradient."""
     errors = _errors(pairs, "forward")
-    assert len(errors) > 70
+    assert len(errors) > 60
     assert np.median(errors) < 0.01
     assert np.quantile(errors, 0.9) < 0.1
     assert (errors > 0.2).sum() <= 2

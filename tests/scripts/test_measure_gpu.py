@@ -16,9 +16,10 @@ from driple.calibration.measured_gpu import (
 from driple.calibration.measured_kernels import KERNELS_FILE, write_kernel_times
 from driple.errors import ConfigError
 from scripts.gpu_jobs import JOBS, configured, hugging_face
-from scripts.make_measured_gpu import rows_of, with_known
+from scripts.make_measured_gpu import main as make_tables
+from scripts.make_measured_gpu import rows_of, setting_on, with_known
 from scripts.measure_gpu import main
-from scripts.memory_measured import FOLDER
+from scripts.memory_measured import FOLDERS
 
 
 def test_every_measured_row_is_a_job() -> None:
@@ -27,7 +28,7 @@ def test_every_measured_row_is_a_job() -> None:
               "checkpointing", "compiled")  # fmt: skip
     jobs = {tuple(getattr(job, one) for one in fields) for job in JOBS}
     assert len(jobs) == len(JOBS)
-    rows = read_measured_rows(FOLDER / MEASURED_FILE)
+    rows = [row for one in FOLDERS.values() for row in read_measured_rows(one / MEASURED_FILE)]
     assert {tuple(getattr(row, one) for one in fields) for row in rows} <= jobs
 
 
@@ -98,3 +99,13 @@ def test_rows_of_the_folder_stay_unless_measured_again(tmp_path: Path) -> None:
     kept, kernels = with_known(tmp_path, [again], [])
     assert kept == [rows[0], again]
     assert {one.key for one in kernels} == {rows[0].key}
+
+
+def test_tables_are_of_one_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which the catalogue knows by the driver's name of it."""
+    assert setting_on("NVIDIA H200").worker.name == "H200"
+    (tmp_path / "machine.json").write_text(json.dumps({"device": "NVIDIA H200"}))
+    file = tmp_path / "1.jsonl"
+    file.write_text(json.dumps({"kind": "machine", "device": "NVIDIA H100 80GB HBM3"}))
+    assert make_tables([str(file), "--out", str(tmp_path)]) == 2
+    assert "holds runs on NVIDIA H200, the files some on NVIDIA H100" in capsys.readouterr().err

@@ -97,7 +97,7 @@ def own_steps(*, busy: bool) -> Iterator[TunedStep]:
         if row.step_s is None or (busy and (row.busy_s or 0.0) < _BUSY * row.step_s):
             continue
         try:
-            job = stored_job(row, store) or PreparedJob(graph_of(row))
+            job = stored_job(row, store) or PreparedJob(graph_of(row, setting))
         except DripleError as error:
             print(f"{row.name} is left aside: {error}", flush=True)
             continue
