@@ -27,7 +27,7 @@ from driple.simulate.op_facts import GROUPS
 from driple.simulate.prepared_job import OpKinds, PreparedJob
 
 __all__ = ["KERNELS_FILE", "MEASURED_DEVICE", "PARTS", "REST", "UPDATE", "KernelTime",
-           "kernel_steps", "key_of", "read_kernel_times", "stored_job",
+           "kernel_steps", "key_of", "kinds_of_parts", "read_kernel_times", "stored_job",
            "write_kernel_times"]  # fmt: skip
 
 KERNELS_FILE = "kernels.csv.gz"
@@ -157,17 +157,25 @@ def _root_shares(parts: Mapping[str, float]) -> float:
     return float(sum((seconds / total) ** 0.5 for seconds in parts.values()))
 
 
-def _parts_of(job: PreparedJob, parts: Mapping[str, float]) -> Iterator[tuple[OpKinds, StepRow]]:
-    """Each part with the ops that it times, weighing the root of its share."""
-    kinds, total = job.kinds, sum(parts.values())
+def kinds_of_parts(job: PreparedJob) -> Iterator[tuple[str, OpKinds]]:
+    """The ops of each part of a step that has any."""
+    kinds = job.kinds
     groups = np.array([_part_of(GROUPS[one]) for one in kinds.table.facts.groups])
     for part in (*_OWN_PART, REST):
+        runs = np.where((groups == part)[kinds.kind_of], kinds.executions, 0)
+        if runs.any():
+            yield part, replace(kinds, executions=runs)
+
+
+def _parts_of(job: PreparedJob, parts: Mapping[str, float]) -> Iterator[tuple[OpKinds, StepRow]]:
+    """Each part with the ops that it times, weighing the root of its share."""
+    total = sum(parts.values())
+    for part, kinds in kinds_of_parts(job):
         seconds = parts.get(part, 0.0)
         update = OptimizerUpdate()
         if part == REST and parts.get(UPDATE):  # its kernels are those of additions and copies
             seconds, update = seconds + parts[UPDATE], job.graph.update
-        runs = np.where((groups == part)[kinds.kind_of], kinds.executions, 0)
-        if seconds < _SHORTEST_S or not runs.any():
+        if seconds < _SHORTEST_S:
             continue
         step = StepRow(
             device=device_named(MEASURED_DEVICE),
@@ -178,7 +186,7 @@ def _parts_of(job: PreparedJob, parts: Mapping[str, float]) -> Iterator[tuple[Op
             weight=(seconds / total) ** 0.5,
             alone=True,
         )
-        yield replace(kinds, executions=runs), step
+        yield kinds, step
 
 
 def _part_of(group: str) -> str:

@@ -140,7 +140,7 @@ def tuned_step(
         raise ConfigError(f"{device.spec.name} is not a GPU; runs of GPUs can be tuned to")
     kinds, table = job.kinds, job.kinds.table
     peaks = peak_seconds(table, device.spec)
-    shares = efficiency.kernels.shares(peaks.facts, job.runtime)
+    shares = efficiency.kernel_shares(peaks.facts, job.runtime)
     executions = kinds.executions * (table.moved > 0)[kinds.kind_of]
     count = len(table.moved)
 

@@ -191,6 +191,13 @@ class Calibration:
             source = self.device(device).measured_on
             if source != device.name:
                 relative = f"{source} devices" if source else "the usual device"
+                if source in DEVICES:
+                    relative = f"{source}, the same chip"
+                    if DEVICES[source].bytes_per_s != device.bytes_per_s:
+                        relative += (
+                            f" with {DEVICES[source].bytes_per_s / 1e12:.3g} TB/s of memory in "
+                            f"place of {device.bytes_per_s / 1e12:.3g}"
+                        )
                 found.append(
                     f"no measured run on {device.name} is in the calibration: it takes the "
                     f"efficiency of {relative}"

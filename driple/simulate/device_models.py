@@ -32,8 +32,8 @@ class CalibratedDevice:
     Attributes:
         spec: its published peaks.
         efficiency: fraction of the peaks that jobs reach.
-        measured_on: source of the efficiency: the device's own name, or the name of its generation;
-            empty if it is the typical efficiency.
+        measured_on: source of the efficiency: the device's own name, that of the same chip with
+            other memory, or that of its generation; empty if it is the typical efficiency.
     """
 
     spec: Device
@@ -114,11 +114,12 @@ class GpuModel:
     host: HostPace
 
     def of(self, device: Device, memory_activity: float) -> tuple[GpuEfficiency, str]:
-        """Efficiency of a device, and its source: the device, its generation, or empty."""
+        """Efficiency of a device, and its source: a device, its generation, or empty."""
         shares, origin = self.devices.of(device)
         return GpuEfficiency(
             kernels=self.kernels,
             shares=tuned_shares(device, shares),
             host=tuned_host(device, self.host),
             memory_activity=memory_activity,
+            memory_gain=self.devices.memory_gain(device),
         ), device.name if is_tuned(device) else origin

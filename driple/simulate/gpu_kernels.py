@@ -35,6 +35,7 @@ __all__ = [
     "kernel_inputs",
     "kernel_seconds",
     "log_shares",
+    "shares_with",
     "smooth_max",
 ]
 
@@ -55,6 +56,9 @@ USUAL_SHARES = (0.6, 0.8)
 # Shares end smoothly between these: Winograd's algorithm and caches let kernels pass a peak, and no
 # kernel of which a step consists is slower than a hundredth of it.
 _LEAST_SHARES, _MOST_SHARES, _BEND = (0.01, 0.01), (2.5, 1.5), 0.3
+# Share of the peak bytes/s at which a kernel half follows a faster memory, and how sharply: what
+# kernels of the same steps on an H100 and an H200 tell (`scripts/fit_slow_share.py`).
+SLOW_SHARE, SLOW_POWER = 0.6, 2.0
 _TINY_S, _TINY_RATIO = 1e-15, 1e-9
 
 
@@ -146,6 +150,29 @@ class GpuKernels:
         """Rows of `kind_offset` of some kinds; k for a kind without one."""
         place = {kind: i for i, kind in enumerate(self.kinds)}
         return np.array([place.get(kind, len(place)) for kind in kinds], dtype=np.int64)
+
+
+def shares_with(
+    shares: FloatArray,
+    memory_gain: float,
+    *,
+    slow_share: float = SLOW_SHARE,
+    power: float = SLOW_POWER,
+) -> FloatArray:
+    """Shares of the peaks of a chip with another memory than the one that they are known with.
+
+    A kernel that reaches nearly all bytes/s follows the memory. One that reaches few of them waits
+    for the chip, which is the same: its bytes/s stay, and with a faster memory its share falls.
+
+    Args:
+        shares: shape [n, 2], of the peak FLOP/s and bytes/s.
+        memory_gain: bytes/s of this memory over those of the known one.
+        slow_share: share of the peak bytes/s at which a kernel half follows.
+        power: how sharply kernels divide there.
+    """
+    follows = 1.0 / (1.0 + (slow_share / shares[:, 1]) ** power)
+    memory = shares[:, 1] * memory_gain ** (follows - 1.0)
+    return np.stack([shares[:, 0], memory], axis=1)
 
 
 def kernel_inputs(facts: OpFacts, runtime: Runtime) -> FloatArray:

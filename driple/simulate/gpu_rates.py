@@ -3,7 +3,8 @@
     GpuShares (measured | generation | usual) -> what one device reaches
     HostPace, Runtime, number of ops -> seconds of the host
 
-A device without published rows gets what its generation reaches, or the usual shares. The host
+A device without published rows gets what the same chip with another memory reaches, or what its
+generation does, or the usual shares. The host
 enqueues ops at its own pace while the device runs earlier ones, also across steps: in the long run
 a step takes the time of the slower of both.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, lru_cache
+from math import isclose, log
 from typing import Any
 
 from driple.catalog import DEVICES, Device
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 _MOST_DEVICES = 1024  # whose shares are kept
+_ROUNDED = 0.1  # data sheets state peaks at clocks of their own
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
 
 
@@ -79,11 +82,27 @@ class GpuReached:
     tensor_fall: float
 
     def of(self, device: Device) -> tuple[GpuShares, str]:
-        """What a device reaches, and its source: the device, its generation, or empty."""
-        if device.name in self.measured:
-            return self.measured[device.name], device.name
+        """What a device reaches, and its source: a device, its generation, or empty."""
+        source = device if device.name in self.measured else self.twin_of(device)
+        if source is not None:
+            return self.measured[source.name], source.name
         known = device.generation in self.generations
         return _unmeasured(self, device), device.generation if known else ""
+
+    def twin_of(self, device: Device) -> Device | None:
+        """The device with rows that is the same chip as one without; None if there is none.
+
+        Of several the one whose memory is nearest in bytes/s, such as an A100 of 40 or 80 GB.
+        """
+        return _twin(self, device)
+
+    def memory_gain(self, device: Device) -> float:
+        """Bytes/s in a clock of the chip, over those of the same chip with rows; 1 without one."""
+        twin = self.twin_of(device)
+        if twin is None:
+            return 1.0
+        clocks = device.fp32_flops / twin.fp32_flops
+        return device.bytes_per_s / twin.bytes_per_s / clocks
 
     def of_generation(self, device: Device) -> GpuShares:
         """What a device without rows reaches, by its generation and the measured devices."""
@@ -125,6 +144,38 @@ def _unmeasured(reached: GpuReached, device: Device) -> GpuShares:
         for name, peak in peaks(device).items():
             kept[name] = max(kept[name], own[name] * rates[name] / peak)
     return GpuShares(**kept)
+
+
+@lru_cache(maxsize=_MOST_DEVICES)
+def _twin(reached: GpuReached, device: Device) -> Device | None:
+    """See `GpuReached.twin_of`."""
+    chip = None if device.name in reached.measured else _chip_of(device)
+    if chip is None:
+        return None
+    known = [DEVICES[name] for name in sorted(reached.measured) if name in DEVICES]
+    twins = [one for one in known if _is_same(chip, _chip_of(one))]
+    return min(twins, key=lambda one: abs(log(one.bytes_per_s / device.bytes_per_s)), default=None)
+
+
+@cache
+def _chip_of(device: Device) -> tuple[str, int, float, float] | None:
+    """What devices of one chip share, whatever their clocks and memory; None if a part is unknown.
+
+    Generation, multiprocessors, and the peaks of the tensor cores over those of the plain ones.
+    """
+    if not _has_peaks(device) or device.find("multiprocessors") is None:
+        return None
+    half, single = (rate / device.fp32_flops for rate in (device.half_flops, device.matrix_flops))
+    return device.generation, device.multiprocessors, half, single
+
+
+def _is_same(
+    one: tuple[str, int, float, float], other: tuple[str, int, float, float] | None
+) -> bool:
+    """Whether two are one chip."""
+    if other is None or one[:2] != other[:2]:
+        return False
+    return all(isclose(a, b, rel_tol=_ROUNDED) for a, b in zip(one[2:], other[2:], strict=True))
 
 
 @cache

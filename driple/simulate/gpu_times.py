@@ -22,7 +22,13 @@ import numpy.typing as npt
 from driple.catalog import Device
 from driple.graph.step_facts import OptimizerUpdate
 from driple.simulate.fused import FusedOps
-from driple.simulate.gpu_kernels import GpuKernels, Runtime, kernel_seconds, smooth_max
+from driple.simulate.gpu_kernels import (
+    GpuKernels,
+    Runtime,
+    kernel_seconds,
+    shares_with,
+    smooth_max,
+)
 from driple.simulate.gpu_rates import GpuShares, HostPace
 from driple.simulate.kernels import emulated_ops, unit_times
 from driple.simulate.op_facts import OpFacts
@@ -56,12 +62,19 @@ class GpuEfficiency:
         host: pace of the host.
         memory_activity: how much longer memory is seen in use than its bytes take at the rate that
             kernels reach.
+        memory_gain: bytes/s of the memory over those of the device whose runs tell of this one.
     """
 
     kernels: GpuKernels
     shares: GpuShares
     host: HostPace
     memory_activity: float = 1.0
+    memory_gain: float = 1.0
+
+    def kernel_shares(self, facts: OpFacts, runtime: Runtime) -> FloatArray:
+        """Shares of the peak FLOP/s and bytes/s that kernels reach, before the device's own."""
+        found = self.kernels.shares(facts, runtime)
+        return found if self.memory_gain == 1.0 else shares_with(found, self.memory_gain)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +138,7 @@ def gpu_op_times(  # noqa: PLR0917
         runtime: software that runs them.
     """
     peaks = peak_seconds(table, device)
-    shares = efficiency.kernels.shares(peaks.facts, runtime)
+    shares = efficiency.kernel_shares(peaks.facts, runtime)
     own = np.array([getattr(efficiency.shares, pipe) for pipe in PIPES])[peaks.pipes]
     reached = np.minimum(shares[:, 0] * own, most_shares(peaks.pipes))
     compute_s = (peaks.compute_s / reached)[kind_of]

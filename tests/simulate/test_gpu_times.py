@@ -10,7 +10,7 @@ import pytest
 from driple.catalog import DEVICES, Device
 from driple.graph.opgraph import OpGraph
 from driple.simulate.calibration import CalibratedDevice, GpuModel
-from driple.simulate.gpu_kernels import Runtime, smooth_max
+from driple.simulate.gpu_kernels import Runtime, shares_with, smooth_max
 from driple.simulate.gpu_rates import is_better
 from driple.simulate.prepared_job import PreparedJob, Program
 from tests.simulate.gpu_models import gpu_model
@@ -67,6 +67,38 @@ def test_what_a_device_reaches_lies_between_those_of_measured_ones() -> None:
             mine = shares.memory * device.bytes_per_s
             assert mine >= rate * known.bytes_per_s * (1 - 1e-9)
     assert found > 5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_chip_with_faster_memory(seed: int) -> None:
+    """It is never slower, nor faster than its memory; its source is the device with rows."""
+    model, known = gpu_model(seed), DEVICES["V100"]
+    facts = {**known.facts, "bytes_per_s": 1.5 * known.bytes_per_s}
+    faster = replace(known, name="mine", facts=facts)
+    assert model.of(faster, 1.0)[1] == "V100"
+    assert model.of(faster, 1.0)[0].memory_gain == pytest.approx(1.5)
+    assert model.of(known, 1.0)[0].memory_gain == 1.0
+    times = [step_s(net(64), device, model) for device in (known, faster)]
+    assert times[0] / 1.5 <= times[1] <= times[0] * (1 + 1e-9)
+
+
+def test_a_chip_with_other_multiprocessors_is_another_one() -> None:
+    model, known = gpu_model(1), DEVICES["V100"]
+    other = replace(known, name="mine", facts={**known.facts, "multiprocessors": 81})
+    assert model.devices.twin_of(other) is None
+    assert model.devices.twin_of(known) is None
+    assert model.of(other, 1.0)[0].memory_gain == 1.0
+
+
+def test_kernels_that_reach_few_bytes_keep_their_rate() -> None:
+    """Those that reach nearly all follow the memory, either way."""
+    shares = np.array([[0.5, 0.01], [0.5, 1.4]])
+    for gain in (0.5, 1.0, 2.0):
+        found = shares_with(shares, gain)
+        rates = found[:, 1] * gain / shares[:, 1]
+        assert (found[:, 0] == shares[:, 0]).all()
+        assert rates[0] == pytest.approx(1.0, rel=0.01)
+        assert rates[1] == pytest.approx(gain, rel=0.15)
 
 
 def test_a_step_takes_the_time_of_the_slower_of_host_and_device() -> None:

@@ -4,9 +4,9 @@
 
 Each device with enough published steps is left out of the fit of kernels, as a user's device is;
 5, 10, 20 and 40 of its steps then tune it, as `driple transfer --from gpu` does, and all others
-are predicted. The same with the steps that we measured on an H100, each by a fit that has seen
-neither its time nor kernels of its model's family. Fits are those of `scripts/make_heldout.py`,
-kept in build/heldout. What is done is not done again.
+are predicted. The same with the steps that we measured on an H100 and an H200, each by a fit that
+has seen neither its time nor kernels of its model's family. Fits are those of
+`scripts/make_heldout.py`, kept in build/heldout. What is done is not done again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from driple.calibration.measured_kernels import stored_job
 from driple.calibration.step_store import StepStore
 from driple.calibration.tuning import TunedStep, errors_pct, factors_of, tuned_step
 from driple.catalog.fields import TUNED
+from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.simulate.calibration import shipped_calibration
@@ -38,7 +39,8 @@ FloatArray = npt.NDArray[np.float64]
 
 HOME = Path(__file__).parent
 RESULTS = HOME / "results.jsonl"
-MEASURED = Path(__file__).resolve().parents[3] / "datasets" / "measured-h100"
+_DATASETS = Path(__file__).resolve().parents[3] / "datasets"
+MEASURED = {"H100": _DATASETS / "measured-h100", "H200": _DATASETS / "measured-h200"}
 SIZES = (5, 10, 20, 40)
 DRAWS = 5
 _LEAST, _MOST = 60, 300  # steps of a device and a task; of more, so many are drawn
@@ -54,7 +56,9 @@ def main() -> None:
         if pick(read_results(RESULTS), device=device, task=task, source=source):
             continue
         steps = list(
-            own_steps(busy=task == BUSY) if source == _OWN else published_steps(device, task)
+            own_steps(device, busy=task == BUSY)
+            if source == _OWN
+            else published_steps(device, task)
         )
         for row in list(errors_of(steps)):
             add_result(RESULTS, {"device": device, "task": task, "source": source, **row})
@@ -68,7 +72,7 @@ def parts() -> list[tuple[str, str, str]]:
         key = (row.device, row.mode)
         counts[key] = counts.get(key, 0) + 1
     found = sorted(key for key, count in counts.items() if count >= _LEAST)
-    own = [("H100", task, _OWN) for task in ("both", BUSY)]
+    own = [(device, task, _OWN) for device in MEASURED for task in ("both", BUSY)]
     return [(*key, "published") for key in found] + own
 
 
@@ -85,15 +89,17 @@ def published_steps(device: str, task: str) -> Iterator[TunedStep]:
         )
 
 
-def own_steps(*, busy: bool) -> Iterator[TunedStep]:
+def own_steps(device: str, *, busy: bool) -> Iterator[TunedStep]:
     """Steps that we measured, on the path of `driple predict`, without their family in the fit.
 
     Args:
+        device: that ran them.
         busy: only those in which the GPU is busy for most of the time, so that it is the limit.
     """
     declare_torchvision_ops()  # torchvision's own may be of another build
-    store, folds = StepStore.open(MEASURED), shipped(training=False).folds
-    for number, row in enumerate(read_measured_rows(MEASURED / MEASURED_FILE)):
+    folder, setting = MEASURED[device], Setting.parse(f"1x{device}")
+    store, folds = StepStore.open(folder), shipped(training=False).folds
+    for number, row in enumerate(read_measured_rows(folder / MEASURED_FILE)):
         if row.step_s is None or (busy and (row.busy_s or 0.0) < _BUSY * row.step_s):
             continue
         try:
@@ -106,7 +112,7 @@ def own_steps(*, busy: bool) -> Iterator[TunedStep]:
             continue
         left_out = LeftOut(fold=fold_of(row.family, folds))
         model = fits(training=False).without(left_out)
-        calibrated = replace(shipped_calibration(), model=model).device("H100")
+        calibrated = replace(shipped_calibration(), model=model).device(device)
         yield tuned_step(job, calibrated, name=str(number), group=row.name, seconds=row.step_s)
 
 
