@@ -72,21 +72,26 @@ def gpu_jobs() -> str:
 
     lines = [json.loads(line) for line in OWN_RUNS.read_text(encoding="utf-8").splitlines()]
     ours = [one for one in lines if one["source"] == "ours"]
-    (whole,) = [one for one in ours if (one["task"], one["way"]) == ("both", "untuned")]
 
-    def own(task: str, way: str, runs: int) -> str:
-        mine = [one for one in ours if (one["task"], one["way"], one["runs"]) ==
-                (task, way, runs)]  # fmt: skip
+    def own(device: str, task: str, way: str = "untuned", runs: int = 0) -> str:
+        mine = [one for one in ours if (one["device"], one["task"], one["way"], one["runs"]) ==
+                (device, task, way, runs)]  # fmt: skip
         means = [np.mean([one[name] for one in mine]) for name in ("median_pct", "p90_pct")]
         return f"{means[0]:.0f} and {means[1]:.0f} %"
+
+    def number(device: str) -> int:
+        (whole,) = [one for one in ours if (one["device"], one["task"], one["way"]) ==
+                    (device, "both", "untuned")]  # fmt: skip
+        return int(whole["steps"])
 
     return (
         f"**How far off?** Training steps of {len(timm):,} published runs on an RTX 3090, of model "
         f"families that no fit had seen: {errors('family')}. Without any run on that GPU: "
-        f"{errors('device')}. {whole['steps']} steps that we measured on an H100, families left "
-        "out: "
-        f"{own('busy', 'untuned', 0)} where the GPU is the limit; {own('both', 'untuned', 0)} of "
-        f"all, as its host is slow, and {own('both', 'tuned', 10)} once tuned to 10 of them "
+        f"{errors('device')}. {number('H100')} steps that we measured on an H100, families left "
+        f"out: {own('H100', 'busy')} where the GPU is the limit; {own('H100', 'both')} of all, as "
+        f"its host is slow, and {own('H100', 'both', 'tuned', 10)} once tuned to 10 of them. "
+        f"{number('H200')} steps on an H200, of which no run was known: {own('H200', 'busy')} "
+        f"where the GPU is the limit, {own('H200', 'both')} of all "
         "([how accurate](docs/accuracy.md), "
         "[your own runs](docs/cluster.md#a-gpu-that-you-have-runs-of), [memory](docs/memory.md))."
     )
