@@ -62,7 +62,7 @@ class GpuEfficiency:
         host: pace of the host.
         memory_activity: how much longer memory is seen in use than its bytes take at the rate that
             kernels reach.
-        memory_gain: bytes/s of the memory over those of the device whose runs tell of this one.
+        memory_gain: bytes/s of the memory over those of the device whose runs stand for it.
     """
 
     kernels: GpuKernels
