@@ -10,7 +10,6 @@ with the least one by part.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -21,9 +20,8 @@ import numpy.typing as npt
 
 from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
 from driple.calibration.measured_kernels import (
-    KERNELS_FILE,
     kinds_of_parts,
-    read_kernel_times,
+    seconds_of_parts,
     stored_job,
 )
 from driple.calibration.step_store import StepStore
@@ -88,7 +86,7 @@ def parts_of_both() -> Iterator[PartOfBoth]:
     device = shipped_calibration().device("H100")
     efficiency = _gpu(device)
     own = np.array([getattr(efficiency.shares, pipe) for pipe in PIPES])
-    known, faster = _times(KNOWN), _times(FASTER)
+    known, faster = seconds_of_parts(KNOWN), seconds_of_parts(FASTER)
     store = StepStore.open(KNOWN)
     for row in read_measured_rows(KNOWN / MEASURED_FILE):
         job = stored_job(row, store) if row.key in known and row.key in faster else None
@@ -114,13 +112,6 @@ def parts_of_both() -> Iterator[PartOfBoth]:
                 measured=float(np.log(after / before)),
                 weight=float((before / total) ** 0.5),
             )
-
-
-def _times(folder: Path) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = defaultdict(dict)
-    for one in read_kernel_times(folder / KERNELS_FILE):
-        found[one.key][one.part] = one.seconds
-    return found
 
 
 def errors(parts: Sequence[PartOfBoth], slow_share: float, power: float) -> FloatArray:

@@ -27,8 +27,8 @@ from driple.simulate.op_facts import GROUPS
 from driple.simulate.prepared_job import OpKinds, PreparedJob
 
 __all__ = ["KERNELS_FILE", "MEASURED_DEVICE", "PARTS", "REST", "UPDATE", "KernelTime",
-           "kernel_steps", "key_of", "kinds_of_parts", "read_kernel_times", "stored_job",
-           "write_kernel_times"]  # fmt: skip
+           "kernel_steps", "key_of", "kinds_of_parts", "read_kernel_times",
+           "seconds_of_parts", "stored_job", "write_kernel_times"]  # fmt: skip
 
 KERNELS_FILE = "kernels.csv.gz"
 MEASURED_DEVICE, SOURCE = "H100", "measured"
@@ -118,6 +118,18 @@ def _has_step(row: MeasuredRow, store: StepStore) -> bool:
     return row.batch >= LEAST_BATCH and key_of(row) in store
 
 
+def seconds_of_parts(folder: Path) -> dict[str, dict[str, float]]:
+    """Seconds of each part of each step, by the key of its row.
+
+    Raises:
+        ConfigError: the table is missing or damaged.
+    """
+    times: dict[str, dict[str, float]] = {}
+    for one in read_kernel_times(folder / KERNELS_FILE):
+        times.setdefault(one.key, {})[one.part] = one.seconds
+    return times
+
+
 def kernel_steps(folder: Path, weight: float) -> Iterator[tuple[str, OpKinds, StepRow]]:
     """Parts of steps, with the family of each step's model.
 
@@ -130,9 +142,7 @@ def kernel_steps(folder: Path, weight: float) -> Iterator[tuple[str, OpKinds, St
         ConfigError: a table is missing or damaged.
         DatasetError: the store of steps is damaged.
     """
-    times: dict[str, dict[str, float]] = {}
-    for one in read_kernel_times(folder / KERNELS_FILE):
-        times.setdefault(one.key, {})[one.part] = one.seconds
+    times = seconds_of_parts(folder)
     store = StepStore.open(folder)
     rows = [
         row for row in read_measured_rows(folder / MEASURED_FILE)

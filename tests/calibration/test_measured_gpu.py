@@ -19,8 +19,9 @@ from driple.errors import ConfigError
 from driple.memory.calibration import shipped_memory_calibration
 from scripts.memory_measured import FOLDERS, Checked, checked
 
-# Rows of each device that ran out of memory.
+# Rows of each device that ran out of memory, and forward passes that it has more of.
 WITHOUT_MEMORY = {"H100": 7, "H200": 1}
+FORWARD_PASSES = {"H100": 70, "H200": 60}
 
 
 @pytest.fixture(scope="module", params=FOLDERS)
@@ -88,10 +89,12 @@ def test_allocated_memory_is_that_of_pytorch(pairs: list[Checked]) -> None:
     assert errors.max() < 0.15
 
 
-def test_forward_passes_need_workspaces_beside_few_tensors(pairs: list[Checked]) -> None:
+def test_forward_passes_need_workspaces_beside_few_tensors(
+    device: str, pairs: list[Checked]
+) -> None:
     """What a grouped convolution takes for itself shows where nothing is kept for a gradient."""
     errors = _errors(pairs, "forward")
-    assert len(errors) > 60
+    assert len(errors) > FORWARD_PASSES[device]
     assert np.median(errors) < 0.01
     assert np.quantile(errors, 0.9) < 0.1
     assert (errors > 0.2).sum() <= 2
