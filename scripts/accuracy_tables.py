@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from driple.calibration.benchmark.coverage import Coverage
+from driple.calibration.benchmark.doubts import LARGE_ERROR, Answers, Doubt
 from driple.calibration.benchmark.rankings import RankSummary
 from driple.calibration.benchmark.reached import Errors, Reached
 from driple.calibration.benchmark.scores import GroupScore
@@ -15,6 +16,7 @@ __all__ = [
     "KINDS",
     "NOT_MADE",
     "coverage_table",
+    "doubt_table",
     "misfit_table",
     "ranking_table",
     "reached_table",
@@ -111,6 +113,31 @@ def _counts(shares: Sequence[float], ends: tuple[float, float]) -> list[str]:
         f"{min(shares):.0f} %",
         f"{max(shares):.0f} %",
     ]
+
+
+def doubt_table(doubts: Iterable[Doubt]) -> str:
+    """Whether stated errors say which answers are far off, of three kinds of answers."""
+    large = f"over {100 * LARGE_ERROR:.0f} % off"
+    return _table(
+        ["task", "left out", "area", "area, by family", "no error stated", large, "guesses", large,
+         "in the interval", "others", large, "in the interval"],
+        [
+            [one.task, _SPLITS[one.held_out], _area(one.area), _area(one.family_area),
+             *_answers(one.unchecked)[:2], *_answers(one.guesses), *_answers(one.others)]
+            for one in doubts
+        ],
+    )  # fmt: skip
+
+
+def _area(area: float | None) -> str:
+    return "" if area is None else f"{area:.2f}"
+
+
+def _answers(some: Answers | None) -> list[str]:
+    if some is None:
+        return ["0", "", ""]
+    inside = "" if some.inside_pct is None else f"{some.inside_pct:.0f} %"
+    return [str(some.runs), f"{some.large_pct:.0f} %", inside]
 
 
 def misfit_table(groups: Mapping[str, Errors], name: str, *, least_rows: int, count: int) -> str:

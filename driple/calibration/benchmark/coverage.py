@@ -24,7 +24,7 @@ from driple.estimation.like_cluster import Cluster
 from driple.estimation.op_mix import network_of
 from driple.estimation.stated_error import ErrorTable, StatedError
 
-__all__ = ["Coverage", "CoveredRun", "coverage_of", "cross_conformal"]
+__all__ = ["Coverage", "CoveredRun", "coverage_of", "cross_conformal", "weights_by_family"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,8 +89,6 @@ def cross_conformal(
 ) -> list[CoveredRun]:
     """What answers about the runs state when the runs are left out of what intervals are made of.
 
-    Runs about which nothing would be stated are left out.
-
     Args:
         runs: that were checked.
         folds: fold of each family.
@@ -110,8 +108,7 @@ def cross_conformal(
         table = ErrorTable(rest)
         for run in some:
             stated = table.error_of(_job(run), _cluster(run))
-            if stated.num_runs:
-                found.append(CoveredRun(run=run, stated=stated))
+            found.append(CoveredRun(run=run, stated=stated))
     return found
 
 
@@ -139,7 +136,7 @@ def _cluster(run: CheckedRun) -> Cluster:
 
 
 def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
-    """Coverage of all, by kind of cluster and by device."""
+    """Coverage of all, by kind of cluster and by device, of the runs that have a stated error."""
     found = []
     keys = (
         ("all", lambda run: "all"),
@@ -149,9 +146,11 @@ def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
     for by, key in keys:
         groups: dict[tuple[str, str, str], list[CoveredRun]] = defaultdict(list)
         for one in covered:
+            if not one.stated.num_runs:
+                continue
             groups[one.run.task, one.run.held_out, key(one.run)].append(one)
         for (task, held_out, group), some in sorted(groups.items()):
-            weights = _weights([one.run for one in some])
+            weights = weights_by_family([one.run for one in some])
             inside = np.array([one.is_inside for one in some])
             below = np.array([one.is_below_p90 for one in some])
             width = np.array([one.width for one in some])
@@ -170,7 +169,7 @@ def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
     return found
 
 
-def _weights(runs: Sequence[CheckedRun]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def weights_by_family(runs: Sequence[CheckedRun]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Weights that sum to 1, each family alike."""
     sums: dict[str, float] = defaultdict(float)
     for run in runs:
