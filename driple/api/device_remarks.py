@@ -62,8 +62,9 @@ def _other_kernels(job: Job, gpus: Sequence[Device]) -> list[str]:
     fused = any(op.kind == "attention" for op in job.graph.signatures)
     if job.library is None or not (fused or job.seq_len is not None):
         return []
-    read_for = kernels_of(job.compute_capability, half=True)
-    others = [one.name for one in gpus if kernels_like(one.generation, half=True) != read_for]
+    half = job.may_be_half
+    read_for = kernels_of(job.compute_capability, half=half)
+    others = [one.name for one in gpus if kernels_like(one.generation, half=half) != read_for]
     if not others:
         return []
     if others[0] == gpus[0].name:

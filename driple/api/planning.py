@@ -20,6 +20,7 @@ from driple.api.arguments import (
     unread_settings_of,
     whole_numbers_of,
 )
+from driple.api.device_remarks import device_remarks
 from driple.api.plan_places import (
     MOST_MACHINES,
     PlacesAsked,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from driple.planning.offers import Offer
     from driple.planning.places import Place
     from driple.planning.search import Asked
+    from driple.planning.variants import JobVariants
 
 __all__ = ["PlanResult", "plan"]
 
@@ -242,7 +244,7 @@ def _answer(
     choice = Choice() if unknown else choose(offers, question.limits, rank)
     changes: tuple[Change, ...] = ()
     if draft.evaluator is not None and choice.best is not None:
-        draft.remarks += _doubts(choice)
+        draft.remarks += _doubts(choice, draft.evaluator.variants)
         if question.would_help:
             changes = tuple(
                 helpful_changes(
@@ -342,8 +344,8 @@ def _why_no_price(job: Job | None) -> str:
     return f"no price and no recommendation: {job.unknown_words}, so times are too short{advice}"
 
 
-def _doubts(choice: Choice) -> list[str]:
-    """What stands in for devices and links of the recommended offers without published runs."""
+def _doubts(choice: Choice, variants: JobVariants) -> list[str]:
+    """What stands in for devices and links of the recommended offers, and what they lack."""
     from driple.cluster.topology import topology_of
     from driple.simulate.calibration import shipped_calibration
     from driple.simulate.run import calibration_assumptions
@@ -352,6 +354,8 @@ def _doubts(choice: Choice) -> list[str]:
     found: dict[str, None] = {}
     for offer in (choice.best, choice.runner_up):
         if offer is not None and offer.candidate is not None:
-            topology = topology_of(offer.candidate.setting)
-            found |= dict.fromkeys(calibration_assumptions(topology, calibration))
+            setting = offer.candidate.setting
+            job = variants.job(offer.candidate.variant, setting)
+            found |= dict.fromkeys(calibration_assumptions(topology_of(setting), calibration))
+            found |= dict.fromkeys(device_remarks(job, setting, "simulator"))
     return [*found]

@@ -14,6 +14,7 @@ from driple.graph.torch.options import Library, StepOptions
 __all__ = ["ON_SERVERS", "Job", "JobKindName", "job_of"]
 
 _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
+_HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16"})
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
 _LIBRARY_WORDS = {"torch1": "PyTorch 1", "torch2.1": "PyTorch 2.1", "torch2": "PyTorch 2"}
@@ -93,6 +94,11 @@ class Job:
         if shape is not None:
             return len(shape) == _IMAGE_RANK and bool({shape[0], shape[-1]} & _CHANNELS)
         return any(op.kind == "conv" for op in self.graph.signatures)
+
+    @property
+    def may_be_half(self) -> bool:
+        """Whether attention may be in half precision; a module of one's own casts as it likes."""
+        return self.precision in _HALF or self.kind == "own_model"
 
     @property
     def has_unknown(self) -> bool:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["JobVariants", "Variant"]
 
 _MODELS = frozenset({"pytorch", "own_model", "hugging_face", "timm"})
-_HALF = ("bf16", "fp16", "amp-bf16", "amp-fp16")
 _PROBE_PASSES = 3  # ops of every pass, of all but the first, and of a step differ in their turns
 
 
@@ -111,7 +110,7 @@ class JobVariants:
             if variant != self.usual:
                 raise ConfigError(f"{self.given.name} is a fixed graph; it can only be as it is")
             return self.given
-        half = variant.precision in _HALF or self.given.kind == "own_model"
+        half = replace(self.given, precision=variant.precision).may_be_half
         like = kernels_like(setting.worker.architecture.name, half=half)
         key = (variant, like)
         if key not in self._jobs:

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from driple.api.device_remarks import device_remarks
+from driple.api.planning import plan
 from driple.api.predicting import predict
 from driple.catalog import read_catalog
 from driple.catalog.fields import TUNING_FACTS
@@ -45,12 +46,25 @@ def test_a_mixed_clusters_attention_is_that_of_its_first_device(tmp_path: Path) 
     """Only where the devices differ in it, and the model has any."""
     file = tmp_path / "mixed.yaml"
     machines = "machines:\n- {device: V100, devices: 2}\n- {device: %s, devices: 2}\nnetwork: 40G\n"
+    half = JobOptions(precision="amp-fp16")
     for other, expected in (("A100", 1), ("V100-SXM2", 0)):
         file.write_text(machines % other)
         there = parse_setting(str(file))
-        found = device_remarks(load_job(MODEL, setting=there), there, "simulator")
+        found = device_remarks(load_job(MODEL, half, setting=there), there, "simulator")
         assert len(found) == expected
-        assert not device_remarks(load_job("mobilenet_v2", setting=there), there, "simulator")
+        assert not device_remarks(load_job("mobilenet_v2", half, setting=there), there, "simulator")
+        # In single precision both run the same kernel.
+        assert not device_remarks(load_job(MODEL, setting=there), there, "simulator")
+
+
+def test_a_plan_says_what_the_devices_of_its_offers_lack() -> None:
+    job = load_job(MODEL, JobOptions(precision="amp-fp16"), setting=Setting.parse("1xA100"))
+    other = plan(job, settings="1xV100", samples=1000, vary="none")
+    assert any("V100 takes other kernels" in words for words in other.remarks)
+    assert not plan(job, settings="1xA100", samples=1000, vary="none").remarks
+    single = JobOptions(precision="tf32")
+    (words,) = plan(MODEL, options=single, settings="1xV100", samples=1000, vary="none").remarks
+    assert words == "V100 has no TF32: products run in fp32"
 
 
 def test_an_inspector_says_that_it_leaves_a_tuning_out(tmp_path: Path) -> None:
