@@ -5,28 +5,64 @@ datasets/published -> rows, folds, held-out predictions, stored steps -> Contest
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from driple.calibration.benchmark.contest import Contest
+    from driple.calibration.benchmark.predictions import Prediction
+    from driple.calibration.benchmark.rows import BenchmarkRow
     from driple.calibration.benchmark.scores import GroupScore
+    from driple.calibration.benchmark.steps import StepSource
     from driple.calibration.benchmark.utilisation import UtilisationScore
 
 __all__ = [
+    "OwnRun",
     "check_against",
     "contest_of_published",
     "contest_of_table",
+    "own_runs_of",
     "score_to_dict",
     "utilisation_of_published",
 ]
 
 Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnRun:
+    """One run of a user's own table, and what the simulator says of it.
+
+    Attributes:
+        run: id, else the number of the line.
+        job: as on the command line.
+        setting: name of the cluster.
+        measured_s: seconds of a step.
+        predicted_s: the same, simulated.
+        low_s: lower end of the 90 % interval; None if the answer states none.
+        high_s: upper end.
+    """
+
+    run: str
+    job: str
+    setting: str
+    measured_s: float
+    predicted_s: float
+    low_s: float | None
+    high_s: float | None
+
+    @property
+    def error(self) -> float:
+        """(Predicted - measured) / measured."""
+        return self.predicted_s / self.measured_s - 1
+
+
+_OWN = ("nothing", "simulator")  # split and predictor: as users have it
 
 
 def contest_of_published(
@@ -89,22 +125,57 @@ def contest_of_table(
     if against is not None:
         given = read_predictions(against, {row.row_id for row in rows}, remarks.append)
     shipped = read_shipped(published, forward=False)
-    if shipped is None:
-        found = run_contest(
-            rows, LoadedSteps(), calibration=shipped_calibration(), given=given, progress=progress
+    steps = LoadedSteps()
+    beside: dict[str, Any] = {}  # what baselines learn from
+    if shipped is not None:
+        beside = {"folds": shipped.folds, "known": shipped.rows, "known_steps": shipped.steps}
+    found = run_contest(
+        rows, steps, calibration=shipped_calibration(), given=given, progress=progress, **beside
+    )
+    own = _with_intervals(rows, found.predicted[_OWN], steps)
+    return replace(
+        found, predicted={**found.predicted, _OWN: own}, remarks=(*remarks, *found.remarks)
+    )
+
+
+def own_runs_of(contest: Contest) -> list[OwnRun]:
+    """Each run of a user's own table beside its prediction, in the order of the table."""
+    return [
+        OwnRun(
+            run=row.row_id,
+            job=row.job,
+            setting=row.setting,
+            measured_s=row.seconds,
+            predicted_s=one.seconds,
+            low_s=one.low,
+            high_s=one.high,
         )
-    else:
-        found = run_contest(
-            rows,
-            shipped.steps,
-            calibration=shipped_calibration(),
-            given=given,
-            folds=shipped.folds,
-            known=shipped.rows,
-            known_steps=shipped.steps,
-            progress=progress,
-        )
-    return replace(found, remarks=(*remarks, *found.remarks))
+        for row, one in zip(contest.rows, contest.predicted[_OWN], strict=True)
+        if one is not None
+    ]
+
+
+def _with_intervals(
+    rows: Sequence[BenchmarkRow], predicted: Sequence[Prediction | None], steps: StepSource
+) -> list[Prediction | None]:
+    """The predictions with the 90 % intervals that answers about these jobs state.
+
+    Of a user's own runs, which no interval was made of.
+    """
+    from driple.calibration.checked import kind_of_prepared
+    from driple.cluster.setting import Setting
+    from driple.estimation.stated_error import stated_error
+
+    found = list(predicted)
+    for i in sorted(range(len(rows)), key=lambda i: repr(rows[i].step_key)):
+        row, one = rows[i], predicted[i]
+        if one is None:
+            continue
+        kind = kind_of_prepared(steps.prepared(row), compiled=row.compiled)
+        ends = stated_error(Setting.parse(row.setting), kind).interval_of(one.seconds)
+        if ends is not None:
+            found[i] = replace(one, low=ends[0], high=ends[1])
+    return found
 
 
 def utilisation_of_published(published: Path, *, progress: Progress) -> list[UtilisationScore]:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, cast
 
 from driple.api.arguments import PathLike, path_of, paths_of
 from driple.api.benchmarking import (
+    OwnRun,
     check_against,
     contest_of_published,
     contest_of_table,
+    own_runs_of,
     score_to_dict,
     utilisation_of_published,
 )
@@ -51,6 +53,7 @@ class ValidateResult(Result):
             benchmark, by group of rows.
         rankings: how well the simulator ranks configurations of a job, and devices.
         utilisation: simulated against measured mean utilisation of devices, by model.
+        runs: of the user's own table, each beside its prediction; empty without one.
     """
 
     errors: tuple[ErrorRow, ...]
@@ -59,6 +62,7 @@ class ValidateResult(Result):
     scores: tuple[GroupScore, ...] = ()
     rankings: tuple[RankSummary, ...] = ()
     utilisation: tuple[UtilisationScore, ...] = ()
+    runs: tuple[OwnRun, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple validate --json` prints."""
@@ -70,6 +74,7 @@ class ValidateResult(Result):
             "scores": [score_to_dict(one) for one in self.scores],
             "rankings": [to_dict(one) for one in self.rankings],
             "utilisation": [to_dict(one) for one in self.utilisation],
+            "runs": [to_dict(one) for one in self.runs],
         }
 
     def rows(self) -> list[dict[str, Cell]]:
@@ -134,6 +139,7 @@ def validate(
             remarks=contest.remarks,
             scores=tuple(contest.scores()),
             rankings=tuple(contest.rankings()),
+            runs=tuple(own_runs_of(contest)),
         )
     result = _tensorflow(folder, advance, refit=forward)  # first: what it lacks ends it early
     found = contest_of_published(published, forward=forward, against=other, progress=advance)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.show import named_steps, note, print_json, print_table
-from driple.cli.validate_tables import print_rankings, print_scores, print_utilisation
+from driple.cli.validate_tables import (
+    print_own_runs,
+    print_rankings,
+    print_scores,
+    print_utilisation,
+)
 
 if TYPE_CHECKING:
     from driple.calibration.paper_figures import Fact
@@ -71,6 +76,7 @@ def validate(
     if json:
         print_json(result.to_dict())
         return
+    print_own_runs(result.runs)
     print_scores(result.scores)
     print_rankings(result.rankings)
     print_utilisation(result.utilisation)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 from typing import TYPE_CHECKING
 
 from driple.cli.show import print_table
 
 if TYPE_CHECKING:
+    from driple.api.benchmarking import OwnRun
     from driple.calibration.benchmark.rankings import RankSummary
     from driple.calibration.benchmark.scores import GroupScore
     from driple.calibration.benchmark.utilisation import UtilisationScore
 
-__all__ = ["print_rankings", "print_scores", "print_utilisation"]
+__all__ = ["print_own_runs", "print_rankings", "print_scores", "print_utilisation"]
 
 _SPLITS = {
     "nothing": "nothing",
@@ -20,7 +22,31 @@ _SPLITS = {
     "device": "the device",
     "source": "the source",
 }
+_MOST_RUNS = 30
 _HEADER = ("rows", "families", "median", "90 %", "signed", "tau", "in 90 % interval", "width")
+
+
+def print_own_runs(runs: Sequence[OwnRun]) -> None:
+    """Runs of the user's own table beside their predictions, the worst first.
+
+    Args:
+        runs: of the table; nothing is printed of none.
+    """
+    if not runs:
+        return
+    worst = sorted(runs, key=lambda one: -abs(log(1 + one.error)))
+    more = f", the {_MOST_RUNS} farthest off (--json has all)" if len(runs) > _MOST_RUNS else ""
+    print(f"your runs, seconds of a step{more}")
+    print_table(
+        ["run", "job", "setting", "measured", "predicted", "90 % interval", "error"],
+        [
+            [one.run, one.job, one.setting, f"{one.measured_s:.3g}", f"{one.predicted_s:.3g}",
+             "-" if one.low_s is None else f"{one.low_s:.3g} to {one.high_s:.3g}",
+             f"{100 * one.error:+.0f} %"]
+            for one in worst[:_MOST_RUNS]
+        ],
+    )  # fmt: skip
+    print()
 
 
 def print_scores(scores: Sequence[GroupScore]) -> None:

@@ -18,7 +18,7 @@ from driple.simulate.prepared_job import PreparedJob
 __all__ = ["LoadedSteps", "StepSource"]
 
 _OPTION = re.compile(r"--([a-z-]+)")
-_KEPT = 8  # jobs that stay in memory; rows of one job follow each other
+_KEPT = 32  # jobs that stay in memory; rows of one job follow each other
 
 
 class StepSource(Protocol):

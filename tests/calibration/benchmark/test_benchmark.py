@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from driple.api.predicting import predict
+from driple.api.validating import validate
 from driple.calibration.benchmark.baselines import BASELINES
 from driple.calibration.benchmark.contest import run_contest
 from driple.calibration.benchmark.metrics import (
@@ -25,6 +28,7 @@ from driple.calibration.benchmark.predictions import (
     write_predictions,
 )
 from driple.calibration.benchmark.rows import BenchmarkRow, family_of_job, read_rows
+from driple.calibration.benchmark.shipped import ROWS, STEPS
 from driple.calibration.benchmark.simulated import simulate_rows
 from driple.calibration.benchmark.splits import parts_of, read_folds
 from driple.calibration.benchmark.steps import LoadedSteps
@@ -32,12 +36,14 @@ from driple.calibration.benchmark.work import work_of
 from driple.cli.main import app
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
+from driple.jobs.load import JobOptions
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from tests.api.test_schema import errors_of
 from tests.simulate.jobs import net
 
+DATASETS = Path(__file__).resolve().parents[3] / "datasets"
 HEADER = "id,job,setting,seconds,family,batch_size,source\n"
 DEPTHS = {"thin": 2, "middle": 4, "thick": 8}
 
@@ -269,8 +275,38 @@ def test_the_command_scores_a_table_of_ones_own(tmp_path: Path) -> None:
     ]
     assert (given_score["rows"], given_score["median_pct"]) == (1, 0)
     assert (given_score["coverage_pct"], given_score["width"]) == (100, pytest.approx(1.5))
+    assert [one["run"] for one in found["runs"]] == [
+        f"{model}-{device}" for model in ("resnet18", "mobilenet_v2") for device in ("V100", "A100")
+    ]
+    first = found["runs"][0]
+    (answer,) = predict("resnet18", "1xV100", options=JobOptions(batch_size=16)).answers
+    stated = answer.to_dict()["iteration_time_s"]
+    assert first["predicted_s"] == pytest.approx(stated["value"], rel=0.02)
+    assert first["low_s"] == pytest.approx(stated["interval"]["low"], rel=0.02)
+    assert first["high_s"] == pytest.approx(stated["interval"]["high"], rel=0.02)
     plain = CliRunner().invoke(app, line)
     assert "single, train" in plain.stdout
+    assert plain.stdout.startswith("your runs")
+
+
+def test_jobs_that_nobody_published_are_scored_beside_the_published_ones(tmp_path: Path) -> None:
+    """Baselines learn from stored steps, and the user's own are read as `predict` reads them."""
+    pytest.importorskip("torch")
+    published = tmp_path / "published"
+    published.mkdir()
+    (published / STEPS).symlink_to(DATASETS / "published" / STEPS)
+    with gzip.open(DATASETS / "published" / ROWS, "rt", encoding="utf-8", newline="") as file:
+        head, *lines = file.read().splitlines(keepends=True)
+    some = [line for line in lines if "mobilenetv2" in line][:40]
+    with gzip.open(published / ROWS, "wt", encoding="utf-8", newline="") as file:
+        file.write(head + "".join(some))
+    rows = table(tmp_path / "mine.csv", "job,setting,seconds\nresnet18,1xA100,0.03\n")
+    found = validate(tmp_path, rows=rows)
+    (own,) = found.runs
+    assert (own.run, own.job, own.measured_s) == ("2", "resnet18", 0.03)
+    assert own.low_s is not None and own.high_s is not None
+    assert own.low_s < own.predicted_s < own.high_s
+    assert {one.predictor for one in found.scores} == {"simulator", *BASELINES}
 
 
 def test_a_job_that_cannot_be_made_names_its_row(tmp_path: Path) -> None:
