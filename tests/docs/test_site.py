@@ -5,6 +5,7 @@ The site itself is built by CI (`python -m sphinx -W docs build/docs`).
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -23,23 +24,31 @@ from repository_links import rewritten  # noqa: E402
 from site_pages import module_names  # noqa: E402
 
 PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
+# Pages of data and studies, and what scripts print or say of themselves, name commands too.
+WITH_COMMANDS = (
+    *PAGES,
+    *sorted((ROOT / "datasets").rglob("*.md")),
+    *(file for end in ("md", "py") for file in sorted((ROOT / "scripts").rglob(f"*.{end}"))),
+)
 TREE = command_tree()
 LEAVES = list(TREE.leaves())
 
 
 def written_commands() -> list[tuple[str, str]]:
-    """(page, command line) of every `driple ...` in code of the README and of the pages."""
+    """(page, command line) of every `driple ...` in code of pages, and of strings of scripts."""
     found = []
-    for file in PAGES:
+    for file in WITH_COMMANDS:
         text = file.read_text(encoding="utf-8")
         blocks = re.findall(r"```(?:bash|console)\n(.*?)```", text, re.DOTALL)
         lines = [line for block in blocks for line in block.splitlines()]
-        lines += re.findall(r"`(?:sudo \$\(which )?(driple[ )][^`]+)`", text)
+        lines += re.findall(r"`(?:sudo )?((?:driple|\$\(which driple\)) [^`]+)`", text)
+        lines += re.findall(r"^    (driple [^\n{]+)$", text, re.MULTILINE)
         lines += [f"driple {line}" for line in re.findall(r"```\{driple\} (.*)", text)]
         for line in lines:
-            command = line.removeprefix("$ ").replace("driple)", "driple").split("#")[0].strip()
+            plain = line.removeprefix("$ ").replace("$(which driple) ", "driple ")
+            command = re.sub(r"\$\([^)]*\) ", "NAMES ", plain).split("#")[0].strip()
             if command.startswith("driple "):
-                found.append((file.name, command))
+                found.append((str(file.relative_to(ROOT)), command))
     return sorted(set(found))
 
 
@@ -68,7 +77,13 @@ def test_pages_name_commands_and_flags_that_exist(file: str, line: str) -> None:
     assert command is not None, f"{file}: {line}"
     if "--" in words:
         flags = {word for word in words[: words.index("--")] if word.startswith("--")}
+        words = words[: words.index("--")]
     assert flags <= command.flags | {"--help"}, f"{file}: {line}"
+    known = " ".join(meaning for name, meaning in command.parameters if name.startswith("--set"))
+    for flag, value in itertools.pairwise(words):
+        if flag == "--set" and "=" in value:
+            name = value.split("=")[0]
+            assert re.search(rf"(?<!\w){name}(=\S*)?: ", known), f"{file}: {line}"
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
