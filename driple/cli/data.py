@@ -247,6 +247,10 @@ def import_(
     folder = output or Path("datasets") / data.name
     write_dataset(data, folder)
     note(f"wrote {folder}")
+    note(
+        "step times: a burst and a gap of the network, as the file has none; a step with several "
+        "bursts takes longer"
+    )
     note(f"train on it: driple train --setting {wanted.name} --dataset {folder}")
     _print_made(folder, data, json=json)
 

@@ -13,6 +13,7 @@ from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, dataset_roots, require_training
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _run(
     """All folds, with a progress bar."""
     from driple.evaluation.evaluate import BenchmarkProgress, run_benchmark
 
-    with progress_bar() as bar:
+    with ending_on_sigterm(), progress_bar() as bar:
         task = bar.add_task("evaluating", total=None)
 
         def progress(now: BenchmarkProgress) -> None:

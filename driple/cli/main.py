@@ -26,6 +26,7 @@ __all__ = ["app", "run"]  # noqa: F822  # made by __getattr__
 # What the system may refuse, in one line. Everything else is a defect, and shows where.
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.ENOENT)
 _LONGEST_LINE = 2000  # characters of an error
+_STOPPED = 130  # what a shell calls the end by Ctrl-C
 _VERBOSE = "--verbose"
 
 # Each command or group of commands: its module, and its name there.
@@ -152,8 +153,7 @@ def _answer(given: list[str], *, verbose: bool = False) -> int:
     except typer.TyperException as error:
         return _say(f"{error.format_message()}{_set_hint(error)} (see driple --help)")
     except (typer.Abort, KeyboardInterrupt):
-        print("driple: stopped; run the same command again to continue", file=sys.stderr)
-        return 130
+        result = _STOPPED
     except DripleError as error:
         if verbose:
             print(escaped("".join(traceback.format_exception(error))), file=sys.stderr)
@@ -167,6 +167,8 @@ def _answer(given: list[str], *, verbose: bool = False) -> int:
         return _say(
             f"{error.strerror}{place}; nothing was half-written: {advice_on(error)}, and run again"
         )
+    if result == _STOPPED:  # Typer makes this of Ctrl-C
+        print("driple: stopped; run the same command again to continue", file=sys.stderr)
     return int(result) if isinstance(result, int) else 0
 
 

@@ -13,6 +13,7 @@ from driple.cli.numbers import MOST_THREADS, whole_number
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, dataset_roots, require_training
 from driple.cli.transfer_gpu import GPU, tune
 from driple.codec import Json, to_dict
@@ -299,7 +300,7 @@ class _Runs:
         from driple.training.train import Progress, RunOptions
         from driple.training.transfer import transfer as transfer_inspector
 
-        with progress_bar() as bar:
+        with ending_on_sigterm(), progress_bar() as bar:
             task = bar.add_task(title, total=None)
 
             def progress(now: Progress) -> None:

@@ -99,7 +99,12 @@ def read_perf_table(
         name=f"{setting.file_name}-perf",
         setting=setting.name,
         examples=tuple(examples),
-        about=Provenance(source="table of DriplePerf, imported", file=file.name),
+        about=Provenance(
+            source="table of DriplePerf, imported",
+            file=file.name,
+            label_source="published",
+            note="iteration times derived from the durations of the network's bursts and gaps",
+        ),
     )
 
 

@@ -119,6 +119,7 @@ def read_released(path: str | Path, setting: Setting) -> Dataset:
         about=Provenance(
             source="public Driple data set, imported",
             file=file.name,
+            label_source="published",
             note="grouped graphs without names, op types or context; iteration times derived from "
             "the durations of the network's bursts and gaps",
         ),

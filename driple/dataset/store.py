@@ -64,6 +64,9 @@ EXAMPLE_COLUMNS = {
 def write_dataset(dataset: Dataset, path: str | Path, *, graphs_in: str = "") -> None:
     """Write a data set into a folder, which is made if need be; other files in it stay.
 
+    A data set that is there is replaced if nothing of it is lost but simulated labels, which can be
+    made again: the new one is of the same setting and kind of labels, and has all of its workloads.
+
     Args:
         dataset: what to write.
         path: the folder.
@@ -71,10 +74,12 @@ def write_dataset(dataset: Dataset, path: str | Path, *, graphs_in: str = "") ->
             those that it lacks are added. By default the folder holds its own.
 
     Raises:
-        DatasetError: provenance that is not JSON, or a folder that cannot be written.
+        DatasetError: provenance that is not JSON, a folder that cannot be written, or one whose
+            workloads would be lost.
         MissingExtraError: pyarrow is not installed.
     """
     folder = Path(path)
+    _refuse_loss(dataset, folder)
     hashes = [graph_hash(example.graph) for example in dataset.examples]
     graphs = {key: example.graph for key, example in zip(hashes, dataset.examples, strict=True)}
     about = _about_bytes(dataset, len(graphs), graphs_in)
@@ -96,6 +101,27 @@ def write_dataset(dataset: Dataset, path: str | Path, *, graphs_in: str = "") ->
             write_table(graphs_table, graphs_part, encodings)
             write_table(examples_table, examples_part, {})
             about_part.write_bytes(about)
+
+
+def _refuse_loss(dataset: Dataset, folder: Path) -> None:
+    """Refuse to replace a data set that holds what the new one does not."""
+    if not (folder / EXAMPLES_FILE).exists():
+        return
+    columns = ["workload", "setting", "label_source"]
+    rows = read_table(folder / EXAMPLES_FILE, columns=columns).to_pylist()
+    kept = {(one.workload, dataset.setting, one.label_source) for one in dataset.examples}
+    lost = [
+        row
+        for row in rows
+        if row["label_source"] != "simulated" and tuple(row[name] for name in columns) not in kept
+    ]
+    if lost:
+        first = lost[0]
+        raise DatasetError(
+            f"{folder} holds {len(rows)} workload(s), and {len(lost)} would be lost, the first is "
+            f"{first['workload']} on {first['setting']} ({first['label_source']}); write to "
+            "another folder, or remove this one first"
+        )
 
 
 def read_dataset(path: str | Path) -> Dataset:

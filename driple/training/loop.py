@@ -75,6 +75,7 @@ class Trainer:
         self.moving = [weight for weight in self.model.parameters() if weight.requires_grad]
         self.optimizer = make_optimizer(config, self.moving)
         self.best = _copy(self.model.state_dict())
+        self.last = state
         if state is not None:
             self._restore(state)
         self.log = LogWriter(folder, keep_epochs=0 if state is None else state.epoch)
@@ -96,7 +97,17 @@ class Trainer:
     def run(
         self, report: ProgressCallback, clock: Callable[[], float], save_every_s: float
     ) -> None:
-        """Train until patience or epochs run out, and save the state regularly."""
+        """Train until patience or epochs run out; save the state regularly and when stopped."""
+        try:
+            self._run(report, clock, save_every_s)
+        except (KeyboardInterrupt, SystemExit):
+            self._save()
+            raise
+        self._save()
+
+    def _run(
+        self, report: ProgressCallback, clock: Callable[[], float], save_every_s: float
+    ) -> None:
         saved_at = clock()
         while self.epoch < self.config.max_epochs and not self.out_of_patience:
             record = self._one_epoch(clock)
@@ -104,6 +115,7 @@ class Trainer:
                 self.best = _copy(self.model.state_dict())
             self.schedule.observe(record.val_loss)
             self.log.append(record)
+            self.last = self._state()
             if clock() - saved_at >= save_every_s:
                 self._save()
                 saved_at = clock()
@@ -116,7 +128,6 @@ class Trainer:
                     best_epoch=self.best_epoch,
                 )
             )
-        self._save()
 
     def best_model(self) -> nn.Module:
         """The model with its best weights, in evaluation mode."""
@@ -179,22 +190,26 @@ class Trainer:
             self.best_epoch, self.best_loss = record.epoch, record.val_loss
         return better
 
-    def _save(self) -> None:
+    def _state(self) -> TrainState:
+        """A copy of the state after whole epochs: an epoch that is stopped has moved weights."""
         slots = [self.optimizer.state[parameter] for parameter in self.moving]
-        self.log.sync()
-        state = TrainState(
+        return TrainState(
             epoch=self.epoch,
-            model=dict(self.model.state_dict()),
+            model=_copy(self.model.state_dict()),
             best=self.best,
-            optimizer=[dict(slot) for slot in slots],
+            optimizer=[_copy(slot) for slot in slots],
         )
-        save_state(self.folder, state)
+
+    def _save(self) -> None:
+        self.log.sync()
+        if self.last is not None:
+            save_state(self.folder, self.last)
 
     def _restore(self, state: TrainState) -> None:
         try:
             self.model.load_state_dict(state.model)
             for parameter, slots in zip(self.moving, state.optimizer, strict=True):
-                self.optimizer.state[parameter] = dict(slots)
+                self.optimizer.state[parameter] = _copy(slots)
         except (RuntimeError, ValueError) as error:
             raise ConfigError(
                 f"the saved state in {self.folder} does not fit the model; "

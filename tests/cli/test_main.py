@@ -283,6 +283,16 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     }
 
 
+def test_ctrl_c_says_that_the_same_command_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("driple.api.predicting.predict", pressed)
+    done = driple("predict", EXAMPLE)
+    assert done.returncode == 130
+    assert done.stderr.endswith("driple: stopped; run the same command again to continue\n")
+
+
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     """Writing to /dev/full's file system fails in one line; what was there stays."""
     target = tmp_path / "picture.png"

@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -163,11 +164,28 @@ def graphs(draw: st.DrawFn) -> OpGraph:
 def test_any_graph_survives(tmp_path: Path, many: list[OpGraph]) -> None:
     """Every field of every graph comes back, whatever is in it."""
     examples = tuple(replace(example(f"w{i}"), graph=graph) for i, graph in enumerate(many))
-    write_dataset(Dataset(name="any", setting=SETTING, examples=examples), tmp_path)
-    found = read_dataset(tmp_path).examples
+    folder = Path(mkdtemp(dir=tmp_path))
+    write_dataset(Dataset(name="any", setting=SETTING, examples=examples), folder)
+    found = read_dataset(folder).examples
     assert len(found) == len(many)
     for one, graph in zip(found, many, strict=True):
         assert_same_graph(one.graph, graph)
+
+
+def test_a_data_set_is_replaced_only_where_nothing_is_lost(tmp_path: Path) -> None:
+    both = (example("a"), example("b"))
+    write_dataset(Dataset(name="d", setting=SETTING, examples=both), tmp_path)
+    write_dataset(Dataset(name="d", setting=SETTING, examples=(*both, example("c"))), tmp_path)
+    simulated = tuple(replace(one, label_source="simulated") for one in (*both, example("c")))
+    elsewhere = "V100-P1w2/ho-PCIe"
+    moved = tuple(replace(one, setting=elsewhere) for one in (*both, example("c")))
+    found = tmp_path / "simulated"  # can be made again
+    write_dataset(Dataset(name="d", setting=SETTING, examples=simulated), found)
+    write_dataset(Dataset(name="d", setting=SETTING, examples=simulated[:1]), found)
+    for setting, others in ((SETTING, both), (SETTING, simulated), (elsewhere, moved)):
+        with pytest.raises(DatasetError, match=r"3 workload\(s\), and .* would be lost"):
+            write_dataset(Dataset(name="d", setting=setting, examples=others), tmp_path)
+    assert [one.workload for one in read_dataset(tmp_path).examples] == ["a", "b", "c"]
 
 
 def test_a_graph_is_stored_once(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 from types import ModuleType
 
 import pytest
@@ -35,6 +36,7 @@ def test_graphs_of_a_data_set_are_simulated_on_other_settings(
     assert {item.label_source for item in made.examples} == {"simulated"}
     assert made.reader_version == whole.reader_version
     fewer = replace(whole, examples=small.examples[:1])
+    rmtree(tmp_path / name)
     write_dataset(fewer, tmp_path / name)
     store = program.stored_again(FIRST, tmp_path / "fewer")
     program.simulate_all(store, [OTHER], tmp_path / "out", processes=1)

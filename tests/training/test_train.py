@@ -228,6 +228,33 @@ def test_stopped_after_any_epoch(finished: Path, tmp_path: Path, epoch: int) -> 
     assert_same_run(tmp_path / "run", finished)
 
 
+def test_stopped_in_the_middle_of_an_epoch_nothing_of_the_others_is_lost(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C, twice: the state is that of the last whole epoch, of the run before too."""
+    whole = Trainer._one_step
+    folder = tmp_path / "run"
+
+    def stop_in(epoch: int) -> None:
+        def step(trainer: Trainer, part: Part, rows: torch.Tensor) -> float:
+            loss = whole(trainer, part, rows)
+            if trainer.epoch == epoch - 1:
+                raise KeyboardInterrupt
+            return loss
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Trainer, "_one_step", step)
+            with pytest.raises(KeyboardInterrupt):
+                run(folder, resume=True, save_every_s=1e9)
+
+    stop_in(6)
+    stop_in(6)
+    state = runfiles.load_state(folder)
+    assert state is not None and state.epoch == 5
+    run(folder, resume=True)
+    assert_same_run(folder, finished)
+
+
 def test_a_kill_before_the_first_state_starts_anew(finished: Path, tmp_path: Path) -> None:
     """With the configuration written and a log begun but no state, the first epoch is repeated."""
     folder = tmp_path / "run"
