@@ -138,7 +138,7 @@ class MethodAnswers:
             return f"{where}: trust the measured time; a data set has this very graph"
         if best.interval_s is None:
             return (
-                f"{where}: no method's error is known for this job; take the {name}'s "
+                f"{where}: no method was checked on real runs like this job; take the {name}'s "
                 f"{best.iteration_time_s:.3g} s as a guess"
             )
         return (

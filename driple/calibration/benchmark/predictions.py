@@ -84,7 +84,12 @@ def read_predictions(
     for line in lines:
         row_id, split = line.text("id"), line.choice("split", (*SPLITS, _ANY), _ANY)
         if ids is not None and row_id not in ids:
-            raise line.error("id", f"no row has the id {row_id[:60]!r}")
+            known = ", ".join(sorted(ids)[:3])
+            raise line.error(
+                "id",
+                f"no row has the id {row_id[:60]!r}; ids are those of the rows' column id, or the "
+                f"number of a row's line, such as {known}",
+            )
         if (split, row_id) in found:
             raise line.error("id", f"row {row_id[:60]} has a prediction already")
         seconds = line.number_of("seconds")
