@@ -16,6 +16,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from driple.errors import GraphError
+from driple.graph.onnx.lists import without_split_lists
 from driple.storedfiles import is_lfs_pointer, lfs_advice
 
 __all__ = ["DEFAULT_DOMAINS", "MOST_VALUES", "parse_model", "tensors_of"]
@@ -73,6 +74,7 @@ def parse_model(data: bytes) -> Any:
     _check_size(model)
     if model.functions:
         model = _inlined(model)
+    without_split_lists(model)
     _check_operators(model)
     _drop_values(model)
     return model
@@ -236,7 +238,8 @@ def _refuse_structure(loops: Counter[str], lists: Counter[str]) -> None:
     if lists:
         raise GraphError(
             f"model works on lists of tensors ({_counted(lists)}); export it with "
-            "torch.onnx.export(..., dynamo=True), which uses tensors alone"
+            "torch.onnx.export(..., dynamo=True) and without optimize=False, which uses tensors "
+            "alone"
         )
 
 

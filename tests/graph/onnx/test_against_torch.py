@@ -46,6 +46,22 @@ class Attention(nn.Module):
         return self.head(x + self.narrow(nn.functional.gelu(self.wide(x))))
 
 
+class Joined(nn.Module):
+    """Queries, keys and values of one product, taken apart in three ways; one part stays unused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.joined = nn.Embedding(40, 16), nn.Linear(16, 48)
+        self.head = nn.Linear(16, 40, bias=False)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.joined(self.words(words)).split(16, dim=2)
+        low, _, high = v.split([4, 5, 7], dim=-1)
+        first, second = torch.cat([low, high, low], -1).chunk(2, -1)
+        scores = torch.softmax(q @ k.transpose(-1, -2), -1)
+        return self.head(scores @ torch.cat([first, second], -1)[..., :1] + q)
+
+
 class Branches(nn.Module):
     """Concatenation, channels that are split, a broadcast product and a strided slice."""
 
@@ -89,6 +105,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Sequence[torch.Ten
     "lstm": (lambda: Recurrent(nn.LSTM(8, 6, batch_first=True, bidirectional=True)), tokens),
     "gru": (lambda: Recurrent(nn.GRU(8, 12, num_layers=2, batch_first=True)), tokens),
     "attention": (Attention, tokens),
+    "joined": (Joined, tokens),
     "branches": (Branches, images),
 }  # fmt: skip
 
@@ -139,7 +156,7 @@ def test_products_of_a_transposed_convolution_by_hand(tmp_path: Path) -> None:
     assert sum(product_flops(graph).values()) == 2 * BATCH * (2 * before + 3 * after)
 
 
-@pytest.mark.parametrize("name", ["convolution", "attention"])
+@pytest.mark.parametrize("name", ["convolution", "attention", "joined"])
 def test_both_exporters_of_pytorch_give_the_same_step(name: str, tmp_path: Path) -> None:
     model, inputs = built(name)
     old = read_model(exported(model, inputs, tmp_path / "old.onnx"), batch_size=BATCH)
