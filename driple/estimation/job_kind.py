@@ -18,6 +18,16 @@ from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 __all__ = ["JobKind", "job_kind"]
 
 _HALF = (NUMBER_OF["DT_HALF"], NUMBER_OF["DT_BFLOAT16"])
+# Number formats of which the catalogue has no rates, and how far off products in them are.
+_NOT_TIMED = {
+    "float64, timed as float32: devices for data centres take up to twice as long, others 32 to 64 "
+    "times": (NUMBER_OF["DT_DOUBLE"],),
+    "complex numbers, timed as real ones: they take about four times as long": (
+        NUMBER_OF["DT_COMPLEX64"],
+        NUMBER_OF["DT_COMPLEX128"],
+    ),
+}
+_SMALL_SHARE = 0.05  # of the multiply-adds, which a step hardly shows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +75,12 @@ def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
     total = float(flops.sum())
     if total == 0:
         return JobKind(unlike="it has no convolution or matrix product of a known size")
+    for words, dtypes in _NOT_TIMED.items():
+        of_format = np.array(
+            [bool(op.outputs) and op.outputs[0].dtype in dtypes for op in graph.signatures]
+        )
+        if float(flops[of_format[graph.signature_of]].sum()) > _SMALL_SHARE * total:
+            return JobKind(unlike=f"its products are in {words}")
     mix = op_mix(graph, cost)
     return JobKind(
         framework=graph.framework,

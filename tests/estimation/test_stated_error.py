@@ -269,6 +269,22 @@ def test_half_precision_is_that_of_the_products() -> None:
     assert "no convolution or matrix product" in job_kind(bare).unlike
 
 
+@pytest.mark.parametrize(
+    ("dtype", "words"),
+    [("float64", "float64, timed as float32"), ("complex64", "complex numbers, timed as real")],
+)
+def test_products_that_no_rate_is_known_of_state_no_error(dtype: str, words: str) -> None:
+    torch = pytest.importorskip("torch")
+    from driple.graph.torch.torch_graph import graph_of_step
+
+    with torch.device("meta"):
+        model = torch.nn.Linear(64, 64, dtype=getattr(torch, dtype))
+        inputs = torch.zeros(8, 64, dtype=getattr(torch, dtype))
+    graph = graph_of_step(model, inputs, lambda outputs: outputs.abs().sum())
+    assert words in job_kind(graph).unlike
+    assert words in stated_error(Setting.parse("1x3090"), graph).sentence()
+
+
 def test_distances_by_hand() -> None:
     assert distance_of(CONV, np.array([CONV, ATTENTION])) == pytest.approx([0, 0.8])
     assert network_of(ATTENTION) == "transformer"

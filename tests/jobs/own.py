@@ -198,3 +198,70 @@ class LateWords(nn.Module):
 
 def late_words():
     return LateWords()
+
+
+def in_float64():
+    return nn.Linear(4, 4).double()
+
+
+def as_numbers(outputs, labels):
+    return nn.functional.mse_loss(outputs, labels.view(2, 4).double())
+
+
+class Experts(nn.Module):
+    """Each token goes to the expert of its largest score."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.score = nn.Embedding(64, 8), nn.Linear(8, 3)
+        self.experts = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
+        self.out = nn.Linear(8, 64)
+
+    def forward(self, idx):
+        x = self.words(idx).flatten(0, 1)
+        weight, best = self.score(x).softmax(-1).max(-1)
+        made = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            (own,) = torch.where(best == number)
+            if own.numel():
+                made = made.index_add(0, own, expert(x[own]) * weight[own, None])
+        return self.out(made.view(*idx.shape, 8))
+
+
+def experts():
+    torch.manual_seed(0)
+    return Experts()
+
+
+class ReturnsLoss(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x).square().mean()
+
+
+def returns_loss():
+    return ReturnsLoss()
+
+
+def half_of_it(outputs, labels):
+    return outputs / 2
+
+
+class OnTheCpu(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.where(torch.ones(4, dtype=torch.bool, device="cpu"), self.layer(x), x)
+
+
+def on_the_cpu():
+    return OnTheCpu()
+
+
+def two_models():
+    return nn.Linear(4, 4), Net()

@@ -39,6 +39,8 @@ MODELS: list[tuple[str, dict[str, Any], str, int | None, tuple[int, ...] | None]
     ("SwinConfig", {"depths": [1, 1], "num_heads": [2, 4], "embed_dim": 24},
      "SwinForImageClassification", None, (3, 224, 224)),
     ("WhisperConfig", SPEECH, "WhisperForConditionalGeneration", 128, (80, 3000)),
+    ("DebertaV2Config", SIZES, "DebertaV2ForSequenceClassification", 512, None),
+    ("CLIPConfig", {"text_config": SIZES, "vision_config": SIZES}, "CLIPModel", 77, (3, 224, 224)),
 ]  # fmt: skip
 
 

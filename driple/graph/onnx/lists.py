@@ -30,7 +30,7 @@ def without_split_lists(model: Any) -> None:
     for node in model.graph.node:
         if node.op_type == _LIST and node.output[0] in splits:
             kept += lists.split(node, splits[node.output[0]])
-        elif not (node.op_type == _PLACE and node.input[0] in splits):
+        elif not (node.op_type == _PLACE and set(node.input[:1]) & set(splits)):
             kept.append(node)
     copies = [type(node).FromString(node.SerializeToString()) for node in kept]
     del model.graph.node[:]

@@ -25,7 +25,9 @@ __all__ = [
     "Arguments",
     "batch_size_of",
     "batch_words",
+    "known_tokens",
     "loss_function",
+    "num_positional",
     "on_device",
     "reads_tokens",
     "shaped_batch",
@@ -52,13 +54,16 @@ class Arguments:
     labels: Any = None
 
 
-def on_device(batch: Any, device: str) -> Any:
+def on_device(batch: Any, device: str, *, classes: int = 1) -> Any:
     """The batch with all tensors and NumPy arrays on a device.
 
     Args:
         batch: as a data loader gives it.
-        device: `meta`, or `cpu` to compute with it; values of meta tensors are then zero.
+        device: `meta`, or `cpu` to compute with it; values of meta tensors are then random, of
+            whole numbers below `classes`.
+        classes: how many tokens the model knows; 1 for zeros.
     """
+    drawn = torch.Generator().manual_seed(0)
 
     def moved(value: Any) -> Any:
         if type(value).__module__ == "numpy" and hasattr(value, "dtype"):
@@ -66,10 +71,25 @@ def on_device(batch: Any, device: str) -> Any:
         if not isinstance(value, Tensor):
             return value
         if value.device.type == "meta" != device:
-            return torch.zeros_like(value, device=device)
+            return _random_like(value, classes, drawn)
         return value.detach().to(device)
 
     return tree_map(moved, dict(batch) if isinstance(batch, Mapping) else batch)
+
+
+def _random_like(value: Tensor, classes: int, drawn: torch.Generator) -> Tensor:
+    """Values of the shape and type of a tensor, as a step may depend on them."""
+    if value.is_floating_point():
+        return torch.randn(value.shape, generator=drawn).to(value.dtype)
+    if value.dtype == torch.bool or value.is_complex():
+        return torch.ones_like(value, device="cpu")
+    return torch.randint(classes, value.shape, generator=drawn).to(value.dtype)
+
+
+def known_tokens(module: nn.Module) -> int:
+    """How many tokens the smallest embedding of a model knows; 1 if it has none."""
+    sizes = [one.num_embeddings for one in module.modules() if isinstance(one, nn.Embedding)]
+    return min(sizes, default=1)
 
 
 def tensors_of(batch: Any) -> list[Tensor]:
@@ -214,26 +234,31 @@ def shaped_batch(
     return torch.zeros(batch_size, *(shape or ()), device="meta")
 
 
-def loss_function(loss: Loss | None, labels: Any) -> Callable[[Any], Tensor]:
+def loss_function(
+    loss: Loss | None, labels: Any, *, assume: Callable[[str], None] = lambda _: None
+) -> Callable[[Any], Tensor]:
     """Loss of a model's outputs.
 
     Args:
         loss: the user's, of outputs and labels; without, the model's own loss if it returns one,
             else cross entropy of classes, or the mean squared error of numbers.
         labels: from the batch; without, labels of the shape that fits the outputs.
+        assume: called with a sentence on the usual loss, where it is taken.
     """
     if loss is None:
-        return lambda outputs: _usual_loss(outputs, labels)
+        return lambda outputs: _usual_loss(outputs, labels, assume)
 
     def computed(outputs: Any) -> Tensor:
-        if labels is None and _num_positional(loss) == 1:
+        if labels is None and num_positional(loss) == 1:
             return loss(outputs)  # type: ignore[call-arg]
+        if labels is None and isinstance(outputs, Tensor) and not outputs.dim():
+            return loss(outputs, None)  # a model that returns its loss has none
         return loss(outputs, _fitting_labels(_logits(outputs)) if labels is None else labels)
 
     return computed
 
 
-def _num_positional(function: Callable[..., Any]) -> int | None:
+def num_positional(function: Callable[..., Any]) -> int | None:
     """How many positional arguments a function needs; None if nobody can say."""
     try:
         known = inspect.signature(function).parameters.values()
@@ -275,7 +300,7 @@ def _fitting_labels(logits: Tensor) -> Tensor:
         return torch.zeros(shapes[len(sizes)], dtype=torch.int64, device=logits.device)
 
 
-def _usual_loss(outputs: Any, labels: Any) -> Tensor:
+def _usual_loss(outputs: Any, labels: Any, assume: Callable[[str], None]) -> Tensor:
     own = own_loss(outputs)
     if own is not None and (labels is None or not isinstance(outputs, Tensor)):
         return own
@@ -285,9 +310,12 @@ def _usual_loss(outputs: Any, labels: Any) -> Tensor:
         raise GraphError(
             f"the labels are {type(target).__name__} and no tensor; give --loss FILE.py:FUNCTION"
         )
-    if target.shape == logits.shape and target.is_floating_point():
+    numbers = target.is_floating_point()
+    name = "mean squared error" if numbers else "cross entropy"
+    assume(f"the loss is the {name} of the outputs (--loss FILE.py:FUNCTION names another)")
+    if target.shape == logits.shape and numbers:
         return nn.functional.mse_loss(logits, target)
-    if target.is_floating_point() and target.numel() == logits.numel():
+    if numbers and target.numel() == logits.numel():
         return nn.functional.mse_loss(logits.flatten(), target.flatten())
     if tuple(logits.shape[:-1]) == tuple(target.shape):  # classes last: tokens
         return nn.functional.cross_entropy(logits.flatten(0, -2), target.flatten())

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from driple.errors import ConfigError
 
-__all__ = ["Sizes", "Task", "batch_of_task", "task_of", "without_labels"]
+__all__ = ["Sizes", "Task", "batch_of_task", "learns_pairs", "task_of", "without_labels"]
 
 Task = Literal[
     "tokens", "sequences", "answers", "choices", "text_to_text", "images", "pixels", "speech",
-    "audio",
+    "audio", "pairs",
 ]  # fmt: skip
 # The end of a class's name tells its task.
 _ENDINGS: tuple[tuple[str, Task], ...] = (
@@ -35,10 +35,10 @@ _ENDINGS: tuple[tuple[str, Task], ...] = (
     ("ForCTC", "audio"),
     ("ForAudioClassification", "audio"),
 )
-_BATCHES = {"images": 32, "pixels": 8}
+_BATCHES = {"images": 32, "pixels": 8, "pairs": 32}
 _BATCH, _LENGTH, _TARGET = 8, 512, 128
 _CHOICES = 4
-_LABELS = frozenset({"labels", "start_positions", "end_positions"})
+_LABELS = frozenset({"labels", "start_positions", "end_positions", "return_loss"})
 _AUDIO_SAMPLES = 16_000 * 10  # ten seconds
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx", "seq_length")
 
@@ -84,6 +84,10 @@ class Sizes:
             length = _length(config, seq_len, _TARGET, "max_target_positions", source)
             usual = (int(config.num_mel_bins), 2 * int(config.max_source_positions))
             return cls(batch_size=batch, seq_len=length, input_shape=shape or usual)
+        if task == "pairs":
+            length = _length(config, seq_len, _LENGTH, "", source)
+            images = _image_shape(getattr(config, "vision_config", config), source)
+            return cls(batch_size=batch, seq_len=length, input_shape=shape or images)
         if shape is not None:
             raise ConfigError(f"{source} takes tokens; give --seq-len in place of --input")
         return cls(batch_size=batch, seq_len=_length(config, seq_len, _LENGTH, "", source))
@@ -123,12 +127,21 @@ def _image_shape(config: Any, source: str) -> tuple[int, ...]:
     raise ConfigError(f"{source} has image_size {str(size)[:40]}; give --input 3xHEIGHTxWIDTH")
 
 
-def task_of(name: str, config: Any, source: str) -> Task:
+def learns_pairs(kind: Any) -> bool:
+    """Whether a class of transformers learns which text belongs to which image, as CLIP does."""
+    known = inspect.signature(kind.forward).parameters
+    return {"input_ids", "pixel_values", "return_loss"} <= set(known)
+
+
+def task_of(kind: Any, config: Any, source: str) -> Task:
     """The task that a class of transformers is trained for.
 
     Raises:
         ConfigError: none that a batch is known for.
     """
+    name = kind.__name__
+    if learns_pairs(kind):
+        return "pairs"
     if (
         hasattr(config, "num_mel_bins")
         and hasattr(config, "max_source_positions")
@@ -146,8 +159,8 @@ def task_of(name: str, config: Any, source: str) -> Task:
     )
 
 
-def batch_of_task(task: Task, model: Any, sizes: Sizes) -> dict[str, Tensor]:
-    """A batch of a task, with its labels, on the meta device.
+def batch_of_task(task: Task, model: Any, sizes: Sizes) -> dict[str, Any]:
+    """A batch of a task, with its labels or the word that asks for a loss, on the meta device.
 
     Args:
         task: of the model.
@@ -158,7 +171,7 @@ def batch_of_task(task: Task, model: Any, sizes: Sizes) -> dict[str, Tensor]:
     tokens = _whole(batch, length)
     text = {"input_ids": tokens, "attention_mask": tokens}
     classes = _whole(batch)
-    found: dict[str, Tensor]
+    found: dict[str, Any]
     if task == "tokens":
         found = {**text, "labels": tokens}
     elif task == "sequences":
@@ -174,6 +187,8 @@ def batch_of_task(task: Task, model: Any, sizes: Sizes) -> dict[str, Tensor]:
         found = {"pixel_values": _numbers(batch, *shape), "labels": classes}
     elif task == "pixels":
         found = {"pixel_values": _numbers(batch, *shape), "labels": _whole(batch, *shape[1:])}
+    elif task == "pairs":
+        found = {**text, "pixel_values": _numbers(batch, *shape), "return_loss": True}
     elif task == "speech":
         found = {
             "input_features": _numbers(batch, *shape),
@@ -187,7 +202,7 @@ def batch_of_task(task: Task, model: Any, sizes: Sizes) -> dict[str, Tensor]:
     return {name: value for name, value in found.items() if name in known}
 
 
-def without_labels(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+def without_labels(batch: dict[str, Any]) -> dict[str, Any]:
     """A batch for a forward pass alone: without labels a model computes no loss."""
     return {name: value for name, value in batch.items() if name not in _LABELS}
 

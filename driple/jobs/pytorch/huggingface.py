@@ -21,7 +21,13 @@ from driple.graph.torch.step import traced_step
 from driple.jobs.hf_config import HfConfig
 from driple.jobs.import_path import exception_words
 from driple.jobs.pytorch.batches import batch_words
-from driple.jobs.pytorch.hf_batches import Sizes, batch_of_task, task_of, without_labels
+from driple.jobs.pytorch.hf_batches import (
+    Sizes,
+    batch_of_task,
+    learns_pairs,
+    task_of,
+    without_labels,
+)
 from driple.jobs.pytorch.own_model import REAL_INPUTS, OwnStep, module_on_meta
 from driple.jobs.pytorch.quiet import quiet_transformers
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
@@ -70,7 +76,7 @@ def hugging_face_step(
 
     with quiet_transformers(), _offline():
         model = _built(config)
-        task = task_of(type(model).__name__, model.config, config.source)
+        task = task_of(type(model), model.config, config.source)
         sizes = Sizes.of(task, model.config, batch_size, seq_len, input_shape, source=config.source)
         batch = batch_of_task(task, model, sizes)
         if not step.trains:
@@ -120,6 +126,11 @@ def _built(config: HfConfig) -> Any:
     try:
         known = config_class.from_dict(values)
         known.use_cache = False
+        if kind.__name__.endswith("ForSequenceClassification") and known.problem_type is None:
+            # What transformers takes for such labels; DeBERTa would look at their values first.
+            known.problem_type = (
+                "regression" if known.num_labels == 1 else "single_label_classification"
+            )
         with torch.device("meta"):
             model = kind(known)
     except Exception as error:  # of transformers, on values that no model has
@@ -141,7 +152,7 @@ def _class_of(config: HfConfig) -> Any:
 
     base = transformers.PreTrainedModel
     found = _public_class(transformers, config.architecture, base)
-    if found is not None and _trains(found.__name__):
+    if found is not None and (_trains(found.__name__) or learns_pairs(found)):
         return found
     for table in _TABLES:
         names: Mapping[str, Any] = getattr(modeling_auto, table, {})

@@ -29,7 +29,9 @@ from driple.jobs.own_request import OwnModel
 from driple.jobs.pytorch.batches import (
     batch_size_of,
     batch_words,
+    known_tokens,
     loss_function,
+    num_positional,
     on_device,
     reads_tokens,
     shaped_batch,
@@ -46,7 +48,17 @@ from driple.jobs.pytorch.whole_sequences import (
 
 __all__ = ["REAL_INPUTS", "OwnStep", "module_on_meta", "step_of_model", "step_of_own_model"]
 
+_WHOLE_MODEL = ("bf16", "fp16")  # precisions that the whole model is cast to
 REAL_INPUTS = "run it once on small real inputs on the CPU (--set trace=real)"
+_OTHER_DEVICE = (
+    "the code makes a tensor on the CPU: make it where its inputs are (device=x.device), or "
+    f"{REAL_INPUTS}"
+)
+_NO_LABELS = (
+    ", with class numbers as labels of the loss, as the batch has none (return (module, batch), or "
+    "give --data FILE.py:FUNCTION)"
+)
+_RANDOM = "the batch holds random values, as none was given (--data FILE.py:FUNCTION gives one)"
 _FORMS = "a torch.nn.Module, (module, loss) or (module, batch)"
 
 
@@ -117,7 +129,8 @@ def step_of_model(
         ConfigError: something is missing, or the batch is not of the size that was asked for.
         GraphError: the step cannot be followed by shapes alone.
     """
-    if batch is None:
+    is_made = batch is None
+    if is_made:
         if asked.batch_size is None:
             raise ConfigError(f"{asked.model} states no batch; give --batch-size N")
         batch = shaped_batch(
@@ -125,7 +138,7 @@ def step_of_model(
         )
     elif asked.data is None and (asked.input_shape or asked.seq_len):
         raise ConfigError(f"{asked.model} returns a batch; leave out --input and --seq-len")
-    batch = on_device(batch, _device(asked))
+    batch = on_device(batch, _device(asked), classes=known_tokens(module))
     size = batch_size_of(batch)
     if size is None:
         raise ConfigError(
@@ -147,13 +160,19 @@ def step_of_model(
         seq_len=int(first.shape[1]) if tokens and first.dim() > 1 else None,
         input_shape=None if tokens else tuple(first.shape[1:]),
         samples=samples,
-        assumptions=tuple(dict.fromkeys((*_assumptions(module, tokens=tokens), *packed))),
+        assumptions=tuple(
+            dict.fromkeys((*_assumptions(module, asked, tokens=tokens, is_made=is_made), *packed))
+        ),
     )
 
 
-def _assumptions(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
+def _assumptions(
+    module: nn.Module, asked: OwnModel, *, tokens: bool, is_made: bool
+) -> tuple[str, ...]:
     compiled = ("compiled by torch.compile, as the code says",) if _is_compiled(module) else ()
-    return (*compiled, *_types(module), *assumptions_of_transformers(module, tokens=tokens))
+    types = () if asked.step.precision in _WHOLE_MODEL else _types(module)
+    values = (_RANDOM,) if is_made and _device(asked) != "meta" else ()
+    return (*values, *compiled, *types, *assumptions_of_transformers(module, tokens=tokens))
 
 
 def _types(module: nn.Module) -> tuple[str, ...]:
@@ -180,13 +199,18 @@ def _traced(
             graph = traced_step(
                 module_on_meta(module) if _device(asked) == "meta" else module,
                 arguments.batch,
-                loss_function(loss, arguments.labels),
+                loss_function(loss, arguments.labels, assume=packed.append),
                 asked.step,
             )
     except DripleError as error:
-        other = f"; the batch is {batch_words(batch)}" if error.__cause__ else ""
+        other = ""
         if isinstance(error, NeedsValuesError):
             other = f", or {REAL_INPUTS}"
+        elif error.__cause__:
+            made_up = _NO_LABELS if loss is not None and arguments.labels is None else ""
+            other = f"; the batch is {batch_words(batch)}{made_up}"
+            if "expected device" in str(error) and "meta" in str(error):
+                other += f"; {_OTHER_DEVICE}"
         raise type(error)(f"{asked.model}: {error}{other}") from error
     except (Exception, SystemExit) as error:  # the model and the loss may raise anything
         raise GraphError(
@@ -228,6 +252,11 @@ def _built(
     module, rest = parts[0] if parts else None, parts[1:]
     if not isinstance(module, nn.Module) or len(rest) > 2:
         raise ConfigError(f"{reference} returns {_returned(made)}; it must return {_FORMS}")
+    if any(_is_model(one) for one in rest):
+        raise ConfigError(
+            f"{reference} returns {_returned(made)}, more than one model; return one module whose "
+            "forward calls them and returns the loss of the step"
+        )
     losses = [one for one in rest if callable(one) and not isinstance(one, Tensor)]
     batches = [one for one in rest if not any(one is loss for loss in losses)]
     if (
@@ -237,6 +266,13 @@ def _built(
     ):
         raise ConfigError(f"{reference} returns {_returned(made)}; it must return {_FORMS}")
     return module, losses[0] if losses else None, batches[0] if batches else None
+
+
+def _is_model(made: Any) -> bool:
+    """Whether this is another model and no loss, which takes outputs and labels."""
+    if not isinstance(made, nn.Module) or next(made.parameters(), None) is None:
+        return False
+    return num_positional(made.forward) == 1
 
 
 def _returned(made: Any) -> str:
