@@ -105,7 +105,7 @@ def test_a_model_that_returns_its_loss_takes_another_without_labels() -> None:
     ("name", "loss", "words"),
     [
         ("in_float64", "as_numbers", "with class numbers as labels of the loss, as the batch has"),
-        ("on_the_cpu", None, r"makes a tensor on the CPU: .*device=x.device.* --set trace=real"),
+        ("on_the_cpu", None, r"makes a tensor on the CPU: .*device=x.device.*--set trace=real"),
         ("two_models", None, r"returns \(Linear, Net\), more than one model"),
     ],
 )
