@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,15 +39,26 @@ def busy_time() -> BusyTime:
     return BusyTime(busy_s=(user + nice + system + irq + soft_irq) / per_s, steal_s=steal / per_s)
 
 
-def wait_until_quiet(max_cores: float, timeout_s: float) -> float:
-    """Wait until other programs use at most `max_cores`; the cores used at the end."""
-    give_up = time.monotonic() + timeout_s
+def wait_until_quiet(
+    max_cores: float, timeout_s: float, waits: Callable[[float], None] = lambda _: None
+) -> float:
+    """Wait until other programs use at most `max_cores`; the cores used at the end.
+
+    Args:
+        max_cores: of a quiet machine.
+        timeout_s: the longest wait, seconds.
+        waits: called once with the cores in use, if there is a wait.
+    """
+    give_up, is_first = time.monotonic() + timeout_s, True
     while True:
         before = busy_time().busy_s
         time.sleep(_QUIET_PROBE_S)
         cores = (busy_time().busy_s - before) / _QUIET_PROBE_S
         if cores <= max_cores or time.monotonic() > give_up:
             return cores
+        if is_first:
+            waits(cores)
+            is_first = False
 
 
 def host_facts() -> Host:

@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from driple.cluster.setting import Setting
@@ -228,7 +229,8 @@ class Campaign:
             for workload, repeat in todo:
                 progress(workload.name, done, len(wanted), "")
                 try:
-                    remark = self._measure_one(cluster, workload, repeat)
+                    at = partial(progress, workload.name, done, len(wanted))
+                    remark = self._measure_one(cluster, workload, repeat, at)
                     in_a_row = 0
                 except MeasureError as error:
                     failed.append(f"{workload.name}: {error}")
@@ -241,11 +243,24 @@ class Campaign:
                 progress(workload.name, done, len(wanted), remark)
         return failed
 
-    def _measure_one(self, cluster: LocalCluster, workload: Workload, repeat: int) -> str:
+    def _measure_one(
+        self,
+        cluster: LocalCluster,
+        workload: Workload,
+        repeat: int,
+        remark: Callable[[str], None],
+    ) -> str:
         """Repeat a run until it is undisturbed, keep the least disturbed; a remark for the log."""
+
+        def waits(cores: float) -> None:
+            remark(
+                f"waiting up to {self.limits.quiet_wait_s:g} s for a quiet machine: other programs "
+                f"use {cores:.1f} cores (--set quiet_wait=SECONDS)"
+            )
+
         best: tuple[float, Path] | None = None
         for attempt in range(self.limits.tries):
-            wait_until_quiet(self.limits.other_cores, self.limits.quiet_wait_s)
+            wait_until_quiet(self.limits.other_cores, self.limits.quiet_wait_s, waits)
             part = self.folder / f".part-{workload.file_name}-{attempt}"
             part.mkdir()
             record = cluster.run(workload, part / "graph.pb")
