@@ -54,7 +54,7 @@ def test_machine_facts() -> None:
     waited: list[float] = []
     assert wait_until_quiet(1000.0, 10.0, waited.append) >= 0
     assert not waited
-    wait_until_quiet(-1.0, 0.5, waited.append)  # no machine is as quiet: it gives up
+    wait_until_quiet(-1.0, 2.5, waited.append)  # no machine is as quiet: it gives up
     assert len(waited) == 1
     assert busy_time().busy_s >= before.busy_s
 
