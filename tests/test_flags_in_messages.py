@@ -68,6 +68,10 @@ CANNOT_PRINT = {
         ("sweep",),
         "its table has no room for the host",
     ),
+    ("driple.api.device_remarks._untold", "--method"): (
+        ("plan",),
+        "all of its offers are simulated, and this is said of inspectors",
+    ),
     ("driple.analytic.advice.rate_from_measured", "--set measured"): (
         ("predict",),
         "it gives the closed form no measured time",

@@ -76,8 +76,9 @@ class GraphStore:
             return cls(Path(folder), str(index["setting"]), places, version)
         except FileNotFoundError:
             raise DatasetError(
-                f"{folder} holds no graphs: it has no {INDEX_FILE}; run driple jobs build "
-                "--list paper"
+                f"{folder} holds no graphs of the catalogue: it has no {INDEX_FILE}; run driple "
+                "jobs build --list paper (driple predict FILE --method simulator simulates a graph "
+                "file of your own)"
             ) from None
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise DatasetError(f"cannot read {file}: {error}; build the graphs again") from error
