@@ -30,7 +30,7 @@ def without_split_lists(model: Any) -> None:
     for node in model.graph.node:
         if node.op_type == _LIST and node.output[0] in splits:
             kept += lists.split(node, splits[node.output[0]])
-        elif not (node.op_type == _PLACE and set(node.input[:1]) & set(splits)):
+        elif node.op_type != _PLACE or not any(name in splits for name in node.input[:1]):
             kept.append(node)
     copies = [type(node).FromString(node.SerializeToString()) for node in kept]
     del model.graph.node[:]
@@ -65,7 +65,7 @@ class _Lists:
             return []
         sizes, is_scalar = given
         if is_scalar:
-            sizes = self._equal(node, sizes[0], 1 + max(places))
+            sizes = self._equal(node, sizes[0])
         return sizes if max(places) < len(sizes) <= _MOST_PARTS else []
 
     def _place(self, user: Any) -> int:
@@ -75,15 +75,13 @@ class _Lists:
         values, _ = self._constants.get(user.input[1], ([], False))
         return values[0] if len(values) == 1 else -1
 
-    def _equal(self, node: Any, size: int, least: int) -> list[int]:
-        """Parts of one size, the last of which may be smaller; at least some of them."""
-        if not size > 0 or least > _MOST_PARTS:
-            return []
+    def _equal(self, node: Any, size: int) -> list[int]:
+        """Parts of one size, the last of which may be smaller, where the file states the whole."""
         dims, axis = self._dims.get(node.input[0], ()), _axis_of(node)
-        whole = size * least
-        if -len(dims) <= axis < len(dims) and dims[axis].HasField("dim_value"):
-            whole = int(dims[axis].dim_value)
-        if whole > size * _MOST_PARTS:
+        if not -len(dims) <= axis < len(dims) or not dims[axis].HasField("dim_value"):
+            return []
+        whole = int(dims[axis].dim_value)
+        if not size > 0 or whole > size * _MOST_PARTS:
             return []
         return [size] * (whole // size) + [whole % size] * (whole % size > 0)
 

@@ -126,7 +126,8 @@ def _built(config: HfConfig) -> Any:
     try:
         known = config_class.from_dict(values)
         known.use_cache = False
-        if kind.__name__.endswith("ForSequenceClassification") and known.problem_type is None:
+        is_open = getattr(known, "problem_type", None) is None
+        if kind.__name__.endswith("ForSequenceClassification") and is_open:
             # What transformers takes for such labels; DeBERTa would look at their values first.
             known.problem_type = (
                 "regression" if known.num_labels == 1 else "single_label_classification"
