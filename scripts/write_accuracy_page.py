@@ -49,6 +49,7 @@ from driple.calibration.published_rows import read_published_rows
 from driple.calibration.step_store import StepStore
 from driple.errors import DripleError
 from driple.estimation.checked_runs import CheckedRun, shipped_checked_runs
+from driple.evaluation.foldfiles import read_fold
 from driple.files import atomic_write
 from driple.plot.scatter import plot_scatter, plot_utilisation
 from driple.simulate.calibration import shipped_calibration
@@ -63,6 +64,7 @@ from scripts.accuracy_tables import (
     stated_table,
     utilisation_table,
 )
+from scripts.studies.kit.tables import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "datasets" / "published"
@@ -70,6 +72,8 @@ PAGE = ROOT / "docs" / "accuracy.md"
 PICTURES = ROOT / "docs" / "pictures"
 UTILISATION_PICTURE = "accuracy-utilisation.svg"
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
+PAPER = ("<!-- preset paper: begin -->", "<!-- preset paper: end -->")
+FOLDS_OF_INSPECTORS = ROOT / "datasets" / "evaluation" / "folds"
 _TASKS = {"train": "", "forward": ", forward pass"}
 _LEAST_ROWS, _MOST_FAMILIES = 5, 20
 
@@ -243,17 +247,40 @@ def _family_of(row: BenchmarkRow) -> str:
     return f"{row.family}, {row.scheme}{_TASKS[row.mode]}"
 
 
-def with_part(page: str, part: str) -> str:
+def paper_on_families(folder: Path = FOLDS_OF_INSPECTORS) -> str:
+    """Errors of preset paper on families left out of a simulated setting: of each kept fold."""
+    kept = [read_fold(file) for file in sorted(folder.glob("paper-*.json.gz"))]
+    folds = [fold for fold in kept if fold is not None and ", " in fold.fold]  # others: random
+    rows = [
+        [
+            f"`{fold.fold.partition(', ')[0]}`",
+            str(fold.test.num_workloads),
+            f"{fold.test.smape_pct:.0f} %",
+            f"{fold.test.iteration_time_mape_pct:,.0f} %",
+        ]
+        for fold in sorted(folds, key=lambda one: (-one.test.num_workloads, one.fold))
+    ]
+    header = ["left out", "workloads", "SMAPE of the twelve targets", "step time, mean error"]
+    return "\n".join(markdown(header, rows))
+
+
+def with_part(page: str, part: str, markers: tuple[str, str] = (BEGIN, END)) -> str:
     """The page with the text between its markers replaced.
 
     Raises:
         SystemExit: a marker is missing.
     """
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    first, last = markers
+    head, begin, rest = page.partition(first)
+    _, end, tail = rest.partition(last)
     if not begin or not end:
-        raise SystemExit(f"{PAGE} lacks the line {BEGIN if not begin else END}")
-    return f"{head}{BEGIN}\n\n{part}\n\n{END}{tail}"
+        raise SystemExit(f"{PAGE} lacks the line {first if not begin else last}")
+    return f"{head}{first}\n\n{part}\n\n{last}{tail}"
+
+
+def whole_page(page: str) -> str:
+    """The page with all that is generated anew."""
+    return with_part(with_part(page, part_of_page()), paper_on_families(), PAPER)
 
 
 def draw() -> None:
@@ -279,7 +306,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="fail if the page is not up to date")
     given = parser.parse_args(argv)
     page = PAGE.read_text(encoding="utf-8")
-    wanted = with_part(page, part_of_page())
+    wanted = whole_page(page)
     if given.check:
         if wanted != page:
             print(f"{PAGE} is not up to date: run scripts/write_accuracy_page.py", file=sys.stderr)

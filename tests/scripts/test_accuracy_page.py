@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from driple.calibration.benchmark.coverage import Coverage
 from driple.calibration.benchmark.reached import Errors, Reached
 from driple.calibration.benchmark.utilisation import UtilisationScore
+from driple.evaluation.foldfiles import read_fold, write_fold
 from driple.plot.scatter import plot_scatter, plot_utilisation
 from scripts.accuracy_tables import (
     NOT_MADE,
@@ -21,11 +23,13 @@ from scripts.accuracy_tables import (
 from scripts.write_accuracy_page import (
     BEGIN,
     END,
+    FOLDS_OF_INSPECTORS,
     PAGE,
     PICTURES,
     PICTURES_OF_TIMES,
     UTILISATION_PICTURE,
-    part_of_page,
+    paper_on_families,
+    whole_page,
     with_part,
 )
 
@@ -37,11 +41,25 @@ ERRORS = Errors(
 
 def test_the_page_holds_what_the_command_writes() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert with_part(page, part_of_page()) == page, "run scripts/write_accuracy_page.py"
+    assert whole_page(page) == page, "run scripts/write_accuracy_page.py"
     shown = {picture.name for picture in PICTURES_OF_TIMES if picture.runs()}
     for name in (*shown, UTILISATION_PICTURE):
         assert f"](pictures/{name})" in page
         assert (PICTURES / name).exists()
+
+
+def test_folds_of_families_stand_by_size_and_random_ones_not_at_all(tmp_path: Path) -> None:
+    shipped = read_fold(next(iter(sorted(FOLDS_OF_INSPECTORS.glob("paper-*.json.gz")))))
+    assert shipped is not None
+    for number, (fold, count) in enumerate((("vgg, seed 0", 7), ("seed 0", 9), ("nmt, seed 0", 8))):
+        test = replace(
+            shipped.test, num_workloads=count, smape_pct=60.4, iteration_time_mape_pct=2120.4
+        )
+        write_fold(tmp_path / f"paper-{number}.json.gz", replace(shipped, fold=fold, test=test))
+    assert paper_on_families(tmp_path).splitlines()[2:] == [
+        "| `nmt` | 8 | 60 % | 2,120 % |",
+        "| `vgg` | 7 | 60 % | 2,120 % |",
+    ]
 
 
 def coverage(group: str, *, runs: int, below_p90_pct: float) -> Coverage:
