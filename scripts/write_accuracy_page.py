@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from driple.calibration.benchmark.coverage import (
+    Coverage,
     CoveredRun,
     coverage_of,
     cross_conformal,
@@ -151,7 +152,7 @@ def part_of_page() -> str:
     runs = cross_conformal(shipped_checked_runs(), folds)
     covered = coverage_of(runs)
     parts = [
-        *_what_was_reached(runs),
+        *_what_was_reached(runs, covered),
         *_rankings(),
         *_utilisation(),
         *_scores(),
@@ -170,7 +171,7 @@ def part_of_page() -> str:
     return "\n\n".join(parts)
 
 
-def _what_was_reached(covered: Sequence[CoveredRun]) -> list[str]:
+def _what_was_reached(runs: Sequence[CoveredRun], covered: Sequence[Coverage]) -> list[str]:
     lines = [*reached(rows(), held_out()), *reached_by_tensorflow(read_tensorflow(PUBLISHED))]
     return [
         "### Errors by task\n\nErrors are |simulated - published| / published of the step time. "
@@ -179,12 +180,12 @@ def _what_was_reached(covered: Sequence[CoveredRun]) -> list[str]:
         "machine in it. The last column is what this version aims at.",
         reached_table(lines),
         "Whether answers keep what they state, for devices and schemes with 20 runs or more:",
-        stated_table(coverage_of(covered)),
+        stated_table(covered),
         "Whether a stated error separates answers that are far off: the area under the curve of "
         '"over 25 % off" against the stated 90th percentile (1 if all of them state more than the '
         "others, 0.5 by chance; 0.75 is wanted). Beside it the answers that state no error, those "
         "that are called a guess, and the others, each family weighted alike:",
-        doubt_table(doubts_of(covered)),
+        doubt_table(doubts_of(runs)),
     ]
 
 

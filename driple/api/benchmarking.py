@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
@@ -126,11 +126,15 @@ def contest_of_table(
         given = read_predictions(against, {row.row_id for row in rows}, remarks.append)
     shipped = read_shipped(published, forward=False)
     steps = LoadedSteps()
-    beside: dict[str, Any] = {}  # what baselines learn from
-    if shipped is not None:
-        beside = {"folds": shipped.folds, "known": shipped.rows, "known_steps": shipped.steps}
     found = run_contest(
-        rows, steps, calibration=shipped_calibration(), given=given, progress=progress, **beside
+        rows,
+        steps,
+        calibration=shipped_calibration(),
+        given=given,
+        folds=None if shipped is None else shipped.folds,
+        known=() if shipped is None else shipped.rows,
+        known_steps=None if shipped is None else shipped.steps,
+        progress=progress,
     )
     own = _with_intervals(rows, found.predicted[_OWN], steps)
     return replace(

@@ -13,7 +13,7 @@ from driple.cli.joboptions import BatchSizeOption, FileValues, InputOption, grap
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
-from driple.cli.train import dataset_roots
+from driple.cli.train import USUAL_DATASETS, datasets_folder
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from driple.trace.provenance import Provenance
 
 __all__ = ["data_app"]
-
-_USUAL = Path("datasets")
 
 data_app = typer.Typer(
     help="Data sets: list, show, label, import, simulate.", rich_markup_mode=None
@@ -44,7 +42,9 @@ class _LabelValues:
 
 @data_app.command("list")
 def list_(
-    folder: Annotated[Path, typer.Argument(help="a data set, or a folder of data sets")] = _USUAL,
+    folder: Annotated[
+        Path, typer.Argument(help="a data set, or a folder of data sets")
+    ] = USUAL_DATASETS,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """List the data sets of a folder, or describe one: workloads, families, labels, origin.
@@ -57,8 +57,7 @@ def list_(
     """
     from driple.dataset.summary import DATASET_FILE
 
-    if folder == _USUAL:  # here, or beside the package's source
-        folder = next((root for root in dataset_roots() if root.is_dir()), _USUAL)
+    folder = datasets_folder(folder)
     if (folder / DATASET_FILE).exists():
         _describe(folder, json=json)
         return

@@ -127,9 +127,19 @@ def train(
         print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
 
 
+USUAL_DATASETS = Path("datasets")
+
+
+def datasets_folder(given: Path) -> Path:
+    """A folder of data sets; the usual one may lie beside the package's source."""
+    if given != USUAL_DATASETS:
+        return given
+    return next((root for root in dataset_roots() if root.is_dir()), given)
+
+
 def dataset_roots() -> list[Path]:
     """Where data sets lie: here, or beside the package's source."""
-    return [Path("datasets"), Path(str(files("driple"))).parent / "datasets"]
+    return [USUAL_DATASETS, Path(str(files("driple"))).parent / "datasets"]
 
 
 def dataset_of(setting: Setting, folder: Path | None, flag: str) -> Dataset:

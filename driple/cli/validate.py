@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.show import named_steps, note, print_json, print_table
-from driple.cli.train import dataset_roots
+from driple.cli.train import USUAL_DATASETS, datasets_folder
 from driple.cli.validate_tables import (
     print_own_runs,
     print_rankings,
@@ -32,14 +32,13 @@ _HELD_OUT = {
     "model": "the model",
     "device": "the device",
 }
-_USUAL = Path("datasets")
 _ERRORS = ("median_pct", "p90_pct", "roofline_median_pct", "roofline_p90_pct")
 
 
 def validate(
     datasets: Annotated[
         Path, typer.Option(help="folder with published measurements and graphs of their models")
-    ] = _USUAL,
+    ] = USUAL_DATASETS,
     rows: Annotated[
         Path | None,
         typer.Option(help="your own table of rows to score: CSV with job, setting and seconds"),
@@ -71,10 +70,9 @@ def validate(
     """
     from driple.api.validating import validate as ask
 
-    if datasets == _USUAL:  # here, or beside the package's source
-        datasets = next((root for root in dataset_roots() if root.is_dir()), _USUAL)
+    folder = datasets_folder(datasets)
     with named_steps() as advance:
-        result = ask(datasets, rows=rows, against=against, forward=all_, progress=advance)
+        result = ask(folder, rows=rows, against=against, forward=all_, progress=advance)
     for remark in result.remarks:
         note(remark)
     if json:

@@ -20,8 +20,9 @@ __all__ = ["JobKind", "job_kind"]
 _HALF = (NUMBER_OF["DT_HALF"], NUMBER_OF["DT_BFLOAT16"])
 # Number formats of which the catalogue has no rates, and how far off products in them are.
 _NOT_TIMED = {
-    "float64, timed as float32: devices for data centres take up to twice as long, others 32 to 64 "
-    "times": (NUMBER_OF["DT_DOUBLE"],),
+    "float64, timed as float32: by their FP64 units, GPUs take from as long to 64 times as long": (
+        NUMBER_OF["DT_DOUBLE"],
+    ),
     "complex numbers, timed as real ones: they take about four times as long": (
         NUMBER_OF["DT_COMPLEX64"],
         NUMBER_OF["DT_COMPLEX128"],
@@ -68,25 +69,24 @@ def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
     graph.require_signatures()
     cost = cost_of_graph(graph) if cost is None else cost
     is_product = np.array([family_of(op.kind) in PRODUCT_FAMILIES for op in graph.signatures])
-    in_half = np.array(
-        [bool(op.outputs) and op.outputs[0].dtype in _HALF for op in graph.signatures]
-    )
     flops = np.where(is_product[graph.signature_of], cost.flops * cost.executions, 0.0)
     total = float(flops.sum())
+
+    def flops_in(formats: tuple[int, ...]) -> float:
+        found = [bool(op.outputs) and op.outputs[0].dtype in formats for op in graph.signatures]
+        return float(flops[np.array(found)[graph.signature_of]].sum())
+
     if total == 0:
         return JobKind(unlike="it has no convolution or matrix product of a known size")
-    for words, dtypes in _NOT_TIMED.items():
-        of_format = np.array(
-            [bool(op.outputs) and op.outputs[0].dtype in dtypes for op in graph.signatures]
-        )
-        if float(flops[of_format[graph.signature_of]].sum()) > _SMALL_SHARE * total:
+    for words, formats in _NOT_TIMED.items():
+        if flops_in(formats) > _SMALL_SHARE * total:
             return JobKind(unlike=f"its products are in {words}")
     mix = op_mix(graph, cost)
     return JobKind(
         framework=graph.framework,
         task="train" if graph.is_training else "forward",
         network=network_of(mix),
-        half=float(flops[in_half[graph.signature_of]].sum()) > total / 2,
+        half=flops_in(_HALF) > total / 2,
         compiled=bool(len(graph.fusion_of) and (graph.fusion_of >= 0).any()),
         mix=mix,
     )

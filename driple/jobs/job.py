@@ -11,7 +11,7 @@ from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import Library, StepOptions
 
-__all__ = ["ON_SERVERS", "Job", "JobKindName", "job_of"]
+__all__ = ["ON_SERVERS", "Job", "JobKindName", "job_of", "may_be_half"]
 
 _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
 _HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16"})
@@ -21,6 +21,11 @@ _LIBRARY_WORDS = {"torch1": "PyTorch 1", "torch2.1": "PyTorch 2.1", "torch2": "P
 JobKindName = Literal[
     "file", "onnx", "workload", "pytorch", "own_model", "hugging_face", "timm", "graph", "other"
 ]
+
+
+def may_be_half(kind: JobKindName, precision: str) -> bool:
+    """Whether attention may be in half precision; a module of one's own casts as it likes."""
+    return precision in _HALF or kind == "own_model"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -94,11 +99,6 @@ class Job:
         if shape is not None:
             return len(shape) == _IMAGE_RANK and bool({shape[0], shape[-1]} & _CHANNELS)
         return any(op.kind == "conv" for op in self.graph.signatures)
-
-    @property
-    def may_be_half(self) -> bool:
-        """Whether attention may be in half precision; a module of one's own casts as it likes."""
-        return self.precision in _HALF or self.kind == "own_model"
 
     @property
     def has_unknown(self) -> bool:

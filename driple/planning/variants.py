@@ -16,6 +16,7 @@ import numpy as np
 from driple.errors import ConfigError, DripleError, GraphError, MissingExtraError
 from driple.graph.cost import cost_of_graph
 from driple.graph.torch.options import kernels_like
+from driple.jobs.job import may_be_half
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class JobVariants:
             if variant != self.usual:
                 raise ConfigError(f"{self.given.name} is a fixed graph; it can only be as it is")
             return self.given
-        half = replace(self.given, precision=variant.precision).may_be_half
+        half = may_be_half(self.given.kind, variant.precision)
         like = kernels_like(setting.worker.architecture.name, half=half)
         key = (variant, like)
         if key not in self._jobs:
