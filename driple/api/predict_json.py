@@ -161,7 +161,7 @@ def _step(answer: Answer) -> dict[str, Json] | None:
             for name, usage in step.usage().items()
         },
         "counters": {
-            "window_s": simulation.setting.worker.counter_window_s,
+            "window_s": simulation.setting.worker.known_window_s,
             "device_util_pct": gpu,
             "device_mem_util_pct": memory,
         },

@@ -152,7 +152,8 @@ def write_tuning(result: TuningResult, file: Path) -> None:
     factors = "\n".join(f"tuned_{name} = {tuning.factors[name]:.4g}" for name in TUNED)
     source = _toml(f"tuned to {len(result.runs)} runs of {Path(result.table).name}")
     text = f"""# What {result.device} reaches in {len(result.runs)} runs: factors on what is
-# assumed without them. host: how many times as long the host takes for an op.
+# assumed without them. host: how many times as long the host takes for an op; host_training: how
+# many times that in training steps.
 format = 1
 
 [[devices]]

@@ -32,7 +32,7 @@ IntArray = npt.NDArray[np.int64]
 LEAST_RUNS = 5  # fewer leave too little to check the factors on
 # By how much (natural logarithm, one standard deviation) devices without rows of their own turned
 # out to differ from their generation, and hosts from the usual one; in the order of `TUNED`.
-_SPREAD = np.array([0.3, 0.3, 0.3, 0.2, 0.6])
+_SPREAD = np.array([0.3, 0.3, 0.3, 0.2, 0.45, 0.4])
 _TOLERANCE = 0.07  # of the logarithm of a time; a larger error counts by its size
 _MOST_FOLDS = 10
 _MOST_EVALUATIONS = 20
@@ -54,6 +54,7 @@ class TunedStep:
         most: largest share.
         starts: kernels that are started.
         host_s: of the host for the whole step.
+        trains: whether it is a training step.
         update_s: of the device for the optimizer's update, bytes at the peak.
         update_starts: kernels of the update.
         efficiency: of the device.
@@ -69,6 +70,7 @@ class TunedStep:
     most: FloatArray
     starts: FloatArray
     host_s: float
+    trains: bool
     update_s: float
     update_starts: int
     efficiency: GpuEfficiency
@@ -87,7 +89,7 @@ class TunedStep:
             xp=np,
         ).sum()
         busy += self.update_s / memory + self.update_starts * kernels.start_s
-        host_s = self.host_s * factors[4]
+        host_s = self.host_s * factors[4] * (factors[5] if self.trains else 1.0)
         return float(smooth_max(busy, host_s, self.efficiency.host.sharpness, np))
 
 
@@ -171,6 +173,7 @@ def tuned_step(
         most=most_shares(peaks.pipes)[there],
         starts=starts[there],
         host_s=host_s,
+        trains=job.runtime.trains,
         update_s=float(update_s),
         update_starts=update_starts,
         efficiency=efficiency,

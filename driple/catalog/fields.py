@@ -53,9 +53,9 @@ class Field:
     most: float = 1e30
 
 
-# What a user's own runs tell of a device: factors on what kernels reach of its peaks, and on the
-# seconds that its host takes for an op.
-TUNED = ("half", "tf32", "plain", "memory", "host")
+# What a user's own runs tell of a device: factors on what kernels reach of its peaks, on the
+# seconds that its host takes for an op, and on these in training steps once more.
+TUNED = ("half", "tf32", "plain", "memory", "host", "host_training")
 _FACTOR = Field(kind="number", least=0.02, most=50)
 _RATE = Field(kind="number", above=0)
 _FLAG, _TEXT, _TEXTS = Field(kind="flag"), Field(kind="text"), Field(kind="texts")
@@ -100,7 +100,6 @@ SIMULATION_FACTS = (
     "pcie_generation",
     "pcie_lanes",
     "pcie_peers",
-    "counter_window_s",
 )
 GENERATION_FIELDS: Mapping[str, Field] = MappingProxyType(
     {

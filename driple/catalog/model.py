@@ -230,6 +230,11 @@ class Device:
         return self._number("counter_window_s")
 
     @property
+    def known_window_s(self) -> float | None:
+        """The same; None where no source states it, as of AMD's GPUs."""
+        return None if self.find("counter_window_s") is None else self.counter_window_s
+
+    @property
     def nvlink(self) -> str | None:
         """Name of its NVLink in the catalogue of links; None if it has none."""
         name = self.facts.get("nvlink")

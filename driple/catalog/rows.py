@@ -260,11 +260,14 @@ def _check_unknown(values: Mapping[str, Value], where: str) -> None:
 
 
 def _check_tuning(values: Mapping[str, Value], where: str) -> None:
-    """Refuse a tuned device that lacks a part of what a tuning writes, as a file cut short does."""
+    """Refuse a tuned device that lacks a part of what a tuning writes, as a file cut short does.
+
+    Earlier files have no factor for training steps, which means 1.
+    """
     if values.keys().isdisjoint(TUNING_FACTS):
         return
     lacking = [name for name in (*TUNING_FACTS, "source", "date") if name not in values]
-    if lacking:
+    if lacking and lacking != ["tuned_host_training"]:
         raise ConfigError(
             f"{where} is tuned and lacks {', '.join(lacking)}; a tuning writes them all: copy its "
             "file again, or write it anew with driple transfer --from gpu"

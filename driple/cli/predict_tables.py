@@ -134,7 +134,7 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
     else:
         bursts = {name: usage.num_bursts for name, usage in step.usage().items()}
         print_targets(step.targets(), made.iteration_time_s, bursts=bursts)
-        _print_step(step, made.setting.worker.counter_window_s)
+        _print_step(step, made.setting.worker.known_window_s)
     times = [record.iteration_time_s for record in made.records]
     _print_throughput(answer)
     workers = [
@@ -153,7 +153,7 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
         print(answer.stated.sentence())
 
 
-def _print_step(step: StepProfile, window_s: float) -> None:
+def _print_step(step: StepProfile, window_s: float | None) -> None:
     """Phases of a step, and what the device's own counters would show of it."""
     from driple.step.phases import PHASE_WORDS
 
@@ -164,6 +164,12 @@ def _print_step(step: StepProfile, window_s: float) -> None:
     ]
     print(f"one step: {', '.join(parts)}")
     gpu, memory = step.counted_pct()
+    if window_s is None:
+        print(
+            f"means over the step, kernels of the network included: GPU {gpu:.0f} %, its memory "
+            f"{memory:.0f} %; over which time the device's own counters average is not known"
+        )
+        return
     print(
         f"nvidia-smi would show {gpu:.0f} % for the GPU and {memory:.0f} % for its memory, the "
         f"means over windows of {three_digits(window_s)} s"

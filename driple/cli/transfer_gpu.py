@@ -97,7 +97,10 @@ def _show(result: TuningResult) -> None:
         f"{found['before_median_pct']:.1f} % and {found['before_p90_pct']:.1f} %"
     )
     factors = ", ".join(f"{name} {value:.3g}" for name, value in tuning.factors.items())
-    print(f"what the device reaches, over what was assumed (host: its seconds): {factors}")
+    print(
+        "what the device reaches, over what was assumed (host: its seconds; host_training: these "
+        f"once more, in training): {factors}"
+    )
 
 
 def _seconds(value: object) -> str:

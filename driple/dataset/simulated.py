@@ -90,6 +90,15 @@ class SimulationPlan:
     num_steps: int = 100
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        """Labels are those of counters, whose window must be known.
+
+        Raises:
+            CatalogError: no source states it for a device, as for those of AMD.
+        """
+        for setting in self.settings:
+            _ = setting.worker.counter_window_s
+
     def steps_on(self, setting: Setting) -> int:
         """Steps of each worker on a setting; fewer where many workers share servers."""
         if not scheme_named(setting.scheme.name).uses_servers:

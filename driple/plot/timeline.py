@@ -54,7 +54,7 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
             period_s=period_s,
             start_s=start_s,
             end_s=end_s,
-            window_s=made.topology.workers[column].counter_window_s,
+            window_s=made.topology.workers[column].known_window_s or 0.0,
         )
         axes[0, column].set_title(f"worker {column}: {made.topology.devices[column]}", fontsize=9)
         for row, resource in enumerate(RESOURCES):

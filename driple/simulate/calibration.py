@@ -178,11 +178,12 @@ class Calibration:
         host = replace(self.model.host, **dict.fromkeys(paces, op_s))
         return replace(self, model=replace(self.model, host=host))
 
-    def with_slower_host(self, factor: float) -> Calibration:
-        """The same with hosts that take `factor` times as long for everything; of GPUs alone."""
+    def with_slower_host(self, factor: float, *, training: float = 1.0) -> Calibration:
+        """The same with slower hosts (`HostPace.slower`); of GPUs alone."""
         if not isinstance(self.model, GpuModel):
             return self
-        return replace(self, model=replace(self.model, host=self.model.host.slower(factor)))
+        slower = self.model.host.slower(factor, training=training)
+        return replace(self, model=replace(self.model, host=slower))
 
     def assumptions(self, devices: Iterable[Device], links: Iterable[Link]) -> tuple[str, ...]:
         """Substitutes for devices and links without measurements, one sentence each."""

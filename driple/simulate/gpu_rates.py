@@ -12,7 +12,7 @@ a step takes the time of the slower of both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, lru_cache
 from math import isclose, log
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from driple.catalog import DEVICES, Device
 from driple.catalog.fields import TUNED
 from driple.checks import check_number
+from driple.codec import json_field
 from driple.errors import CatalogError
 from driple.simulate.gpu_kernels import Runtime
 
@@ -58,8 +59,8 @@ class GpuShares:
     memory: float
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            check_number(field.name, getattr(self, field.name), above=0)
+        for one in fields(self):
+            check_number(one.name, getattr(self, one.name), above=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -117,15 +118,15 @@ class GpuReached:
         """
         kept = {}
         known = [(DEVICES[name], own) for name, own in self.measured.items() if name in DEVICES]
-        for field in fields(GpuShares):
-            share, peak = getattr(shares, field.name), peaks(device)[field.name]
+        for pipe in fields(GpuShares):
+            share, peak = getattr(shares, pipe.name), peaks(device)[pipe.name]
             for other, own in known:
-                rate = getattr(own, field.name) * peaks(other)[field.name] / peak
+                rate = getattr(own, pipe.name) * peaks(other)[pipe.name] / peak
                 if is_better(device, other):
                     share = max(share, rate)
                 elif is_better(other, device):
                     share = min(share, rate)
-            kept[field.name] = share
+            kept[pipe.name] = share
         return GpuShares(**kept)
 
 
@@ -226,6 +227,7 @@ class HostPace:
         update_s: for a kernel of the optimizer's update.
         step_s: for what happens once in a step.
         sharpness: exponent with which the times of host and device meet, as in `smooth_max`.
+        training: factor on all of it in training steps. Published runs do not tell of it.
     """
 
     op_s: float
@@ -235,10 +237,11 @@ class HostPace:
     update_s: float
     step_s: float
     sharpness: float
+    training: float = field(default=1.0, metadata=json_field(optional=True))
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            check_number(field.name, getattr(self, field.name), above=0)
+        for one in fields(self):
+            check_number(one.name, getattr(self, one.name), above=0)
 
     def each_s(self, runtime: Runtime) -> float:
         """Seconds for one op, or one kernel of a compiled step."""
@@ -260,16 +263,17 @@ class HostPace:
         """
         eager = replace(runtime, compiled=False)
         each_s = min(launches * self.each_s(runtime), runs * self.each_s(eager))
-        return each_s + self.step_s + updates * self.update_s
+        step_s = each_s + self.step_s + updates * self.update_s
+        return step_s * self.training if runtime.trains else step_s
 
-    def slower(self, factor: float) -> HostPace:
-        """A host that takes `factor` times as long for everything."""
+    def slower(self, factor: float, *, training: float = 1.0) -> HostPace:
+        """A host that takes `factor` times as long, and `training` times that in training."""
         paces = {
-            field.name: getattr(self, field.name) * factor
-            for field in fields(self)
-            if field.name != "sharpness"
+            one.name: getattr(self, one.name) * factor
+            for one in fields(self)
+            if one.name.endswith("_s")
         }
-        return replace(self, **paces)
+        return replace(self, **paces, training=self.training * training)
 
 
 def is_tuned(device: Device) -> bool:
@@ -287,8 +291,8 @@ def tuned_shares(device: Device, shares: GpuShares) -> GpuShares:
 
 def tuned_host(device: Device, host: HostPace) -> HostPace:
     """The pace of the host in the user's own runs, where a catalogue file states it."""
-    factor = _tuned(device, "host")
-    return host if factor == 1.0 else host.slower(factor)
+    factor, training = _tuned(device, "host"), _tuned(device, "host_training")
+    return host.slower(factor, training=training) if factor != 1.0 or training != 1.0 else host
 
 
 def tuning_words(device: Device) -> tuple[str, ...]:

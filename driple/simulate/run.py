@@ -62,7 +62,8 @@ class Simulation:
 
     Attributes:
         setting: the simulated setting.
-        targets: mean over the workers with the setting's own device, as for measured runs.
+        targets: mean over the workers with the setting's own device, as for measured runs; those
+            of one step where nobody knows the window of the device's counters.
         patterns: pattern of each resource of the first such worker: BIB, B or I.
         iteration_time_s: mean time of a step after the first, seconds.
         traces: traces of the first such worker's four resources, from the end of the first step.
@@ -135,19 +136,20 @@ def simulate(
     check_whole("num_steps", num_steps, _LEAST_STEPS)
     job = PreparedJob(job) if isinstance(job, OpGraph) else job
     topology = topology_of(setting) if topology is None else topology
-    window_s = setting.worker.counter_window_s
+    window_s = setting.worker.known_window_s
     records = simulate_steps(
         job, topology, calibration, num_steps=num_steps, seed=seed, placement=placement
     )
     kinds = topology.labelled_workers()
-    shown = [_seen(records[worker], window_s) for worker in kinds]
+    shown = [_seen(records[worker], window_s or 0.0) for worker in kinds]
     weights = list(kinds.values())
     seen = shown[0]
     step_s = iteration_time_s(topology, records)
     step = None if setting.worker.is_cpu else step_of(topology, records)
+    counted = Targets(np.average([one.targets.values for one in shown], 0, weights))
     return Simulation(
         setting=setting,
-        targets=Targets(np.average([one.targets.values for one in shown], 0, weights)),
+        targets=step.targets() if step is not None and window_s is None else counted,
         patterns=seen.patterns,
         iteration_time_s=step_s,
         traces=seen.traces,

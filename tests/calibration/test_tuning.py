@@ -19,9 +19,10 @@ from tests.simulate.jobs import net
 FACTORS = {"half": 1.0, "tf32": 1.0, "plain": 0.8, "memory": 0.7, "host": 2.0}
 
 
-def job(number: int) -> PreparedJob:
+def job(number: int, *, trains: bool = True) -> PreparedJob:
     """One of many: few and many ops, small and large ones."""
-    return PreparedJob(net(2 ** (number % 8), depth=2 + 3 * (number % 5)))
+    graph = net(2 ** (number % 8), depth=2 + 3 * (number % 5))
+    return PreparedJob(replace(graph, is_training=trains))
 
 
 def tuned_device(**factors: float) -> Device:
@@ -37,19 +38,26 @@ def seconds_on(one: PreparedJob, device: Device) -> float:
     return float(one.times(calibrated).duration_s.sum()) + one.update_seconds(calibrated)
 
 
-def steps(count: int, **factors: float) -> list[TunedStep]:
+def steps(count: int, *, trains: bool = True, **factors: float) -> list[TunedStep]:
     """Steps that took what the simulator says of a tuned device."""
     usual, device = shipped_calibration().device("V100"), tuned_device(**factors)
+    jobs = [job(i, trains=trains) for i in range(count)]
     return [
-        tuned_step(job(i), usual, name=str(i), group=str(i), seconds=seconds_on(job(i), device))
-        for i in range(count)
+        tuned_step(one, usual, name=str(i), group=str(i), seconds=seconds_on(one, device))
+        for i, one in enumerate(jobs)
     ]
 
 
-@pytest.mark.parametrize("factors", [{}, FACTORS, {"host": 9.0}, {"plain": 1.3, "memory": 1.2}])
-def test_factors_mean_the_same_as_in_a_catalogue_file(factors: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "factors",
+    [{}, FACTORS, {"host": 9.0}, {"plain": 1.3, "memory": 1.2}, {"host": 4.0, "host_training": 2}],
+)
+@pytest.mark.parametrize("trains", [True, False])
+def test_factors_mean_the_same_as_in_a_catalogue_file(
+    factors: dict[str, float], trains: bool
+) -> None:
     values = np.array([factors.get(name, 1.0) for name in TUNED])
-    for one in steps(6, **factors):
+    for one in steps(6, trains=trains, **factors):
         assert one.predicted_s(values) == pytest.approx(one.seconds, rel=1e-6)
 
 
@@ -58,7 +66,17 @@ def test_tuning_finds_a_slow_host_and_slow_memory() -> None:
     assert np.median(np.abs(found.before - 1)) > 0.15
     assert found.median_pct < 3
     assert found.helps
+    both = found.factors["host"] * found.factors["host_training"]
+    assert both == pytest.approx(2.0, rel=0.15)  # these runs all train: nothing tells them apart
+
+
+def test_runs_of_both_kinds_tell_what_training_adds_to_the_host() -> None:
+    factors = FACTORS | {"host_training": 1.6}
+    made = [*steps(12, **factors), *steps(12, trains=False, **factors)]
+    found = tune([replace(one, group=f"{one.group} {one.trains}") for one in made])
     assert found.factors["host"] == pytest.approx(2.0, rel=0.15)
+    assert found.factors["host_training"] == pytest.approx(1.6, rel=0.15)
+    assert found.median_pct < 3
 
 
 def test_runs_of_the_usual_device_leave_it_as_it_is() -> None:

@@ -49,12 +49,12 @@ def test_one_error_names_all_that_a_simulation_lacks(tmp_path: Path) -> None:
     """A row with what the error asks for is complete; a link of the host stands for PCIe."""
     item = read(tmp_path, ONE_ROW).device("X1")
     with pytest.raises(CatalogError) as refused:
-        _ = item.counter_window_s
+        _ = item.multiprocessors
     for name in item.missing(SIMULATION_FACTS):
         assert f"{name} = ..." in str(refused.value)
     linked = read(tmp_path, f'{ONE_ROW}host_link = "NVLink-C2C"\n').device("X1")
-    with pytest.raises(CatalogError, match="X1 has no counter_window_s") as fewer:
-        _ = linked.counter_window_s
+    with pytest.raises(CatalogError, match="X1 has no multiprocessors") as fewer:
+        _ = linked.multiprocessors
     assert "pcie_" not in str(fewer.value)
 
 
@@ -79,7 +79,7 @@ def test_a_link_of_its_own_to_the_host_needs_no_pcie(tmp_path: Path) -> None:
     catalog = read(tmp_path, ONE_ROW + 'host_link = "NVLink-C2C"')
     assert catalog.host_link(catalog.device("X1")).bytes_per_s == 450e9
     missing = catalog.missing_for_simulation(catalog.device("X1"))
-    assert missing == ("tensor_cores", "memory_bytes", "multiprocessors", "counter_window_s")
+    assert missing == ("tensor_cores", "memory_bytes", "multiprocessors")
 
 
 def test_a_row_of_a_known_device_replaces_what_it_states(tmp_path: Path) -> None:
@@ -263,3 +263,6 @@ def test_a_tuned_device_has_all_that_a_tuning_writes(tmp_path: Path) -> None:
         words = f"(V100) is tuned and lacks {', '.join(names[kept:])}; a tuning writes them all"
         with pytest.raises(ConfigError, match=re.escape(words)):
             read_catalog([file])
+    earlier = [line for line in lines if "host_training" not in line]
+    file.write_text("\n".join(["format = 1", "[[devices]]", 'name = "V100"', *earlier]))
+    assert read_catalog([file]).find_device("V100") is not None

@@ -26,5 +26,5 @@ def test_the_device_of_the_page_is_simulated(options: str, tmp_path: Path) -> No
 
 def test_the_page_names_the_facts_that_a_simulation_needs() -> None:
     assert len(COMMANDS) == 2
-    (listed,) = re.findall(r"needs ten facts: (.*?)\. ", PAGE, re.DOTALL)
+    (listed,) = re.findall(r"needs nine facts: (.*?)\. ", PAGE, re.DOTALL)
     assert tuple(re.findall(r"`(\w+)`", listed)) == SIMULATION_FACTS

@@ -16,39 +16,44 @@ from driple.calibration.step_store import StepStore
 from driple.calibration.tuning import TUNED, TunedStep, factors_of, tuned_step
 from driple.cluster.setting import Setting
 from driple.estimation.methods import place_of
-from driple.estimation.slow_hosts import NINE_OF_TEN, SLOWER, slow_host
+from driple.estimation.slow_hosts import NINE_OF_TEN, SLOWER, SLOWER_TRAINING, slow_host
 from driple.jobs.load import Job, load_job
 from driple.jobs.options import JobOptions
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from tests.simulate.jobs import net
 
-MEASURED = Path(__file__).resolve().parents[2] / "datasets" / "measured-h100"
+DATASETS = Path(__file__).resolve().parents[2] / "datasets"
 SETTING = Setting.parse("1xH100")
+SLOW = {"host": SLOWER, "host_training": SLOWER_TRAINING}
 
 
-def own_steps() -> list[TunedStep]:
-    """Steps that we measured, as the simulator of an H100 has them."""
-    calibrated, store = shipped_calibration().device("H100"), StepStore.open(MEASURED)
+def own_steps(device: str) -> list[TunedStep]:
+    """Steps that we measured, as the simulator of their device has them."""
+    folder = DATASETS / f"measured-{device.lower()}"
+    store = StepStore.open(DATASETS / "measured-h100")  # which has the steps of both
+    calibrated = shipped_calibration().device(device)
     return [
         tuned_step(job, calibrated, name=row.key, group=row.name, seconds=row.step_s)
-        for row in read_measured_rows(MEASURED / MEASURED_FILE)
+        for row in read_measured_rows(folder / MEASURED_FILE)
         if row.step_s is not None and (job := stored_job(row, store)) is not None
     ]
 
 
 def test_the_slower_host_is_the_one_that_was_measured() -> None:
     """To one digit after the point."""
-    factor = dict(zip(TUNED, factors_of(own_steps()), strict=True))["host"]
-    assert factor == pytest.approx(SLOWER, abs=0.1)
+    factors = dict(zip(TUNED, factors_of(own_steps("H100")), strict=True))
+    assert factors["host"] == pytest.approx(SLOWER, abs=0.1)
+    assert factors["host_training"] == pytest.approx(SLOWER_TRAINING, abs=0.1)
+    other = dict(zip(TUNED, factors_of(own_steps("H200")), strict=True))
+    assert other["host_training"] == pytest.approx(SLOWER_TRAINING, abs=0.2)
 
 
 def test_nine_of_ten_steps_that_wait_for_that_host_are_below_the_end_of_the_interval() -> None:
     ratios = []
-    for step in own_steps():
+    for step in own_steps("H100"):
         usual = np.ones(len(TUNED))
-        slow = np.where(np.array(TUNED) == "host", SLOWER, 1.0)
-        slow_s = step.predicted_s(slow)
+        slow_s = step.predicted_s(np.array([SLOW.get(name, 1.0) for name in TUNED]))
         if slow_s > 1.1 * step.predicted_s(usual):
             ratios.append(step.seconds / slow_s)
     assert len(ratios) > 100
@@ -72,8 +77,9 @@ def test_a_step_that_waits_for_its_host_is_slower_on_a_slower_one() -> None:
 
     found = slow_host(few, SETTING, place, step_s=seconds(few))
     assert found is not None
-    assert 1.1 * seconds(few) < found.step_s < SLOWER * 1.05 * seconds(few)
-    assert found.slow_us == pytest.approx(SLOWER * found.usual_us)
+    factor = SLOWER * SLOWER_TRAINING
+    assert 1.1 * seconds(few) < found.step_s < factor * 1.05 * seconds(few)
+    assert found.slow_us == pytest.approx(factor * found.usual_us)
     many = step_of(2**17)
     assert slow_host(many, SETTING, place, step_s=seconds(many)) is None
 

@@ -1,6 +1,7 @@
 """The catalogue of instances: the paper's Table I is in it, and users' own files win."""
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,9 +116,14 @@ def test_devices_of_an_instance_have_the_memory_that_their_provider_states() -> 
 
 def test_what_the_catalogue_does_not_know_is_named() -> None:
     assert lacking_facts(KNOWN["p5.48xlarge"], 2) is None
-    lacking = lacking_facts(KNOWN["Standard_ND96isr_MI300X_v5"], 1)
+    instance, known = KNOWN["Standard_ND96isr_MI300X_v5"], shipped_catalog()
+    assert lacking_facts(instance, 1) is None  # a step needs no window of counters
+    device = known.devices["MI300X"]
+    facts = {name: fact for name, fact in device.facts.items() if name != "multiprocessors"}
+    poorer = replace(known, devices={**known.devices, "MI300X": replace(device, facts=facts)})
+    lacking = lacking_facts(instance, 1, poorer)
     assert lacking is not None
-    assert "counter_window_s of a MI300X" in lacking.reason
+    assert "multiprocessors of a MI300X" in lacking.reason
     assert "file of your own" in lacking.reason
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from driple.calibration.published import DEVICES_OF_RUNS
@@ -65,10 +66,13 @@ def test_copies_to_a_superchip_take_its_own_link() -> None:
     assert copy_s_per_byte(DEVICES["CPU"]) == 0.0
 
 
-def test_a_device_without_a_counter_window_is_refused() -> None:
-    setting = Setting.parse("MI300X-R1/ho-PCIe")
-    with pytest.raises(CatalogError, match="MI300X has no counter_window_s"):
-        simulate(net(8), setting, shipped_calibration(setting))
+@pytest.mark.parametrize("name", ["MI300X-R1/ho-PCIe", "8xMI300X", "MI300X-P1w2/ho-PCIe"])
+def test_a_device_without_a_counter_window_has_the_targets_of_one_step(name: str) -> None:
+    setting = Setting.parse(name)
+    made = simulate(net(8), setting, shipped_calibration(setting), num_steps=5)
+    assert made.step is not None
+    assert np.array_equal(made.targets.values, made.step.targets().values)
+    assert made.targets.values.max() > 0
 
 
 @pytest.mark.parametrize("name", ["4090", "L4", "B200", "M60", "MI300X"])

@@ -16,7 +16,13 @@ from driple.dataset.graph_store import GraphStore
 from driple.dataset.graphtable import graphs_to_table
 from driple.dataset.simulated import SimulationPlan, simulate_store
 from driple.dataset.tables import write_table
-from driple.errors import ConfigError, DatasetError, GraphError, SettingError
+from driple.errors import (
+    CatalogError,
+    ConfigError,
+    DatasetError,
+    GraphError,
+    SettingError,
+)
 from driple.simulate.calibration import (
     Calibration,
     ClusterErrors,
@@ -296,6 +302,11 @@ def test_what_was_simulated_before_a_stop_is_not_simulated_again(
     )
     assert seen[0][0] >= 1
     assert seen[-1] == (2, 2)
+
+
+def test_labels_of_counters_that_nobody_knows_are_refused() -> None:
+    with pytest.raises(CatalogError, match="MI300X has no counter_window_s"):
+        SimulationPlan(settings=(Setting.parse("1xMI300X"),))
 
 
 def test_shared_graphs_lie_beside_the_data_set_or_nowhere(

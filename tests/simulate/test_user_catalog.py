@@ -122,7 +122,7 @@ def test_a_faster_row_under_a_shipped_name_is_what_is_simulated(
         assert times[0] < times[1]
 
 
-@pytest.mark.parametrize("fact", ["bytes_per_s", "counter_window_s", "pcie_generation"])
+@pytest.mark.parametrize("fact", ["bytes_per_s", "pcie_generation"])
 def test_a_missing_field_is_named(job: PreparedJob, tmp_path: Path, fact: str) -> None:
     file = tmp_path / "own.toml"
     file.write_text("\n".join(line for line in ROW.splitlines() if not line.startswith(fact)))
