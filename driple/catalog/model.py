@@ -236,13 +236,13 @@ class Device:
 
     @property
     def nvlink(self) -> str | None:
-        """Name of its NVLink in the catalogue of links; None if it has none."""
+        """Name of the link that joins such devices (NVLink, Infinity Fabric); None if none does."""
         name = self.facts.get("nvlink")
         return None if name is None else str(name)
 
     @property
     def nvlink_peers(self) -> int:
-        """How many devices its NVLink joins in the maker's own system, itself included."""
+        """How many devices that link joins in the maker's own system, itself included."""
         return int(self._number("nvlink_peers"))
 
     @property

@@ -7,12 +7,14 @@ Devices and links are objects of a catalogue, so that a user's own need no secon
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driple.catalog import Device, Link
 from driple.errors import SettingError
 
-__all__ = ["Cluster", "Host", "Machine"]
+__all__ = ["INFINITY_FABRIC", "Cluster", "Host", "Machine"]
+
+INFINITY_FABRIC = "InfinityFabric"  # kind of AMD's links, and the start of their names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +36,8 @@ class Machine:
 
     Attributes:
         devices: that train; empty for a machine that only holds parameter servers.
-        link: joins its devices; None if there is none, or it is not known.
+        link: joins its devices, at the rate of a whole system of them; None if there is none, or
+            it is not known.
         host_links: of each device to the host's memory; empty if they are not known or not needed.
         host: the computer around them.
     """
@@ -43,6 +46,21 @@ class Machine:
     link: Link | None = None
     host_links: tuple[Link, ...] = ()
     host: Host = Host()
+
+    @property
+    def shared_link(self) -> Link | None:
+        """Its link at the rate of so many devices.
+
+        AMD's Infinity Fabric joins each device with each: a device of eight sends over seven links
+        at once, one of two over one.
+        """
+        link, count = self.link, len(self.devices)
+        if link is None or link.kind != INFINITY_FABRIC or count < 2:
+            return link
+        whole = int(self.devices[0].find("nvlink_peers") or 0)
+        if count >= whole:
+            return link
+        return replace(link, bytes_per_s=link.bytes_per_s * (count - 1) / (whole - 1))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +108,7 @@ class Cluster:
     @property
     def link(self) -> Link | None:
         """The slowest link within machines of several devices; else the first that is known."""
-        several = [one.link for one in self.machines if one.link and len(one.devices) > 1]
-        known = several or [one.link for one in self.machines if one.link]
+        joined = [one for one in self.machines if one.link and len(one.devices) > 1]
+        found = [one.shared_link for one in joined or self.machines]
+        known = [link for link in found if link is not None]
         return min(known, key=lambda link: link.bytes_per_s, default=None)

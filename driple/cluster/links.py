@@ -1,12 +1,14 @@
 """Which link of the catalogue joins devices, by the name that a user writes.
 
 "NVLink" of a V100 -> NVLink-V100      "PCIe" of a 2080 Ti in a ring -> PCIe3-host
+eight MI300X -> InfinityFabric-MI300X
 """
 
 from __future__ import annotations
 
 from driple.catalog.catalog import Catalog, shipped_hardware
 from driple.catalog.model import Device, Link
+from driple.cluster.cluster import INFINITY_FABRIC
 from driple.errors import SettingError
 
 __all__ = ["default_link_name", "link_spelling", "named_link", "network_link", "within_link"]
@@ -34,6 +36,8 @@ def named_link(catalog: Catalog, device: Device, name: str, *, peers: bool) -> L
     if not name.startswith(NVLINK):
         return catalog.link(name)
     own = device.nvlink
+    if own is not None and own.startswith(INFINITY_FABRIC):
+        raise SettingError(f"{device.name} has no NVLink; its devices are joined by {own}")
     if own is None:
         advice = "give another network, such as PCIe"
         if device.name not in shipped_hardware().devices:  # a row of the user's, who can add it
@@ -67,10 +71,11 @@ def link_spelling(catalog: Catalog, name: str) -> str:
 
 
 def default_link_name(device: Device, count: int) -> str:
-    """`NVLink` where a device has one for so many devices, else `PCIe`."""
-    peers = device.find("nvlink_peers")
-    has_nvlink = device.nvlink is not None and peers is not None and float(peers) >= count
-    return NVLINK if has_nvlink else PCIE
+    """`NVLink`, or the Infinity Fabric, where a device has one for so many, else `PCIe`."""
+    own, peers = device.nvlink, device.find("nvlink_peers")
+    if own is None or peers is None or float(peers) < count:
+        return PCIE
+    return own if own.startswith(INFINITY_FABRIC) else NVLINK
 
 
 def within_link(catalog: Catalog, device: Device, name: str) -> Link:

@@ -339,11 +339,15 @@ def nearest_link(link: Link | str, kinds: Iterable[str]) -> str:
 
 
 def _family(link: Link | str) -> tuple[str, bool]:
-    """Family (`NVLink`, `PCIe`, ...), and whether copies go through the host."""
+    """Family (`NVLink`, `PCIe`, ...), and whether copies go through the host.
+
+    Nothing is measured over AMD's Infinity Fabric, which joins devices as NVLink does.
+    """
     if link == ETHERNET:
         return ETHERNET, False
     spec = link_named(link) if isinstance(link, str) else link
-    return (ETHERNET, False) if spec.kind == ETHERNET else (spec.kind, spec.through_host)
+    kind = "NVLink" if spec.kind == "InfinityFabric" else spec.kind
+    return (ETHERNET, False) if kind == ETHERNET else (kind, spec.through_host)
 
 
 def _distance(one: Device, other: Device) -> tuple[bool, float, float]:

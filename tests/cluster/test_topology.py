@@ -1,8 +1,10 @@
 """Machines of the paper's Table 6."""
 
+from pathlib import Path
+
 import pytest
 
-from driple.cluster.setting import KNOWN_SETTINGS, Setting
+from driple.cluster.setting import KNOWN_SETTINGS, Setting, parse_setting
 from driple.cluster.topology import topology_of
 from driple.errors import SettingError
 
@@ -131,3 +133,21 @@ def test_more_servers_of_workers_alike_do_not_move_to_the_workers_machines(serve
     topology = topology_of(Setting.parse(f"V100-P{servers}w2/ho-10G"))
     assert topology.worker_machine == (0, 1)
     assert topology.server_machine == tuple(range(2, 2 + servers))
+
+
+@pytest.mark.parametrize(("count", "links"), [(2, 1), (4, 3), (8, 7)])
+def test_a_device_of_a_mesh_sends_over_a_link_to_each_other(count: int, links: int) -> None:
+    """An MI300X has 448 GB/s over seven links; NVLink's switches give two devices all of it."""
+    within = topology_of(Setting.parse(f"{count}xMI300X")).within
+    assert within is not None and within.bytes_per_s == pytest.approx(links * 64e9)
+    nvlink = topology_of(Setting.parse(f"{count}xH100")).within
+    assert nvlink is not None and nvlink.bytes_per_s == 450e9
+
+
+def test_machines_of_unlike_meshes_exchange_at_the_slower(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(
+        "machines:\n- {devices: 8, device: MI300X}\n- {devices: 2, device: MI300X}\nnetwork: 400G\n"
+    )
+    within = topology_of(parse_setting(str(file))).within
+    assert within is not None and within.bytes_per_s == pytest.approx(64e9)

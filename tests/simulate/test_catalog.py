@@ -41,6 +41,9 @@ def without(device: Device, *names: str) -> Device:
         ("B200-R8/ho-NVLink", "NVLink-B200"),
         ("A800-R8/ho-NVLink", "NVLink-A800"),
         ("MI300X-R8/ho-InfinityFabric-MI300X", "InfinityFabric-MI300X"),
+        ("8xMI300X", "InfinityFabric-MI300X"),
+        ("2xMI325X", "InfinityFabric-MI325X"),
+        ("16xMI300X", "PCIe5"),
     ],
 )
 def test_links_are_those_of_the_device(name: str, link: str) -> None:
