@@ -102,7 +102,7 @@ def test_what_cannot_be_is_refused_with_a_way_out(name: str, words: str) -> None
 def test_missing_facts_of_a_link_are_named_where_machines_are_needed() -> None:
     """Measured data of such a setting can still be learned from."""
     setting = Setting.parse("MI300X-P1w2/ho-NVLink")
-    with pytest.raises(SettingError, match="no NVLink; its devices are joined by InfinityFabric-MI300X"):
+    with pytest.raises(SettingError, match="no NVLink; its devices are joined by InfinityFabric"):
         topology_of(setting)
 
 
