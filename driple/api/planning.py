@@ -243,9 +243,10 @@ def _answer(
     offers = ranked(draft.offers, rank)
     choice = Choice() if unknown else choose(offers, question.limits, rank)
     changes: tuple[Change, ...] = ()
-    if draft.evaluator is not None and choice.best is not None:
-        draft.remarks += _doubts(choice, draft.evaluator.variants)
-        if question.would_help:
+    if draft.evaluator is not None:
+        shown = [one for one in (choice.best, choice.runner_up) if one is not None] or offers[:1]
+        draft.remarks += _doubts(shown, draft.evaluator.variants)
+        if question.would_help and choice.best is not None:
             changes = tuple(
                 helpful_changes(
                     draft.evaluator,
@@ -344,16 +345,16 @@ def _why_no_price(job: Job | None) -> str:
     return f"no price and no recommendation: {job.unknown_words}, so times are too short{advice}"
 
 
-def _doubts(choice: Choice, variants: JobVariants) -> list[str]:
-    """What stands in for devices and links of the recommended offers, and what they lack."""
+def _doubts(shown: Sequence[Offer], variants: JobVariants) -> list[str]:
+    """What stands in for devices and links of these offers, and what they lack."""
     from driple.cluster.topology import topology_of
     from driple.simulate.calibration import shipped_calibration
     from driple.simulate.run import calibration_assumptions
 
     calibration = shipped_calibration()
     found: dict[str, None] = {}
-    for offer in (choice.best, choice.runner_up):
-        if offer is not None and offer.candidate is not None:
+    for offer in shown:
+        if offer.candidate is not None:
             setting = offer.candidate.setting
             job = variants.job(offer.candidate.variant, setting)
             found |= dict.fromkeys(calibration_assumptions(topology_of(setting), calibration))

@@ -292,16 +292,19 @@ def _by_simulator(
     plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions
 ) -> Answer:
     from driple.api.simulating import simulated
+    from driple.estimation.slow_hosts import host_is_told
 
     place, host_us = cast("Place", plan.place), asked.host_us_per_op
     assumed: tuple[str, ...] = ()
     if host_us is not None:
-        if plan.setting.worker.find("tuned_host") is not None:
-            raise ConfigError(
-                f"--set host_us_per_op and tuned_host of {plan.setting.worker.origin} both say how "
-                "fast the host is; give one of them"
-            )
-        place = replace(place, calibration=place.calibration.with_host(host_us / 1e6))
+        for device in place.topology.workers:
+            if host_is_told(device):
+                raise ConfigError(
+                    f"--set host_us_per_op and tuned_host of {device.origin} both say how fast the "
+                    "host is; give one of them"
+                )
+        known = place.calibration.with_host(host_us / 1e6, prepared.runtime)
+        place = replace(place, calibration=known)
         assumed = (f"a host that takes {host_us:g} us for each op",)
     found = simulated(
         job,

@@ -87,12 +87,13 @@ def simulated(
     )
     slow = None
     if not host_is_known:
-        slow = slow_host(prepared, setting, place, step_s=made.iteration_time_s)
+        slow = slow_host(prepared, place, step_s=made.iteration_time_s)
+    slow_s = None if slow is None else slow.step_s
     time = MethodTime(
         method="simulator",
         iteration_time_s=made.iteration_time_s,
         p90=stated.p90,
-        calibrated_s=interval_with(stated.interval_of(made.iteration_time_s), slow),
+        calibrated_s=interval_with(stated.interval_of(made.iteration_time_s), slow_s),
     )
     return Simulated(made=made, stated=stated, iteration_time_s=estimate_of(time), slow_host=slow)
 

@@ -62,6 +62,8 @@ class TuningResult(Result):
             "before_median_pct": _quantile(before, 0.5),
             "before_p90_pct": _quantile(before, 0.9),
             "helps": self.tuning.helps,
+            "host_runs": self.tuning.host_runs,
+            "host_training_runs": self.tuning.host_training_runs,
             "steps": [dict(row) for row in self.rows()],
         }
 
@@ -159,6 +161,8 @@ format = 1
 [[devices]]
 name = {_toml(result.device)}
 {factors}
+tuned_host_runs = {tuning.host_runs}
+tuned_host_training_runs = {tuning.host_training_runs}
 tuned_runs = {len(result.runs)}
 tuned_median_pct = {tuning.median_pct:.3g}
 tuned_p90_pct = {tuning.p90_pct:.3g}

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.calibration.solver import least_squares
-from driple.catalog.fields import TUNED
+from driple.catalog.fields import TUNED, TUNING_FACTS, check_field
 from driple.errors import ConfigError
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.gpu_kernels import kernel_seconds, smooth_max
@@ -36,7 +36,9 @@ _SPREAD = np.array([0.3, 0.3, 0.3, 0.2, 0.45, 0.4])
 _TOLERANCE = 0.07  # of the logarithm of a time; a larger error counts by its size
 _MOST_FOLDS = 10
 _MOST_EVALUATIONS = 20
-_MOST_RATIO = 100  # of a measured time and the expected one, in either direction
+_MOST_RATIO = 50  # of a measured time and the expected one, in either direction
+_MOST_PCT = 100.0  # median error of left-out runs that are worth a file
+_WAITS = 1.1  # a step that grows less on a host half as fast does not tell of it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +94,11 @@ class TunedStep:
         host_s = self.host_s * factors[4] * (factors[5] if self.trains else 1.0)
         return float(smooth_max(busy, host_s, self.efficiency.host.sharpness, np))
 
+    def waits(self, factors: FloatArray) -> bool:
+        """Whether the step waits for its host: it would be longer on one half as fast."""
+        slower = np.where(np.array(TUNED) == "host", 2 * factors, factors)
+        return self.predicted_s(slower) > _WAITS * self.predicted_s(factors)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tuning:
@@ -99,11 +106,15 @@ class Tuning:
 
     Attributes:
         factors: by the names of `TUNED`, on what the device reaches (`host`: on its seconds).
+        host_runs: how many runs wait for their host, so that they tell of it.
+        host_training_runs: how many of these train.
         before: of each run, predicted over measured seconds without tuning.
         left_out: the same with factors from the other runs, those of its group left out too.
     """
 
     factors: dict[str, float]
+    host_runs: int
+    host_training_runs: int
     before: FloatArray
     left_out: FloatArray
 
@@ -119,8 +130,9 @@ class Tuning:
 
     @property
     def helps(self) -> bool:
-        """Whether left-out runs are predicted better than without tuning."""
-        return self.median_pct < float(np.median(errors_pct(self.before)))
+        """Whether left-out runs are predicted better than without tuning, and not all wrong."""
+        before_pct = float(np.median(errors_pct(self.before)))
+        return self.median_pct < min(before_pct, _MOST_PCT)
 
 
 def errors_pct(ratios: FloatArray) -> FloatArray:
@@ -207,8 +219,17 @@ def tune(steps: Sequence[TunedStep], progress: Callable[[str], None] = lambda _:
         for i in part:
             left_out[i] = steps[i].predicted_s(factors) / steps[i].seconds
     progress("all runs")
-    found = dict(zip(TUNED, factors_of(steps).tolist(), strict=True))
-    return Tuning(factors=found, before=before, left_out=left_out)
+    factors = factors_of(steps)
+    for name, factor in zip(TUNED, factors.tolist(), strict=True):
+        check_field(TUNING_FACTS[f"tuned_{name}"], f"the factor of {name}", factor, "these runs")
+    telling = [one for one in steps if one.waits(factors)]
+    return Tuning(
+        factors=dict(zip(TUNED, factors.tolist(), strict=True)),
+        host_runs=len(telling),
+        host_training_runs=sum(one.trains for one in telling),
+        before=before,
+        left_out=left_out,
+    )
 
 
 def _check_seconds(steps: Sequence[TunedStep], before: FloatArray) -> None:

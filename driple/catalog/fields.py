@@ -19,6 +19,7 @@ __all__ = [
     "DEVICE_FACTS",
     "FORMATS",
     "GENERATION_FIELDS",
+    "HOST_RUNS",
     "INSTANCE_FIELDS",
     "LINK_FIELDS",
     "PRICE_FIELDS",
@@ -56,6 +57,8 @@ class Field:
 # What a user's own runs tell of a device: factors on what kernels reach of its peaks, on the
 # seconds that its host takes for an op, and on these in training steps once more.
 TUNED = ("half", "tf32", "plain", "memory", "host", "host_training")
+# How many of the runs wait for their host, so that they tell of it; in all, and of these training.
+HOST_RUNS = ("tuned_host_runs", "tuned_host_training_runs")
 _FACTOR = Field(kind="number", least=0.02, most=50)
 _RATE = Field(kind="number", above=0)
 _FLAG, _TEXT, _TEXTS = Field(kind="flag"), Field(kind="text"), Field(kind="texts")
@@ -84,6 +87,7 @@ DEVICE_FACTS: Mapping[str, Field] = MappingProxyType(
 TUNING_FACTS: Mapping[str, Field] = MappingProxyType(
     {
         **{f"tuned_{name}": _FACTOR for name in TUNED},
+        **{name: Field(kind="whole", most=1e6) for name in HOST_RUNS},
         "tuned_runs": Field(kind="whole", least=1, most=1e6),
         "tuned_median_pct": Field(kind="number", most=1e6),
         "tuned_p90_pct": Field(kind="number", most=1e6),

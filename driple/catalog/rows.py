@@ -17,6 +17,7 @@ from pathlib import Path
 from driple.catalog.fields import (
     DEVICE_FACTS,
     GENERATION_FIELDS,
+    HOST_RUNS,
     INSTANCE_FIELDS,
     LINK_FIELDS,
     PRICE_FIELDS,
@@ -262,12 +263,12 @@ def _check_unknown(values: Mapping[str, Value], where: str) -> None:
 def _check_tuning(values: Mapping[str, Value], where: str) -> None:
     """Refuse a tuned device that lacks a part of what a tuning writes, as a file cut short does.
 
-    Earlier files have no factor for training steps, which means 1.
+    Earlier files do not tell training steps from others: their factor is 1 in both.
     """
     if values.keys().isdisjoint(TUNING_FACTS):
         return
     lacking = [name for name in (*TUNING_FACTS, "source", "date") if name not in values]
-    if lacking and lacking != ["tuned_host_training"]:
+    if not {"tuned_host_training", *HOST_RUNS}.issuperset(lacking):
         raise ConfigError(
             f"{where} is tuned and lacks {', '.join(lacking)}; a tuning writes them all: copy its "
             "file again, or write it anew with driple transfer --from gpu"

@@ -186,8 +186,21 @@ def _print_errors(result: PlanResult) -> None:
     for offer in chosen or result.offers[:1]:
         if offer.error is not None:
             stated[offer.error.sentence()].append(offer.name)
+        if offer.slow_host is not None:
+            stated[_slow_words(offer)].append(offer.name)
     for words, names in stated.items():
         print(f"{_listed(names)}: {words}")
+
+
+def _slow_words(offer: Offer) -> str:
+    slow, step_s = offer.slow_host, offer.slow_step_s
+    if slow is None or step_s is None:
+        return ""
+    return (
+        f"the host decides: one that takes {slow.usual_us:.0f} us for each op is assumed; on one "
+        f"that takes {slow.slow_us:.0f} us, as a virtual machine that was measured, the step is "
+        f"{three_digits(1e3 * step_s)} ms, which the interval holds"
+    )
 
 
 def _print_refused(result: PlanResult) -> None:

@@ -123,8 +123,8 @@ def _why_no_level(made: Prediction, *, unknown: str) -> str:
 def _print_simulator(answer: Answer, made: Simulation) -> None:
     if answer.stated is not None and answer.stated.is_guess:
         print(
-            f"a guess for {made.setting.name}: published runs like this one were predicted with "
-            "errors as large as the interval; the last lines name them"
+            f"a guess for {made.setting.name}: so far from the published runs that the last lines "
+            "name, errors may be as large as the interval"
         )
     print(f"{answer.job.name} on {made.setting.name}: simulated")
     print_assumptions(answer.assumptions)
@@ -148,7 +148,7 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
         shown = "targets and iteration time are" if step is None else "the iteration time is"
         note(f"{shown} the mean over the {own}")
     if answer.slow_host is not None:
-        print(answer.slow_host.sentence())
+        print(answer.slow_host.sentence)
     if answer.stated is not None:
         print(answer.stated.sentence())
 
@@ -287,7 +287,7 @@ def _print_doubts(item: MethodAnswers) -> None:
         )
     print(f"{name}, simulator: {item.stated.sentence()}")
     if item.slow_host is not None:
-        print(f"{name}, simulator: {item.slow_host.sentence()}")
+        print(f"{name}, simulator: {item.slow_host.sentence}")
     print(item.trust_sentence)
     if item.doubts:
         note(item.doubts)

@@ -101,6 +101,8 @@ def _show(result: TuningResult) -> None:
         "what the device reaches, over what was assumed (host: its seconds; host_training: these "
         f"once more, in training): {factors}"
     )
+    told = f"{tuning.host_runs} of the runs wait for their host and tell of it"
+    print(f"{told}, {tuning.host_training_runs} of them training" if tuning.host_runs else told)
 
 
 def _seconds(value: object) -> str:

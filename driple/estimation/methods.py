@@ -236,13 +236,14 @@ def ask_all(
         placement=placement,  # type: ignore[arg-type]  # checked by the caller
         topology=place.topology,
     )
-    slow = slow_host(job, setting, place, step_s=made.iteration_time_s)
+    slow = slow_host(job, place, step_s=made.iteration_time_s)
+    slow_s = None if slow is None else slow.step_s
     times.append(
         MethodTime(
             method="simulator",
             iteration_time_s=made.iteration_time_s,
             p90=stated.p90,
-            calibrated_s=interval_with(stated.interval_of(made.iteration_time_s), slow),
+            calibrated_s=interval_with(stated.interval_of(made.iteration_time_s), slow_s),
         )
     )
     forms: tuple[ClosedForm, ...] = ()
@@ -255,7 +256,7 @@ def ask_all(
                 MethodTime(method=form.method, iteration_time_s=form.iteration_time_s, p90=p90)
             )
     else:
-        reason = "a ring; the closed forms are of parameter servers"
+        reason = "no parameter servers, which the closed forms are of"
         silent |= dict.fromkeys(("zhang", "zeng-repaired", "zeng"), reason)
     answers = MethodAnswers(
         setting=setting,

@@ -9,18 +9,30 @@ Nobody knows a user's host before a run, so an answer that depends on it says by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from driple.catalog.fields import HOST_RUNS
 from driple.simulate.device_models import GpuModel
+from driple.simulate.gpu_rates import tuned_host
 from driple.simulate.run import iteration_time_s, simulate_steps
 
 if TYPE_CHECKING:
-    from driple.cluster.setting import Setting
+    from driple.catalog import Device
     from driple.estimation.methods import Place
+    from driple.simulate.gpu_kernels import Runtime
     from driple.simulate.prepared_job import PreparedJob
 
-__all__ = ["NINE_OF_TEN", "SLOWER", "SLOWER_TRAINING", "SlowHost", "interval_with", "slow_host"]
+__all__ = [
+    "NINE_OF_TEN",
+    "SLOWER",
+    "SLOWER_TRAINING",
+    "SlowHost",
+    "host_is_told",
+    "interval_with",
+    "slow_host",
+]
 
 SLOWER = 1.9
 """How many times as long the host of datasets/measured-h100 takes as those of published runs:
@@ -42,56 +54,102 @@ class SlowHost:
         step_s: seconds of the step.
         usual_us: microseconds that the host of the answer takes for an op.
         slow_us: that the slower one takes.
+        sentence: for a user.
     """
 
     step_s: float
     usual_us: float
     slow_us: float
-
-    def sentence(self) -> str:
-        """For a user."""
-        return (
-            f"the host decides: a host that takes {self.usual_us:.0f} us for each op, as in "
-            f"published runs, is assumed; on one that takes {self.slow_us:.0f} us, as a virtual "
-            f"machine that was measured, the step is {self.step_s:.3g} s; if you know yours, "
-            "--set host_us_per_op=N simulates it"
-        )
+    sentence: str
 
 
-def slow_host(
-    prepared: PreparedJob, setting: Setting, place: Place, *, step_s: float
-) -> SlowHost | None:
+def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost | None:
     """What a step would take on a slower host; None where that makes no difference.
 
     Args:
         prepared: the job.
-        setting: cluster and scheme.
-        place: its machines and their calibration.
+        place: machines and their calibration.
         step_s: of the answer, on a host like those of published runs.
 
     Returns:
-        The step; None on processors, and where the user's own runs tell of his host.
+        The step; None on processors, and where the user's own runs tell of all hosts.
 
     Raises:
         GraphError: a graph that cannot be simulated.
     """
-    model = place.calibration.model
-    if not isinstance(model, GpuModel) or setting.worker.find("tuned_host") is not None:
+    model, runtime = place.calibration.model, prepared.runtime
+    if not isinstance(model, GpuModel):
         return None
-    slower = place.calibration.with_slower_host(SLOWER, training=SLOWER_TRAINING)
-    records = simulate_steps(prepared, place.topology, slower, num_steps=_STEPS)
-    slow_s = iteration_time_s(place.topology, records)
+    workers = tuple(_slower(device, trains=runtime.trains) for device in place.topology.workers)
+    changed = [one for one in zip(place.topology.workers, workers, strict=True) if one[0] != one[1]]
+    if not changed:
+        return None
+    topology = replace(place.topology, workers=workers)
+    records = simulate_steps(prepared, topology, place.calibration, num_steps=_STEPS)
+    slow_s = iteration_time_s(topology, records)
     if slow_s < step_s * _MATTERS:
         return None
-    usual_us = 1e6 * model.host.each_s(prepared.runtime)
-    factor = SLOWER * (SLOWER_TRAINING if prepared.runtime.trains else 1.0)
-    return SlowHost(step_s=slow_s, usual_us=usual_us, slow_us=factor * usual_us)
+    usual_us, slow_us = (
+        1e6 * tuned_host(device, model.host).each_s(runtime) for device in changed[0]
+    )
+    return SlowHost(
+        step_s=slow_s,
+        usual_us=usual_us,
+        slow_us=slow_us,
+        sentence=(
+            f"the host decides: a host that takes {usual_us:.0f} us for each op, "
+            f"{_assumed(place.topology.workers)}, is assumed; on one that takes {slow_us:.0f} us, "
+            f"{_measured(runtime, slow_us / usual_us)}, the step is {slow_s:.3g} s; "
+            f"{_advice(place.topology.workers)}"
+        ),
+    )
+
+
+def _assumed(workers: Sequence[Device]) -> str:
+    tuned = any(device.find("tuned_host") is not None for device in workers)
+    return "of which no run of yours tells" if tuned else "as in published runs"
+
+
+def _measured(runtime: Runtime, factor: float) -> str:
+    machine = "as a virtual machine that was measured"
+    if not runtime.compiled and runtime.library == "torch2":
+        return machine
+    return f"{factor:.1f} times as long, {machine} did in PyTorch without a compiler"
+
+
+def _advice(workers: Sequence[Device]) -> str:
+    if any(host_is_told(device) for device in workers):
+        return "runs of such steps tell of yours (driple transfer --from gpu)"
+    return "if you know yours, --set host_us_per_op=N simulates it"
+
+
+def host_is_told(device: Device) -> bool:
+    """Whether the user's own runs tell of the host of a device, in some kind of step."""
+    return device.find("tuned_host") is not None and device.find(HOST_RUNS[0]) != 0
+
+
+def _slower(device: Device, *, trains: bool) -> Device:
+    """The device with a slower host, as far as the user's own runs do not tell of his.
+
+    Runs that do not wait for their host tell nothing, and forward passes nothing of training.
+    """
+    factor, training = SLOWER, SLOWER_TRAINING
+    if host_is_told(device):
+        if not trains or device.find(HOST_RUNS[1]) != 0:
+            return device
+        factor = 1.0
+    own = {name: float(device.find(name) or 1.0) for name in ("tuned_host", "tuned_host_training")}
+    facts = {
+        "tuned_host": own["tuned_host"] * factor,
+        "tuned_host_training": own["tuned_host_training"] * training,
+    }
+    return replace(device, facts={**device.facts, **facts})
 
 
 def interval_with(
-    ends: tuple[float, float] | None, slow: SlowHost | None
+    ends: tuple[float, float] | None, slow_step_s: float | None
 ) -> tuple[float, float] | None:
     """An interval that holds nine of ten steps on a slower host too; None where there was none."""
-    if ends is None or slow is None:
+    if ends is None or slow_step_s is None:
         return ends
-    return ends[0], max(ends[1], NINE_OF_TEN * slow.step_s)
+    return ends[0], max(ends[1], NINE_OF_TEN * slow_step_s)

@@ -13,6 +13,8 @@ from driple.cluster.schemes import FSDP, HSDP, ZERO2
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import ConfigError, DripleError, GraphError
+from driple.estimation.methods import Place
+from driple.estimation.slow_hosts import SlowHost, slow_host
 from driple.estimation.stated_error import JobKind, StatedError, job_kind, stated_error
 from driple.jobs.load import Job
 from driple.memory.estimate import MemoryEstimate, memory_of, memory_of_places
@@ -74,6 +76,7 @@ class Evaluator:
         self.calibration = calibration or shipped_calibration()
         self._ready: dict[int, _Ready] = {}
         self._alone: dict[tuple[int, str], tuple[float, StepParts]] = {}
+        self._slow: dict[tuple[int, str], SlowHost | None] = {}
         self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
         self.largest: dict[object, int] = {}  # batches that fitted alike candidates
         self._lines: dict[tuple[int, int], BatchedMemory | None] = {}
@@ -188,6 +191,8 @@ class Evaluator:
             error=error,
             memory=self.memory(candidate),
             parts=parts,
+            slow_host=self._slow_host(ready, setting, one_s),
+            alone_s=one_s,
         )
 
     def _step_s(self, variant: Variant, setting: Setting) -> float:
@@ -214,6 +219,15 @@ class Evaluator:
             parts = device_parts(ready.prepared, alone, self.calibration)
             self._alone[key] = (one_s, parts.scaled(one_s))
         return self._alone[key]
+
+    def _slow_host(self, ready: _Ready, setting: Setting, one_s: float) -> SlowHost | None:
+        """A step of one device alone on a slower host; None where it does not wait for its host."""
+        key = (id(ready.job), setting.worker.name)
+        if key not in self._slow:
+            alone = machines_setting(self.catalog or _hardware(), setting.worker)
+            place = Place(setting=alone, topology=topology_of(alone), calibration=self.calibration)
+            self._slow[key] = slow_host(ready.prepared, place, step_s=one_s)
+        return self._slow[key]
 
 
 def _like(places: _Places) -> _Places:

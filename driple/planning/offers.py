@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from driple.catalog import Instance, Price
 from driple.errors import MeasureError
 from driple.estimation.compare import MethodTime
+from driple.estimation.slow_hosts import interval_with
 from driple.planning.amount import AmountAsked
 from driple.planning.prices import PriceBook
 from driple.units import HOUR_S
 
 if TYPE_CHECKING:
+    from driple.estimation.slow_hosts import SlowHost
     from driple.estimation.stated_error import StatedError
     from driple.memory.estimate import MemoryEstimate
     from driple.planning.places import Candidate
@@ -49,6 +51,8 @@ class Offer:
         error: error of the simulator on similar published runs; None for a measurement.
         memory: of the device with least room; None for a measurement, or if it is unknown.
         parts: where the time of a step goes; None for a measurement.
+        slow_host: step of one device alone on a slower host; None where that does not matter.
+        alone_s: step of one device alone, seconds; 0 for a measurement.
     """
 
     name: str
@@ -66,6 +70,8 @@ class Offer:
     error: StatedError | None = None
     memory: MemoryEstimate | None = None
     parts: StepParts | None = None
+    slow_host: SlowHost | None = None
+    alone_s: float = 0.0
 
     @property
     def setting(self) -> str:
@@ -103,10 +109,23 @@ class Offer:
         """On time and cost, to the ends of the 90 % interval; None if the error is not known."""
         if self.error is None:
             return None
-        known = self.error.interval_of(1.0)
-        return MethodTime(
-            method="simulator", iteration_time_s=1.0, p90=self.error.p90, calibrated_s=known
+        known = self.error.interval_of(self.iteration_s)
+        if self.slow_step_s is not None:
+            known = interval_with(known, self.slow_step_s)
+        ends = MethodTime(
+            method="simulator",
+            iteration_time_s=self.iteration_s,
+            p90=self.error.p90,
+            calibrated_s=known,
         ).interval_s
+        return None if ends is None else (ends[0] / self.iteration_s, ends[1] / self.iteration_s)
+
+    @property
+    def slow_step_s(self) -> float | None:
+        """A step of all devices on a slower host; its exchange takes as long as usual."""
+        if self.slow_host is None:
+            return None
+        return self.iteration_s + self.slow_host.step_s - self.alone_s
 
     @property
     def fits(self) -> str | None:

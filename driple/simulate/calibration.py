@@ -23,6 +23,7 @@ from driple.comm.records import check_rate
 from driple.comm.registry import scheme_named
 from driple.errors import ConfigError
 from driple.simulate.device_models import CalibratedDevice, CoreModel, GpuModel, Reached
+from driple.simulate.gpu_kernels import Runtime
 from driple.simulate.gpu_rates import tuning_words
 from driple.trace.provenance import TimeError
 from driple.versioned import from_versioned_json
@@ -159,11 +160,13 @@ class Calibration:
         numbers = np.median([astuple(reached) for reached in related], axis=0)
         return LinkEfficiency(*numbers.tolist())
 
-    def with_host(self, op_s: float) -> Calibration:
+    def with_host(self, op_s: float, runtime: Runtime) -> Calibration:
         """The same with hosts of a known speed.
 
         Args:
-            op_s: seconds of a host to hand one op or kernel to a GPU, by any framework.
+            op_s: seconds of a host to hand one op of the step, or kernel of a compiled one, to a
+                GPU. All else that it does takes as many times as long as usual as an op does.
+            runtime: software that runs the step.
 
         Raises:
             ConfigError: a calibration of processors, whose ops no host starts; a time that is not
@@ -174,16 +177,9 @@ class Calibration:
                 "the host's time for each op is for GPUs: no host starts the ops of a processor; "
                 "leave it out, or give a setting of GPUs"
             )
-        paces = ("op_s", "torch1_op_s", "tensorflow_op_s", "compiled_s", "update_s")
-        host = replace(self.model.host, **dict.fromkeys(paces, op_s))
+        check_number("host_us_per_op", 1e6 * op_s, above=0)
+        host = self.model.host.slower(op_s / self.model.host.each_s(runtime))
         return replace(self, model=replace(self.model, host=host))
-
-    def with_slower_host(self, factor: float, *, training: float = 1.0) -> Calibration:
-        """The same with slower hosts (`HostPace.slower`); of GPUs alone."""
-        if not isinstance(self.model, GpuModel):
-            return self
-        slower = self.model.host.slower(factor, training=training)
-        return replace(self, model=replace(self.model, host=slower))
 
     def assumptions(self, devices: Iterable[Device], links: Iterable[Link]) -> tuple[str, ...]:
         """Substitutes for devices and links without measurements, one sentence each."""

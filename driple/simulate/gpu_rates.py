@@ -245,10 +245,12 @@ class HostPace:
 
     def each_s(self, runtime: Runtime) -> float:
         """Seconds for one op, or one kernel of a compiled step."""
-        if runtime.compiled:
-            return self.compiled_s
         eager = {"torch1": self.torch1_op_s, "tensorflow": self.tensorflow_op_s}
-        return eager.get(runtime.library, self.op_s)
+        usual_s = self.compiled_s if runtime.compiled else eager.get(runtime.library, self.op_s)
+        return usual_s * self._longer(runtime)
+
+    def _longer(self, runtime: Runtime) -> float:
+        return self.training if runtime.trains else 1.0
 
     def of_step(self, runtime: Runtime, *, launches: float, runs: float, updates: int) -> float:
         """Seconds of the host for a step.
@@ -263,8 +265,7 @@ class HostPace:
         """
         eager = replace(runtime, compiled=False)
         each_s = min(launches * self.each_s(runtime), runs * self.each_s(eager))
-        step_s = each_s + self.step_s + updates * self.update_s
-        return step_s * self.training if runtime.trains else step_s
+        return each_s + (self.step_s + updates * self.update_s) * self._longer(runtime)
 
     def slower(self, factor: float, *, training: float = 1.0) -> HostPace:
         """A host that takes `factor` times as long, and `training` times that in training."""

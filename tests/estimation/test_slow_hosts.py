@@ -14,13 +14,15 @@ from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
 from driple.calibration.measured_kernels import stored_job
 from driple.calibration.step_store import StepStore
 from driple.calibration.tuning import TUNED, TunedStep, factors_of, tuned_step
+from driple.catalog.fields import HOST_RUNS
 from driple.cluster.setting import Setting
-from driple.estimation.methods import place_of
+from driple.estimation.methods import Place, place_of
 from driple.estimation.slow_hosts import NINE_OF_TEN, SLOWER, SLOWER_TRAINING, slow_host
 from driple.jobs.load import Job, load_job
 from driple.jobs.options import JobOptions
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import PreparedJob
+from driple.simulate.prepared_job import PreparedJob, Program
+from driple.simulate.run import iteration_time_s, simulate_steps
 from tests.simulate.jobs import net
 
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
@@ -65,32 +67,86 @@ def step_of(batch_size: int) -> PreparedJob:
     return PreparedJob(net(batch_size, depth=30))
 
 
+def simulated_s(job: PreparedJob, place: Place) -> float:
+    """A step on these machines."""
+    records = simulate_steps(job, place.topology, place.calibration, num_steps=20)
+    return iteration_time_s(place.topology, records)
+
+
 def test_a_step_that_waits_for_its_host_is_slower_on_a_slower_one() -> None:
     """By at most the factor; one of large ops is not."""
     place = place_of(SETTING)
     few = step_of(1)
-    from driple.simulate.run import iteration_time_s, simulate_steps
-
-    def seconds(job: PreparedJob) -> float:
-        records = simulate_steps(job, place.topology, place.calibration, num_steps=20)
-        return iteration_time_s(place.topology, records)
-
-    found = slow_host(few, SETTING, place, step_s=seconds(few))
+    usual_s = simulated_s(few, place)
+    found = slow_host(few, place, step_s=usual_s)
     assert found is not None
     factor = SLOWER * SLOWER_TRAINING
-    assert 1.1 * seconds(few) < found.step_s < factor * 1.05 * seconds(few)
+    assert 1.1 * usual_s < found.step_s < factor * 1.05 * usual_s
     assert found.slow_us == pytest.approx(factor * found.usual_us)
     many = step_of(2**17)
-    assert slow_host(many, SETTING, place, step_s=seconds(many)) is None
+    assert slow_host(many, place, step_s=simulated_s(many, place)) is None
 
 
-def test_a_known_host_has_no_slower_one() -> None:
-    """Of the user's own runs, or on processors."""
-    device = SETTING.worker
-    tuned = replace(SETTING, worker=replace(device, facts={**device.facts, "tuned_host": 1.5}))
-    assert slow_host(step_of(1), tuned, place_of(tuned), step_s=1e-9) is None
+def place_on(*facts: dict[str, float]) -> Place:
+    """Devices with what the user's own runs tell of each."""
+    setting = Setting.parse(f"{len(facts)}x{SETTING.device}")
+    place = place_of(setting)
+    workers = [
+        replace(device, facts={**device.facts, **own})
+        for device, own in zip(place.topology.workers, facts, strict=True)
+    ]
+    return replace(place, topology=replace(place.topology, workers=tuple(workers)))
+
+
+@pytest.mark.parametrize("trains", [True, False])
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [(None, "both"), ((0, 0), "neither"), ((3, 0), "forward"), ((3, 3), "both"), ((3, 1), "both")],
+)
+def test_a_host_that_runs_tell_of_has_no_slower_one(
+    counts: tuple[int, int] | None, told: str, trains: bool
+) -> None:
+    """Runs that do not wait for it tell nothing, forward passes nothing of training."""
+    facts = {"tuned_host": 1.5, "tuned_host_training": 1.0}
+    if counts is not None:
+        facts |= dict(zip(HOST_RUNS, counts, strict=True))
+    job = PreparedJob(replace(net(1, depth=30), is_training=trains))
+    found = slow_host(job, place_on(facts), step_s=1e-9)
+    is_told = told == "both" or (told == "forward" and not trains)
+    assert (found is None) is is_told
+    if found is not None:
+        slower = SLOWER if told == "neither" else 1.0
+        factor = slower * (SLOWER_TRAINING if trains else 1.0)
+        assert found.slow_us == pytest.approx(factor * found.usual_us)
+        assert "no run of yours tells" in found.sentence
+
+
+def test_the_host_of_a_tuned_device_is_not_slowed_beside_another() -> None:
+    """Whatever the order of the machines; and its step is that of the slower of both."""
+    told = {"tuned_host": 3.04, HOST_RUNS[0]: 3, HOST_RUNS[1]: 3}
+    job = step_of(1)
+    one, other = (slow_host(job, place_on(*both), step_s=1e-9) for both in ((told, {}), ({}, told)))
+    assert one is not None and other is not None
+    assert one.step_s == pytest.approx(other.step_s, rel=0.05)
+    assert one.step_s < 1.1 * simulated_s(job, place_on(told, told))
+
+
+def test_processors_have_no_host() -> None:
     cpu = Setting.parse("CPU-P1w2")
-    assert slow_host(step_of(1), cpu, place_of(cpu), step_s=1e-9) is None
+    assert slow_host(step_of(1), place_of(cpu), step_s=1e-9) is None
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_the_named_host_gives_the_named_step(trains: bool) -> None:
+    """With `--set host_us_per_op`; also for a compiler, and PyTorch's update."""
+    for program in (Program(), Program(fused=True), Program(library="tensorflow")):
+        job = PreparedJob(replace(net(1, depth=30), is_training=trains), program=program)
+        place = place_of(SETTING)
+        found = slow_host(job, place, step_s=1e-9)
+        assert found is not None
+        known = place.calibration.with_host(found.slow_us / 1e6, job.runtime)
+        step_s = simulated_s(job, replace(place, calibration=known))
+        assert step_s == pytest.approx(found.step_s, rel=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +177,6 @@ def test_the_answer_states_it(job: Job) -> None:
     assert answer.slow_host is not None
     stated = answer.to_dict()["slow_host"]
     assert isinstance(stated, dict) and stated["step_s"] == answer.slow_host.step_s
-    assert f"that takes {answer.slow_host.slow_us:.0f} us" in answer.slow_host.sentence()
+    assert f"that takes {answer.slow_host.slow_us:.0f} us" in answer.slow_host.sentence
     known = predict(job, SETTING, method="simulator", host_us_per_op=35.0).answers[0]
     assert known.slow_host is None
