@@ -14,10 +14,10 @@ from driple.files import atomic_write
 
 MOST_WORDS = 1500
 TEMPLATE, PAGE = "page.in.md", "page.md"
-# First line of a page until its results are made again with today's reader and simulator.
+# First line of a page whose results were not made again with today's reader and simulator.
 OLD_NUMBERS = (
-    "**Simulated numbers here are of an earlier reader and simulator (before decision 0020), and "
-    "will be made again with the inspectors.**"
+    "**Numbers here are of an earlier reader and simulator (before decision 0020): compare them with "
+    "each other, and take errors of today's inspectors from the study on accuracy.**"
 )
 Parts = Mapping[str, str | Sequence[str]]  # text, or the lines of a table
 
