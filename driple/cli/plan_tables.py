@@ -196,11 +196,9 @@ def _slow_words(offer: Offer) -> str:
     slow, step_s = offer.slow_host, offer.slow_step_s
     if slow is None or step_s is None:
         return ""
-    return (
-        f"the host decides: one that takes {slow.usual_us:.0f} us for each op is assumed; on one "
-        f"that takes {slow.slow_us:.0f} us, as a virtual machine that was measured, the step is "
-        f"{three_digits(1e3 * step_s)} ms, which the interval holds"
-    )
+    if offer.devices == 1:
+        return slow.sentence
+    return f"{slow.sentence}; that is one device alone, all take {three_digits(step_s)} s there"
 
 
 def _print_refused(result: PlanResult) -> None:

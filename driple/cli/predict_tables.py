@@ -148,7 +148,7 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
         shown = "targets and iteration time are" if step is None else "the iteration time is"
         note(f"{shown} the mean over the {own}")
     if answer.slow_host is not None:
-        print(answer.slow_host.sentence)
+        print(f"{answer.slow_host.sentence}; {answer.slow_host.advice}")
     if answer.stated is not None:
         print(answer.stated.sentence())
 
@@ -287,7 +287,7 @@ def _print_doubts(item: MethodAnswers) -> None:
         )
     print(f"{name}, simulator: {item.stated.sentence()}")
     if item.slow_host is not None:
-        print(f"{name}, simulator: {item.slow_host.sentence}")
+        print(f"{name}, simulator: {item.slow_host.sentence}; {item.slow_host.advice}")
     print(item.trust_sentence)
     if item.doubts:
         note(item.doubts)

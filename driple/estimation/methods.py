@@ -256,7 +256,7 @@ def ask_all(
                 MethodTime(method=form.method, iteration_time_s=form.iteration_time_s, p90=p90)
             )
     else:
-        reason = "no parameter servers, which the closed forms are of"
+        reason = "a ring or a device alone; the closed forms are of parameter servers"
         silent |= dict.fromkeys(("zhang", "zeng-repaired", "zeng"), reason)
     answers = MethodAnswers(
         setting=setting,

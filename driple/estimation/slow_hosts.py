@@ -55,12 +55,14 @@ class SlowHost:
         usual_us: microseconds that the host of the answer takes for an op.
         slow_us: that the slower one takes.
         sentence: for a user.
+        advice: how a user of `predict` says what his host is.
     """
 
     step_s: float
     usual_us: float
     slow_us: float
     sentence: str
+    advice: str
 
 
 def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost | None:
@@ -99,9 +101,9 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
         sentence=(
             f"the host decides: a host that takes {usual_us:.0f} us for each op, "
             f"{_assumed(place.topology.workers)}, is assumed; on one that takes {slow_us:.0f} us, "
-            f"{_measured(runtime, slow_us / usual_us)}, the step is {slow_s:.3g} s; "
-            f"{_advice(place.topology.workers)}"
+            f"{_measured(runtime, slow_us / usual_us)}, the step is {slow_s:.3g} s"
         ),
+        advice=_advice(place.topology.workers),
     )
 
 

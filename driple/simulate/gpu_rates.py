@@ -227,7 +227,7 @@ class HostPace:
         update_s: for a kernel of the optimizer's update.
         step_s: for what happens once in a step.
         sharpness: exponent with which the times of host and device meet, as in `smooth_max`.
-        training: factor on all of it in training steps. Published runs do not tell of it.
+        training: factor on all of it in training steps, which published runs say nothing of.
     """
 
     op_s: float

@@ -63,7 +63,7 @@ class Simulation:
     Attributes:
         setting: the simulated setting.
         targets: mean over the workers with the setting's own device, as for measured runs; those
-            of one step where nobody knows the window of the device's counters.
+            of one step where no source states the window of the device's counters.
         patterns: pattern of each resource of the first such worker: BIB, B or I.
         iteration_time_s: mean time of a step after the first, seconds.
         traces: traces of the first such worker's four resources, from the end of the first step.

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from driple.calibration import tuning
 from driple.calibration.tuning import LEAST_RUNS, TunedStep, tune, tuned_step
 from driple.catalog import Device, device_named
 from driple.catalog.fields import TUNED
@@ -97,3 +98,30 @@ def test_runs_of_one_group_are_left_out_together() -> None:
 def test_few_runs_are_refused() -> None:
     with pytest.raises(ConfigError, match="too few"):
         tune(steps(LEAST_RUNS - 1))
+
+
+def test_runs_say_whether_they_tell_of_the_host() -> None:
+    """Large batches keep the device busy, small ones wait for the host."""
+    few = [PreparedJob(net(1, depth=20 + i)) for i in range(5)]
+    many = [PreparedJob(net(2**17, depth=20 + i)) for i in range(5)]
+    usual = shipped_calibration().device("V100")
+    for jobs, host_runs in ((few, 5), (many, 0), ([*few, *many], 5)):
+        found = tune(
+            [
+                tuned_step(
+                    one, usual, name=str(i), group=str(i), seconds=1.1 * seconds_on(one, usual.spec)
+                )
+                for i, one in enumerate(jobs)
+            ]
+        )
+        assert (found.host_runs, found.host_training_runs) == (host_runs, host_runs)
+
+
+def test_factors_that_no_catalogue_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written that `--catalog` refuses."""
+    made = steps(8)
+    monkeypatch.setattr(tuning, "factors_of", lambda _: np.array([1, 1, 1, 1, 51.0, 1]))
+    with pytest.raises(
+        ConfigError, match=r"the factor of host of these runs .* at most 50, got 51"
+    ):
+        tune(made)

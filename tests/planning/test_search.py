@@ -110,3 +110,26 @@ def test_what_may_vary_is_checked() -> None:
         Asked(vary=("colour",))
     with pytest.raises(ConfigError, match="--global-batch"):
         Asked(global_batch=0)
+
+
+@pytest.mark.parametrize("setting", ["1xH100", "8xH100"])
+def test_an_offer_holds_a_slower_host_as_a_prediction_does(gpt: str, setting: str) -> None:
+    """The host decides how long a small transformer takes."""
+    from driple import predict
+
+    options = JobOptions(seq_len=64, batch_size=1)
+    found = plan(gpt, options=options, samples=1e4, settings=[setting], schemes=["ddp"], vary=[])
+    (offer,) = found.offers
+    (answer,) = predict(gpt, setting, options=options, method="simulator").answers
+    ends = answer.iteration_time_s.interval
+    assert answer.slow_host is not None and ends is not None and ends.high is not None
+    assert offer.slow_step_s == pytest.approx(answer.slow_host.step_s, rel=0.03)
+    assert offer.factors is not None
+    assert offer.factors[1] * offer.iteration_s == pytest.approx(ends.high, rel=0.03)
+
+
+def test_an_offer_that_is_not_recommended_says_what_stands_in_for_its_device(gpt: str) -> None:
+    """Without a price nothing is recommended."""
+    found = plan(gpt, options=OPTIONS, samples=1e4, devices=["MI300X"], schemes=["ddp"], vary=[])
+    assert found.choice.best is None and found.offers
+    assert any("no measured run on MI300X" in words for words in found.remarks)

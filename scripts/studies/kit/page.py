@@ -16,8 +16,8 @@ MOST_WORDS = 1500
 TEMPLATE, PAGE = "page.in.md", "page.md"
 # First line of a page whose results were not made again with today's reader and simulator.
 OLD_NUMBERS = (
-    "**Numbers here are of an earlier reader and simulator (before decision 0020): compare them with "
-    "each other, and take errors of today's inspectors from the study on accuracy.**"
+    "**Numbers here are of an earlier reader and simulator (before decision 0020): compare them "
+    "with each other, and take errors of today's inspectors from the study on accuracy.**"
 )
 Parts = Mapping[str, str | Sequence[str]]  # text, or the lines of a table
 
