@@ -262,7 +262,9 @@ def paper_on_families(folder: Path = FOLDS_OF_INSPECTORS) -> str:
         for fold in sorted(folds, key=lambda one: (-one.test.num_workloads, one.fold))
     ]
     header = ["left out", "workloads", "SMAPE of the twelve targets", "step time, mean error"]
-    return "\n".join(markdown(header, rows))
+    workloads = sum(fold.test.num_workloads for fold in folds)
+    words = f"{len(folds)} families, {workloads} workloads, have been left out so far:"
+    return "\n".join([words, "", *markdown(header, rows)])
 
 
 def with_part(page: str, part: str, markers: tuple[str, str] = (BEGIN, END)) -> str:
