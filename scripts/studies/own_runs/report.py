@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from scripts.studies.kit.page import Parts
+from scripts.studies.kit.pictures import COLOURS, plain, plt, save
 from scripts.studies.kit.results import Row, pick, read_results
 from scripts.studies.kit.tables import markdown
 from scripts.studies.own_runs.run import DRAWS, RESULTS, SIZES
 
+_WAYS = {
+    "tuned": "simulator, six factors",
+    "scaled": "simulator, one factor",
+    "anew": "learned anew",
+}
 _TASKS = {
     "train": "training",
     "forward": "forward pass",
@@ -51,11 +58,39 @@ def table(rows: Sequence[Row], way: str) -> list[str]:
     return markdown(head, lines, right=True)
 
 
+def pictures() -> None:
+    """Median error by the number of runs, for the devices that we measured and two others."""
+    rows = read_results(RESULTS)
+    shown = [place for place in places(rows) if place[1] == "both" or place[0] == "3090"]
+    figure, axes = plt.subplots(1, len(shown), figsize=(3.2 * len(shown), 3.2), sharey=True)
+    for axis, (device, task, source) in zip(axes, shown, strict=True):
+        mine = pick(rows, device=device, task=task, source=source)
+        (untuned,) = (row["median_pct"] for row in pick(mine, way="untuned"))
+        axis.axhline(untuned, color="#999999", linewidth=1, linestyle=":", label="untuned")
+        for (way, words), colour in zip(_WAYS.items(), COLOURS, strict=False):
+            medians = [
+                np.mean([row["median_pct"] for row in pick(mine, way=way, runs=size)])
+                for size in SIZES
+            ]
+            axis.plot(SIZES, medians, color=colour, marker="o", markersize=3, label=words)
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(SIZES, [str(size) for size in SIZES])
+        axis.set_title(f"{device}, {_TASKS[task]}", fontsize=9)
+        axis.set_xlabel("runs on the device", fontsize=8)
+        plain(axis)
+    axes[0].set_ylim(0, 60)
+    axes[0].set_ylabel("median error of other models (%)", fontsize=8)
+    axes[-1].legend(fontsize=7, frameon=False)
+    figure.tight_layout()
+    save(figure, Path(__file__).parent / "learning.png")
+
+
 def parts() -> Parts:
     """Tables of the page."""
     rows = read_results(RESULTS)
     return {
         "tuned": table(rows, "tuned"),
         "scaled": table(rows, "scaled"),
+        "anew": table(rows, "anew"),
         "draws": str(DRAWS),
     }
