@@ -158,8 +158,8 @@ def test_torchrun_joins_two_machines(tmp_path: Path) -> None:
                 *(
                     "--devices",
                     "2",
-                    "--only",
-                    "2,5",
+                    "--set",
+                    "steps=2,5",
                     "--set",
                     "repeats=1",
                     "--set",
