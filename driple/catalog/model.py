@@ -231,7 +231,7 @@ class Device:
 
     @property
     def known_window_s(self) -> float | None:
-        """The same; None where no source states it, as of AMD's GPUs."""
+        """Window of its utilisation counter, seconds; None where no source states it."""
         return None if self.find("counter_window_s") is None else self.counter_window_s
 
     @property

@@ -11,7 +11,14 @@ from driple.catalog.model import Device, Link
 from driple.cluster.cluster import INFINITY_FABRIC
 from driple.errors import SettingError
 
-__all__ = ["default_link_name", "link_spelling", "named_link", "network_link", "within_link"]
+__all__ = [
+    "NVLINK",
+    "default_link_name",
+    "link_spelling",
+    "named_link",
+    "network_link",
+    "within_link",
+]
 
 PCIE, NVLINK = "PCIe", "NVLink"
 

@@ -82,10 +82,12 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
     model, runtime = place.calibration.model, prepared.runtime
     if not isinstance(model, GpuModel):
         return None
-    workers = tuple(_slower(device, trains=runtime.trains) for device in place.topology.workers)
-    changed = [one for one in zip(place.topology.workers, workers, strict=True) if one[0] != one[1]]
+    kinds = dict.fromkeys(place.topology.workers)
+    slower = {device: _slower(device, trains=runtime.trains) for device in kinds}
+    changed = [both for both in slower.items() if both[0] != both[1]]
     if not changed:
         return None
+    workers = tuple(slower[device] for device in place.topology.workers)
     topology = replace(place.topology, workers=workers)
     records = simulate_steps(prepared, topology, place.calibration, num_steps=_STEPS)
     slow_s = iteration_time_s(topology, records)

@@ -50,6 +50,15 @@ class _Ready:
     kind: JobKind
 
 
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """A step of one device alone: its seconds and parts, and the same on a slower host."""
+
+    step_s: float
+    parts: StepParts
+    slow_host: SlowHost | None
+
+
 class Evaluator:
     """Time, memory and cost of candidates for one job.
 
@@ -75,8 +84,7 @@ class Evaluator:
         self.variants, self.amount, self.book, self.catalog = variants, amount, book, catalog
         self.calibration = calibration or shipped_calibration()
         self._ready: dict[int, _Ready] = {}
-        self._alone: dict[tuple[int, str], tuple[float, StepParts]] = {}
-        self._slow: dict[tuple[int, str], SlowHost | None] = {}
+        self._alone: dict[tuple[int, str], _Alone] = {}
         self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
         self.largest: dict[object, int] = {}  # batches that fitted alike candidates
         self._lines: dict[tuple[int, int], BatchedMemory | None] = {}
@@ -163,11 +171,11 @@ class Evaluator:
     def _offer(self, candidate: Candidate) -> Offer:
         place, setting, variant = candidate.place, candidate.setting, candidate.variant
         ready = self.ready(variant, setting)
-        one_s, alone = self._by_itself(ready, setting)
-        topology, all_s, parts = topology_of(setting), one_s, alone
+        alone = self._by_itself(ready, setting)
+        topology, all_s, parts = topology_of(setting), alone.step_s, alone.parts
         if setting.num_workers > 1:
             all_s = self._step_s(variant, setting)
-            parts = alone.with_exchange(all_s, exchange_words(topology))
+            parts = alone.parts.with_exchange(all_s, exchange_words(topology))
         unknown = ready.job.unknown_words
         error = (
             StatedError(runs=unknown)
@@ -185,14 +193,14 @@ class Evaluator:
             iteration_s=all_s,
             samples=self.amount.samples,
             samples_per_s=candidate.samples_per_step / all_s,
-            communication_pct=100 * parts.exchange_s / one_s,
+            communication_pct=100 * parts.exchange_s / alone.step_s,
             price=price,
             no_price=no_price,
             error=error,
             memory=self.memory(candidate),
             parts=parts,
-            slow_host=self._slow_host(ready, setting, one_s),
-            alone_s=one_s,
+            slow_host=alone.slow_host,
+            alone_s=alone.step_s,
         )
 
     def _step_s(self, variant: Variant, setting: Setting) -> float:
@@ -210,24 +218,17 @@ class Evaluator:
         each_s = (many_s - few_s) / (_SIMULATED[1] - _SIMULATED[0])
         return many_s + (variant.passes - _SIMULATED[1]) * each_s
 
-    def _by_itself(self, ready: _Ready, setting: Setting) -> tuple[float, StepParts]:
-        """A step of one device alone, and its parts, scaled to the simulated time."""
+    def _by_itself(self, ready: _Ready, setting: Setting) -> _Alone:
+        """A step of one device alone."""
         key = (id(ready.job), setting.worker.name)
         if key not in self._alone:
             alone = machines_setting(self.catalog or _hardware(), setting.worker)
             one_s = simulated_step_s(ready.prepared, alone, self.calibration, num_steps=_STEPS)
             parts = device_parts(ready.prepared, alone, self.calibration)
-            self._alone[key] = (one_s, parts.scaled(one_s))
-        return self._alone[key]
-
-    def _slow_host(self, ready: _Ready, setting: Setting, one_s: float) -> SlowHost | None:
-        """A step of one device alone on a slower host; None where it does not wait for its host."""
-        key = (id(ready.job), setting.worker.name)
-        if key not in self._slow:
-            alone = machines_setting(self.catalog or _hardware(), setting.worker)
             place = Place(setting=alone, topology=topology_of(alone), calibration=self.calibration)
-            self._slow[key] = slow_host(ready.prepared, place, step_s=one_s)
-        return self._slow[key]
+            slow = slow_host(ready.prepared, place, step_s=one_s)
+            self._alone[key] = _Alone(one_s, parts.scaled(one_s), slow)
+        return self._alone[key]
 
 
 def _like(places: _Places) -> _Places:

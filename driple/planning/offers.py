@@ -107,16 +107,22 @@ class Offer:
     @property
     def factors(self) -> tuple[float, float] | None:
         """On time and cost, to the ends of the 90 % interval; None if the error is not known."""
+        return self._factors(self.slow_step_s)
+
+    @property
+    def error_factors(self) -> tuple[float, float] | None:
+        """The same by the errors of published runs alone, without a slower host."""
+        return self._factors(None)
+
+    def _factors(self, slow_step_s: float | None) -> tuple[float, float] | None:
         if self.error is None:
             return None
         known = self.error.interval_of(self.iteration_s)
-        if self.slow_step_s is not None:
-            known = interval_with(known, self.slow_step_s)
         ends = MethodTime(
             method="simulator",
             iteration_time_s=self.iteration_s,
             p90=self.error.p90,
-            calibrated_s=known,
+            calibrated_s=interval_with(known, slow_step_s),
         ).interval_s
         return None if ends is None else (ends[0] / self.iteration_s, ends[1] / self.iteration_s)
 

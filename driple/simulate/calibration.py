@@ -16,6 +16,8 @@ import numpy as np
 
 from driple.catalog import DEVICES, Device, Link, device_named, link_named
 from driple.checks import check_number
+from driple.cluster.cluster import INFINITY_FABRIC
+from driple.cluster.links import NVLINK
 from driple.cluster.setting import Setting
 from driple.codec import Json, json_field, to_dict
 from driple.comm.links import LinkEfficiency
@@ -342,7 +344,7 @@ def _family(link: Link | str) -> tuple[str, bool]:
     if link == ETHERNET:
         return ETHERNET, False
     spec = link_named(link) if isinstance(link, str) else link
-    kind = "NVLink" if spec.kind == "InfinityFabric" else spec.kind
+    kind = NVLINK if spec.kind == INFINITY_FABRIC else spec.kind
     return (ETHERNET, False) if kind == ETHERNET else (kind, spec.through_host)
 
 

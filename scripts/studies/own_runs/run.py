@@ -145,6 +145,7 @@ def learned_anew(steps: Sequence[TunedStep], seen: npt.NDArray[np.int64]) -> Flo
 
     Logarithms of the seconds from those of the multiply-adds and of the bytes and of the number of
     kernels, and whether the step trains; its penalty is chosen by leaving out each run in turn.
+    Bytes count at the rates that kernels reach in the simulator, which flatters this way a little.
     """
     inputs = np.array(
         [
