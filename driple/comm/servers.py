@@ -21,6 +21,7 @@ from driple.comm.engine import EventQueue
 from driple.comm.fair_shares import SharedLink
 from driple.comm.network import SharedNetwork
 from driple.comm.records import Computing, WorkerRecord, check_rate
+from driple.comm.wiring import Wiring
 from driple.errors import ConfigError
 from driple.step.plan import Message, Segment, StepPlan
 
@@ -93,6 +94,14 @@ class ClusterSpec:
                 )
             for number in numbers:
                 check_number(name, number, least=0)
+
+    def wiring(self) -> Wiring:
+        """Links between the roles: workers, then servers."""
+        link = SharedLink(
+            self.link_bytes_per_s, self.link_sharing, copy_s_per_byte=1 / self.role_copy_bytes_per_s
+        )
+        places = (*self.worker_machine, *self.server_machine)
+        return Wiring(places, link, self.bridge_bytes_per_s)
 
 
 def spread(spec: ClusterSpec, plans: Sequence[StepPlan]) -> ClusterSpec:
@@ -174,32 +183,18 @@ class _Cluster:
         self.spec, self.num_steps, self.random = spec, num_steps, random
         self.warm_up, self.is_warm = warm_up, not warm_up
         self.queue = EventQueue()
-        places = (*spec.worker_machine, *spec.server_machine)
-        num_workers, num_links = len(plans), 2 * (max(places) + 1)
-        num_ports = 2 * len(places)
-        # For each machine an outgoing and an incoming link; then, for each role, the bridge port
-        # in both directions, and what it passes of its machine's link in both directions.
-        link = SharedLink(spec.link_bytes_per_s, spec.link_sharing)
-        role = replace(link, copy_s_per_byte=1 / spec.role_copy_bytes_per_s)
-        capacities = [link] * num_links + [SharedLink(spec.bridge_bytes_per_s)] * num_ports
-        capacities += [role] * num_ports
+        places, num_workers = (*spec.worker_machine, *spec.server_machine), len(plans)
+        wiring = spec.wiring()
         # Requests of asynchronous workers are served first come, first served, gradients in
         # parallel with parameters. Requests of synchronous workers arrive together and share the
         # links; so do messages on a machine's link that servers and workers both use.
         beside = len(set(places)) > 1 and set(spec.worker_machine) & set(spec.server_machine)
         in_turn = not spec.synchronous and not beside
         most = 2 * num_workers * len(spec.server_machine) if in_turn else _MOST_AT_ONCE
-        ports = [number // 2 for number in range(len(capacities))]  # both directions
-        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers, most, ports)
+        ports = [number // 2 for number in range(len(wiring.links))]  # both directions
+        self.network = SharedNetwork(self.queue, wiring.links, 2 * num_workers, most, ports)
         num_groups = 2 if in_turn else 2 * num_workers
         self.groups = [self.network.group() for _ in range(num_groups)]
-
-        def links(sender: int, reader: int) -> tuple[int, ...]:
-            ports = num_links + 2 * sender, num_links + 2 * reader + 1
-            if places[sender] == places[reader]:
-                return ports
-            roles = tuple(port + num_ports for port in ports)
-            return (2 * places[sender], 2 * places[reader] + 1, *roles)
 
         roles = range(num_workers, len(places))
         self.servers = [_Server(self) for _ in roles]
@@ -208,8 +203,8 @@ class _Cluster:
                 self,
                 plan,
                 copy_s_per_byte=spec.copy_s_per_byte[w] if spec.copy_s_per_byte else 0.0,
-                up=self._streams([links(w, s) for s in roles], 2 * w),
-                down=self._streams([links(s, w) for s in roles], 2 * w + 1),
+                up=self._streams([wiring.path(w, s) for s in roles], 2 * w),
+                down=self._streams([wiring.path(s, w) for s in roles], 2 * w + 1),
             )
             for w, plan in enumerate(plans)
         ]
