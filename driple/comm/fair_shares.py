@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
-__all__ = ["ActiveStreams", "FairShares", "SharedLink", "max_min_rates"]
+__all__ = ["FREE_USERS", "ActiveStreams", "FairShares", "SharedLink", "max_min_rates"]
 
-_FREE_USERS = 2  # as many users of a link lose nothing; as LinkEfficiency.sharing counts
+FREE_USERS = 2  # as many users of a link lose nothing; as LinkEfficiency.sharing counts
 
 # Streams that send: of each group that has any, their numbers, the first to go first.
 ActiveStreams = tuple[tuple[int, ...], ...]
@@ -35,8 +35,8 @@ class SharedLink:
     def capacity(self, users: int) -> float:
         """Bytes/s that `users` pass together."""
         reached = self.bytes_per_s
-        if users > _FREE_USERS:
-            reached *= (_FREE_USERS / users) ** self.sharing
+        if users > FREE_USERS:
+            reached *= (FREE_USERS / users) ** self.sharing
         return 1 / (1 / reached + self.copy_s_per_byte)
 
 
@@ -91,7 +91,7 @@ class FairShares:
                     users[port] |= bit
         for port, links in self._contended.items():
             num_users = users[port].bit_count()
-            if num_users > _FREE_USERS:
+            if num_users > FREE_USERS:
                 for link in links:
                     capacity = self._reached.get((link, num_users))
                     if capacity is None:

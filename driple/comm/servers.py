@@ -6,7 +6,8 @@
     synchronous:  all workers begin together when the last gradient is in
 
 This is the behaviour of TensorFlow 1, which the public Driple measurements used: a worker fetches
-all parameters when its step begins, and sends each gradient as soon as it is computed.
+all parameters when its step begins, and sends each gradient as soon as it is computed. Many
+synchronous steps are simulated at once, by the same rules (`driple.comm.synchronous`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from driple.comm.engine import EventQueue
 from driple.comm.fair_shares import SharedLink
 from driple.comm.network import SharedNetwork
 from driple.comm.records import Computing, WorkerRecord, check_rate
+from driple.comm.synchronous import simulate_synchronous
 from driple.comm.wiring import Wiring
 from driple.errors import ConfigError
 from driple.step.plan import Message, Segment, StepPlan
@@ -28,6 +30,7 @@ from driple.step.plan import Message, Segment, StepPlan
 # Minimum steps of the slowest worker.
 _LEAST_STEPS = 10
 _STEPS_ALONE = 2
+_STEPS_AT_ONCE = 20  # synchronous steps from which on it is faster to simulate all at once
 _MOST_AT_ONCE = 3  # servers that a worker hears from at the same time, where workers share
 
 __all__ = ["ClusterSpec", "simulate_cluster", "spread"]
@@ -141,7 +144,7 @@ def simulate_cluster(
         warm_up: steps of every worker before the recorded ones.
 
     Returns:
-        One record per worker.
+        One record per worker; synchronous workers that are alike may share that of the first.
 
     Raises:
         ConfigError: the number of plans differs from the number of workers, a message is for a
@@ -150,10 +153,20 @@ def simulate_cluster(
     check_whole("num_steps", num_steps, 1)
     check_whole("warm_up", warm_up, 0)
     _check_plans(spec, plans)
-    cluster = _Cluster(spec, plans, num_steps, warm_up, np.random.default_rng(seed))
+    random = np.random.default_rng(seed)
+    if num_steps >= _STEPS_AT_ONCE and not warm_up and _are_apart(spec, plans):
+        slowness = np.exp(random.normal(0.0, spec.jitter, (num_steps, len(plans))))
+        return simulate_synchronous(spec, plans, slowness, _MOST_AT_ONCE)
+    cluster = _Cluster(spec, plans, num_steps, warm_up, random)
     cluster.start()
     cluster.queue.run()
     return cluster.records()
+
+
+def _are_apart(spec: ClusterSpec, plans: Sequence[StepPlan]) -> bool:
+    """Whether nothing of a step is left when the next one begins: no message, and no worker."""
+    needed = all(plan.segments[-1].needs == len(plan.pulls) for plan in plans if plan.segments)
+    return spec.synchronous and not spec.starts_s and needed
 
 
 def _check_plans(spec: ClusterSpec, plans: Sequence[StepPlan]) -> None:

@@ -87,6 +87,9 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
     changed = [both for both in slower.items() if both[0] != both[1]]
     if not changed:
         return None
+    servers = len(place.topology.server_machine)
+    if servers and step_s + _added_s(prepared, place, changed, servers) < step_s * _MATTERS:
+        return None  # a step grows by no more than its computing does
     workers = tuple(slower[device] for device in place.topology.workers)
     topology = replace(place.topology, workers=workers)
     records = simulate_steps(prepared, topology, place.calibration, num_steps=_STEPS)
@@ -107,6 +110,23 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
         ),
         advice=_advice(place.topology.workers),
     )
+
+
+def _added_s(
+    prepared: PreparedJob,
+    place: Place,
+    changed: Sequence[tuple[Device, Device]],
+    num_servers: int,
+) -> float:
+    """Most seconds by which computing a step takes longer on the slower one of both devices."""
+    usual, slow = (
+        [
+            prepared.plan(place.calibration.device(both[way]), num_servers, "round_robin").compute_s
+            for both in changed
+        ]
+        for way in (0, 1)
+    )
+    return max(after - before for before, after in zip(usual, slow, strict=True))
 
 
 def _assumed(workers: Sequence[Device]) -> str:
