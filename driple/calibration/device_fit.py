@@ -21,6 +21,7 @@ from driple.calibration.fit_table import FitTable
 from driple.catalog import Device
 from driple.simulate.calibration import GpuModel
 from driple.simulate.gpu_kernels import (
+    CHANNEL_RATES,
     INPUTS,
     GpuKernels,
     Runtime,
@@ -130,10 +131,15 @@ class _Data:
         self.row_of = torch.tensor(table.row_of)
         self.launches, self.runs = single(table.launches), single(table.runs)
         self.compute, self.memory = single(table.compute_s * _MS), single(table.memory_s * _MS)
-        self.pipes, self.inputs = torch.tensor(table.pipes), single(table.inputs)
+        self.elements = single(table.channel_elements * _MS)
+        self.channel_rows = torch.tensor(table.channel_rows)
+        self.inputs = single(table.inputs)
         self.most = single(np.log(most_shares(table.pipes)))
         self.input_of, self.kind_of = torch.tensor(table.input_of), torch.tensor(table.kind_of)
         self.device_of = torch.tensor([names.index(row.device.name) for row in table.rows])
+        first = self.device_of[self.row_of] * len(SHARES)  # among all devices' shares in a row
+        self.pipe_of = first + torch.tensor(table.pipes)
+        self.memory_of = first + SHARES.index("memory")
         self.source_of = torch.tensor([sources.index(row.source) for row in table.rows])
         rows = table.rows
         self.update_ms = single(
@@ -208,13 +214,15 @@ class _Parameters:
         self.sharpness = torch.tensor(1.5, requires_grad=True)
         self.start = torch.tensor(-12.5, requires_grad=True)
         self.update = torch.tensor(-0.2, requires_grad=True)
+        rates = torch.tensor(list(CHANNEL_RATES.values()), dtype=torch.float32)
+        self.channel_rates = rates.log().requires_grad_()
         self.host_sharpness = 6.0
 
     def parameters(self) -> list[Any]:
         """All of them."""
         return [
             *self.weights.values(), self.usual, self.of_generation, self.of_device, self.fall,
-            self.of_source, self.paces, self.sharpness, self.start, self.update,
+            self.of_source, self.paces, self.sharpness, self.start, self.update, self.channel_rates,
         ]  # fmt: skip
 
     def penalty(self) -> Any:
@@ -247,21 +255,24 @@ class _Parameters:
     def step_ms(self, data: _Data) -> Any:
         """Milliseconds of each step."""
         torch = self._torch
-        logs = log_shares(self.weights, data.inputs, data.kind_of, torch)[data.input_of]
-        device = self._log_device_shares()[data.device_of[data.row_of]]
-        own = device.gather(1, data.pipes[:, None])[:, 0]
+        logs = log_shares(self.weights, data.inputs, data.kind_of, torch)
+        logs = logs.index_select(0, data.input_of)
+        shares = self._log_device_shares().flatten()
+        own = shares.index_select(0, data.pipe_of)
+        memory = shares.index_select(0, data.memory_of)
         sharpness = 1 + self.sharpness.exp()
         start_ms = self.start.exp() * _MS
         busy = kernel_seconds(
             data.compute * (-torch.minimum(logs[:, 0] + own, data.most)).exp(),
-            data.memory * (-(logs[:, 1] + device[:, 3])).exp(),
+            data.memory * (-(logs[:, 1] + memory)).exp(),
             data.launches,
+            data.elements * (-self.channel_rates[data.channel_rows]).exp(),
             sharpness=sharpness,
             start_s=start_ms,
             xp=torch,
         )
         of_device = torch.zeros(data.count).index_add(0, data.row_of, busy)
-        memory = self._log_device_shares()[data.device_of][:, 3]
+        memory = self._log_device_shares()[data.device_of, SHARES.index("memory")]
         of_device = of_device + data.update_ms * (-(self.update + memory)).exp()
         of_device = of_device + data.update_kernels * start_ms
         pace = self.paces.exp() * _MS
@@ -298,6 +309,7 @@ class _Parameters:
             sharpness=round(1 + float(self.sharpness.detach().exp()), 4),
             start_s=float(self.start.detach().exp()),
             update_share=float(self.update.detach().exp()),
+            channel_rates=self.channel_rates.detach().exp().numpy().astype(np.float64).round(-6),
             **arrays,
         )
         usual = self.usual.detach()

@@ -14,8 +14,9 @@ The functions of this module take NumPy's arrays, or torch's with `xp=torch` whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,11 +28,13 @@ from driple.simulate.op_facts import FACTS, GROUPS, OpFacts
 
 __all__ = [
     "ARRAYS",
+    "CHANNEL_RATES",
     "INPUTS",
     "LIBRARIES",
     "GpuKernels",
     "Library",
     "Runtime",
+    "channel_rows",
     "kernel_inputs",
     "kernel_seconds",
     "log_shares",
@@ -51,6 +54,10 @@ ARRAYS = ("linear", "hidden", "hidden_bias", "second", "second_bias", "out", "ki
           "kind_last_offset")  # fmt: skip
 _FIRST_FLASH = frozenset({"torch1", "torch2.1"})
 _COMPILED = INPUTS.index("compiled")
+_ONE_GROUP: Mapping[str, float] = MappingProxyType({
+    "convolution": 1.0, "grouped_convolution": 0.0, "channel_groups": 0.0, "last_grouped": 0.0,
+    "half_grouped": 0.0, "grouped_torch1": 0.0,
+})  # fmt: skip
 # Shares from which the fit begins: of the peak FLOP/s, of the peak bytes/s.
 USUAL_SHARES = (0.6, 0.8)
 # Shares end smoothly between these: Winograd's algorithm and caches let kernels pass a peak, and no
@@ -59,6 +66,11 @@ _LEAST_SHARES, _MOST_SHARES, _BEND = (0.01, 0.01), (2.5, 1.5), 0.3
 # Share of the peak bytes/s at which a kernel half follows a faster memory, and how sharply: what
 # kernels of the same steps on an H100 and an H200 show (`scripts/fit_slow_share.py`).
 SLOW_SHARE, SLOW_POWER = 0.6, 2.0
+# Elements/s that the block of one channel moves in a batch norm, forward and backward: by cuDNN,
+# and by PyTorch's own kernel. The fit begins with what kernels of an H100 and an H200 show.
+CHANNEL_RATES: Mapping[str, float] = MappingProxyType({
+    "cudnn": 4.0e9, "native": 3.8e9, "cudnn_gradient": 2.4e9, "native_gradient": 1.9e9,
+})  # fmt: skip
 _TINY_S, _TINY_RATIO = 1e-15, 1e-9
 
 
@@ -98,6 +110,7 @@ class GpuKernels:
         sharpness: exponent p of (compute^p + memory^p)^(1/p), in which a kernel's two bounds meet.
         start_s: seconds that every kernel takes at least.
         update_share: share of the peak bytes/s that the optimizer's update reaches.
+        channel_rates: elements/s of one channel's block, in the order of `CHANNEL_RATES`.
 
     Raises:
         ConfigError: arrays that do not fit together.
@@ -116,6 +129,7 @@ class GpuKernels:
     sharpness: float
     start_s: float
     update_share: float
+    channel_rates: FloatArray
 
     def __post_init__(self) -> None:
         check_number("sharpness", self.sharpness, least=1)
@@ -131,6 +145,7 @@ class GpuKernels:
             "linear": (len(INPUTS), 2), "hidden": (len(INPUTS), width), "hidden_bias": (width,),
             "second": (width, width), "second_bias": (width,), "out": (width, 2),
             "kind_offset": (len(self.kinds), 2), "kind_last_offset": (len(self.kinds), 2),
+            "channel_rates": (len(CHANNEL_RATES),),
         }  # fmt: skip
         for name, shape in shapes.items():
             found = getattr(self, name)
@@ -177,6 +192,14 @@ def shares_with(
     return np.stack([shares[:, 0], memory], axis=1)
 
 
+def channel_rows(facts: OpFacts) -> npt.NDArray[np.int64]:
+    """Position in `CHANNEL_RATES` of each op's block of a channel, if it has one; shape [n]."""
+    native = facts.values[:, FACTS.index("native_norm")] > 0
+    gradient = facts.groups == GROUPS.index("norm_gradient")
+    rows: npt.NDArray[np.int64] = native + 2 * gradient.astype(np.int64)
+    return rows
+
+
 def kernel_inputs(facts: OpFacts, runtime: Runtime) -> FloatArray:
     """What the network takes of each op, shape [n, I]."""
     count = len(facts.kinds)
@@ -202,7 +225,9 @@ def log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -
     """Logarithms of the shares that kernels reach, shape [n, 2].
 
     A compiler takes no slower kernel than the one that runs without it: in 24 of 1,310 published
-    pairs a compiled pass was slower than the same without.
+    pairs a compiled pass was slower than the same without. A grouped convolution is no slower than
+    its groups one after another, of which each is a dense one (PyTorch 1 with channels last is: its
+    gradients by the filter take several times as long).
 
     Args:
         weights: arrays by name, `ARRAYS` of `GpuKernels`.
@@ -211,16 +236,31 @@ def log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -
         xp: the module of the arrays, NumPy or torch.
     """
     found = _own_log_shares(weights, inputs, kind_of, xp)
-    compiled = inputs[:, _COMPILED] > 0
-    if not bool(compiled.any()):
-        return found
-    keeps = xp.asarray([name != "compiled" for name in INPUTS], dtype=inputs.dtype)
-    eager = _own_log_shares(weights, inputs * keeps, kind_of, xp)
-    return xp.where(compiled[:, None], xp.maximum(found, eager), found)
+    for some, columns in _no_faster(inputs):
+        if bool(some.any()):
+            other = _with_columns(inputs[some], columns, xp)
+            least = _own_log_shares(weights, other, kind_of[some], xp)
+            found = found + 0.0  # a copy
+            found[some] = xp.maximum(found[some], least)
+    return found
+
+
+def _no_faster(inputs: Any) -> Iterator[tuple[Any, Mapping[str, float]]]:
+    """Kernels that reach no larger shares than those of some ops: which ops, and what differs."""
+    yield inputs[:, _COMPILED] > 0, {"compiled": 0.0}
+    failed = inputs[:, INPUTS.index("last_torch1")] > 0
+    yield (inputs[:, INPUTS.index("grouped_convolution")] > 0) & ~failed, _ONE_GROUP
+
+
+def _with_columns(inputs: Any, columns: Mapping[str, float], xp: Any) -> Any:
+    """The inputs with other numbers in some columns."""
+    keeps = xp.asarray([name not in columns for name in INPUTS], dtype=inputs.dtype)
+    numbers = xp.asarray([columns.get(name, 0.0) for name in INPUTS], dtype=inputs.dtype)
+    return inputs * keeps + numbers
 
 
 def _own_log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -> Any:
-    """The same, of ops compiled or not as they are given."""
+    """The same, by the network alone."""
     first = xp.tanh(inputs @ weights["hidden"] + weights["hidden_bias"])
     second = xp.tanh(first @ weights["second"] + weights["second_bias"])
     none = xp.zeros_like(weights["kind_offset"][:1])
@@ -236,7 +276,14 @@ def _own_log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: A
 
 
 def kernel_seconds(
-    compute_s: Any, memory_s: Any, starts: Any, *, sharpness: Any, start_s: Any, xp: Any
+    compute_s: Any,
+    memory_s: Any,
+    starts: Any,
+    channel_s: Any,
+    *,
+    sharpness: Any,
+    start_s: Any,
+    xp: Any,
 ) -> Any:
     """Seconds of kernels whose multiply-adds and memory traffic overlap.
 
@@ -244,11 +291,12 @@ def kernel_seconds(
         compute_s: shape [n], seconds of the multiply-adds alone.
         memory_s: shape [n], seconds of the memory traffic alone.
         starts: shape [n], kernels that are started.
+        channel_s: shape [n], seconds of the block of one channel, where each channel has one.
         sharpness: see `GpuKernels`.
         start_s: seconds of an empty kernel.
         xp: the module of the arrays.
     """
-    return smooth_max(compute_s, memory_s, sharpness, xp) + starts * start_s
+    return smooth_max(compute_s, memory_s, sharpness, xp) + channel_s + starts * start_s
 
 
 def smooth_max(one: Any, other: Any, sharpness: Any, xp: Any) -> Any:

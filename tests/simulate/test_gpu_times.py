@@ -9,9 +9,13 @@ import pytest
 
 from driple.catalog import DEVICES, Device
 from driple.graph.opgraph import OpGraph
+from driple.graph.signature import OpSignature, Tensor
 from driple.simulate.calibration import CalibratedDevice, GpuModel
 from driple.simulate.gpu_kernels import Runtime, shares_with, smooth_max
 from driple.simulate.gpu_rates import is_better
+from driple.simulate.gpu_times import peak_seconds
+from driple.simulate.op_facts import GROUPS
+from driple.simulate.optable import OpTable
 from driple.simulate.prepared_job import PreparedJob, Program
 from tests.simulate.gpu_models import gpu_model
 from tests.simulate.jobs import CALIBRATION, net
@@ -162,3 +166,40 @@ def test_a_compiled_step_is_never_slower(seed: int, batch: int) -> None:
             for fused in (False, True)
         ]
         assert times[1] <= times[0] * (1 + 1e-9)
+
+
+def norm_seconds(
+    channels: int, model: GpuModel, *, compiled: bool = False, last: bool = False
+) -> float:
+    """Seconds of one batch norm of 2^24 elements on an H100."""
+    images = Tensor((16, channels, 2**20 // channels), 1)
+    weight = Tensor((channels,), 1, is_parameter=True)
+    numbers = ((("channels_last", (1,)),)) if last else ()
+    op = OpSignature("batch_norm", (images, weight, weight), (images,), numbers)
+    runtime = Runtime(compiled=compiled)
+    peaks = peak_seconds(OpTable.of([op]), DEVICES["H100"])
+    return float(peaks.channel_s(model.kernels, runtime)[0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_few_channels_keep_few_multiprocessors_busy(seed: int) -> None:
+    """A batch norm of the same size takes longer in inverse proportion to its channels."""
+    model = gpu_model(seed)
+    assert norm_seconds(8, model) == pytest.approx(16 * norm_seconds(128, model))
+    assert norm_seconds(8, model, compiled=True) == norm_seconds(8, model, last=True) == 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("batch", [2, 64])
+def test_a_grouped_convolution_is_no_slower_than_its_groups_one_by_one(
+    seed: int, batch: int
+) -> None:
+    """Each of which is a dense convolution, but for what a kernel takes at least."""
+    image, half = Tensor((batch, 64, 28, 28), 19), Tensor((batch, 32, 28, 28), 19)
+    grouped = OpSignature("conv", (image, Tensor((3, 3, 32, 64), 19, is_parameter=True)), (image,))
+    dense = OpSignature("conv", (half, Tensor((3, 3, 32, 32), 19, is_parameter=True)), (half,))
+    table = OpTable.of([grouped, dense])
+    assert [GROUPS[one] for one in table.facts.groups] == ["grouped_convolution", "convolution"]
+    efficiency, _ = gpu_model(seed).of(DEVICES["H100"], 1.0)
+    shares = efficiency.kernels.shares(table.facts, Runtime())
+    assert (shares[0] >= shares[1] * (1 - 1e-9)).all()

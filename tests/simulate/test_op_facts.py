@@ -7,9 +7,10 @@ import pytest
 
 from driple.graph.signature import OpSignature, Tensor
 from driple.simulate.gpu_kernels import INPUTS, Library, Runtime, kernel_inputs
-from driple.simulate.op_facts import FACTS, OpFacts, op_facts
+from driple.simulate.op_facts import FACTS, OpFacts, channel_elements, op_facts
 
-HALF = 14
+BFLOAT16, FLOAT16, FLOAT32 = 14, 19, 1
+HALF = BFLOAT16
 
 
 def facts_of(op: OpSignature) -> OpFacts:
@@ -33,6 +34,44 @@ def test_cudnn_computes_a_convolution_along_one_dimension_as_of_images_of_one_ro
     ]
     assert values[0]["oblong"] == 1
     assert values[0] == values[1]
+
+
+def batch_norm(
+    images: int, weights: int = FLOAT32, *, kind: str = "batch_norm", batch: int = 8,
+    numbers: tuple[tuple[str, tuple[int, ...]], ...] = (),
+) -> OpSignature:  # fmt: skip
+    """A batch norm of 64 channels with images and weights of some types, or its gradient."""
+    image = Tensor((batch, 64, 32, 32), images)
+    weight = Tensor((64,), weights, is_parameter=True)
+    read = (image, image) if kind.endswith("gradient") else (image,)
+    return OpSignature(kind=kind, inputs=(*read, weight, weight), outputs=(image,), numbers=numbers)
+
+
+@pytest.mark.parametrize(
+    ("images", "weights", "native"),
+    [(FLOAT32, FLOAT32, 0), (FLOAT16, FLOAT32, 0), (BFLOAT16, FLOAT32, 1), (FLOAT16, FLOAT16, 1)],
+)
+def test_cudnn_computes_batch_norms_of_float16_and_pytorch_those_of_bfloat16(
+    images: int, weights: int, native: int
+) -> None:
+    """And those with weights in half precision, or of more elements than cuDNN counts."""
+    for kind in ("batch_norm", "batch_norm_gradient"):
+        op = batch_norm(images, weights, kind=kind)
+        assert facts_of(op).values[0, FACTS.index("native_norm")] == native
+        large = batch_norm(images, weights, kind=kind, batch=2**15)
+        assert facts_of(large).values[0, FACTS.index("native_norm")] == 1
+        inference = batch_norm(images, weights, kind=kind, numbers=(("inference", (1,)),))
+        assert facts_of(inference).values[0, FACTS.index("native_norm")] == 0
+
+
+def test_a_block_of_a_batch_norm_moves_the_elements_of_one_channel() -> None:
+    """Read and written, in the gradient two read; none where channels are last or not averaged."""
+    assert channel_elements(batch_norm(FLOAT32)) == 2 * 8 * 32 * 32
+    assert channel_elements(batch_norm(FLOAT16, kind="batch_norm_gradient")) == 3 * 8 * 32 * 32
+    for number in ("channels_last", "inference"):
+        assert channel_elements(batch_norm(FLOAT32, numbers=((number, (1,)),))) == 0
+    add = Tensor((8, 64, 32, 32), FLOAT32)
+    assert channel_elements(OpSignature(kind="add", inputs=(add, add), outputs=(add,))) == 0
 
 
 @pytest.mark.parametrize(
