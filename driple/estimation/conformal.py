@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEVEL", "ErrorSpread", "Spread"]
+__all__ = ["LEVEL", "ErrorSpread", "Spread", "error_quantiles"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -117,6 +117,28 @@ class ErrorSpread:
         return found
 
 
+def error_quantiles(logs: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Median and 90th percentile of |simulated - true| / true of some runs, as they are.
+
+    Neither scaled by distance nor widened for few families: a description of these runs.
+
+    Args:
+        logs: shape [n], ln(simulated / published), n of at least 1.
+        weights: shape [n], above 0.
+    """
+    errors = np.abs(np.expm1(logs))
+    ordered, middle = _ordered(errors, weights)
+    median, p90 = np.interp((0.5, LEVEL), middle, ordered)
+    return float(median), float(p90)
+
+
+def _ordered(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values, rising, and the share of the weights up to the middle of each."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return values[order], (reached - weights[order] / 2) / reached[-1]
+
+
 def _conformal(
     values: FloatArray, weights: FloatArray, families: npt.NDArray[np.intp], share: float
 ) -> float:
@@ -126,9 +148,7 @@ def _conformal(
     the same from the other side. A few families hardly show the tails: their distance from the
     median is lengthened as Student's t is beyond the normal distribution.
     """
-    order = np.argsort(values, kind="stable")
-    ordered, reached = values[order], np.cumsum(weights[order])
-    middle = (reached - weights[order] / 2) / reached[-1]
+    ordered, middle = _ordered(values, weights)
     median = float(np.interp(0.5, middle, ordered))
     if share == 0.5:
         return median

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -20,9 +20,9 @@ import numpy.typing as npt
 from driple.catalog import Device
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology
-from driple.codec import Json, json_field, to_dict
 from driple.estimation.checked_runs import CheckedRun, shipped_checked_runs, size_class
-from driple.estimation.conformal import ErrorSpread
+from driple.estimation.conformal import ErrorSpread, error_quantiles
+from driple.estimation.error_statement import GUESS_FACTOR, StatedError
 from driple.estimation.job_kind import JobKind, job_kind
 from driple.estimation.like_cluster import (
     SCHEME_WORDS,
@@ -47,72 +47,11 @@ __all__ = [
     "stated_error",
 ]
 
-GUESS_FACTOR = 20.0
-"""Upper over lower end of an interval, from which on an answer is a guess."""
-_EMPTY_FACTOR = 1000.0  # the same, from which on an interval says nothing and is not stated
-_GUESS_PCT = 100.0  # median error, from which on it is one too
 _ENOUGH_RUNS = 5  # of one device, or in one framework, for an error of its own
 _ENOUGH_FAMILIES = 5  # of runs like an answer; with fewer, runs of its scheme are asked too
 _ENOUGH_ON_DEVICE = 2  # families that ran on a device by itself
-_NOT_CHECKED = "this answer was not checked against any published run of this kind"
 _TASKS = {"train": "training", "forward": "forward passes"}
 _OF_FIT = {"model": "model family", "device": "device"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StatedError:
-    """Error of simulated iteration times on runs like the answer's.
-
-    Attributes:
-        num_runs: how many; 0 if there are none.
-        runs: what they are, in words; without runs, why there are none.
-        median_pct: of the errors, percent; None without runs.
-        p90_pct: their 90th percentile; None without runs.
-        low_factor: on the simulated time, to the lower end of its 90 % interval; None if no
-            interval was calibrated.
-        high_factor: to the upper end.
-    """
-
-    num_runs: int = field(default=0, metadata=json_field(name="runs"))
-    runs: str = field(metadata=json_field(name="of"))
-    median_pct: float | None = None
-    p90_pct: float | None = None
-    low_factor: float | None = None
-    high_factor: float | None = None
-
-    @property
-    def p90(self) -> float | None:
-        """The 90th percentile as a share; None if it is not known."""
-        return None if self.p90_pct is None else self.p90_pct / 100
-
-    @property
-    def is_guess(self) -> bool:
-        """Whether runs like the answer's were predicted so badly that it is but a guess."""
-        if self.low_factor is None or self.high_factor is None or self.median_pct is None:
-            return False
-        wide = self.high_factor > GUESS_FACTOR * self.low_factor
-        return wide or self.median_pct > _GUESS_PCT
-
-    def interval_of(self, seconds: float) -> tuple[float, float] | None:
-        """The 90 % interval of a simulated time; None if there is none, or it says nothing."""
-        if self.low_factor is None or self.high_factor is None:
-            return None
-        if self.high_factor > _EMPTY_FACTOR * self.low_factor:
-            return None
-        return seconds * self.low_factor, seconds * self.high_factor
-
-    def sentence(self) -> str:
-        """For a user."""
-        if self.median_pct is None or self.p90_pct is None:
-            return f"{_NOT_CHECKED}: {self.runs}"
-        return (
-            f"the simulator's error on {self.num_runs} {self.runs}: median {self.median_pct:.0f} "
-            f"%, 90th percentile {self.p90_pct:.0f} %"
-        )
-
-    def to_dict(self) -> dict[str, Json]:
-        """As `--json` prints it."""
-        return {"checked": self.num_runs > 0, **to_dict(self)}
 
 
 def stated_error(
@@ -151,17 +90,16 @@ def stated_error(
 def _with_tuning(found: StatedError, device: Device) -> StatedError:
     """An error no smaller than that of the runs that the device was tuned to, each left out."""
     median, fact = device.find("tuned_median_pct"), device.find("tuned_p90_pct")
-    if median is not None and found.median_pct is not None:
-        found = replace(found, median_pct=max(found.median_pct, float(median)))
+    if median is not None and found.median_pct is not None and float(median) > found.median_pct:
+        found = replace(found, median_pct=float(median), tuned=("median_pct",))
     if fact is None or found.p90_pct is None or float(fact) <= found.p90_pct:
         return found
     share = float(fact) / 100
     low, high = found.low_factor, found.high_factor
     return replace(
         found,
-        runs=f"{found.runs} (the 90th percentile is that of the runs that the device is tuned to, "
-        "each left out of the tuning)",
         p90_pct=100 * share,
+        tuned=(*found.tuned, "p90_pct"),
         low_factor=None if low is None else min(low, 1 / (1 + share)),
         high_factor=None if high is None else max(high, 1 / max(1 - share, 1 / GUESS_FACTOR)),
     )
@@ -175,6 +113,7 @@ class _Part:
     cells: tuple[npt.NDArray[np.bool_], ...]
     num_runs: int
     words: str
+    errors: tuple[float, float]  # median and 90th percentile of the runs themselves, as shares
 
     def at(self, distance: float) -> StatedError:
         """The error at a distance."""
@@ -184,6 +123,8 @@ class _Part:
             runs=self.words,
             median_pct=100 * found.median,
             p90_pct=100 * found.p90,
+            runs_median_pct=100 * self.errors[0],
+            runs_p90_pct=100 * self.errors[1],
             low_factor=found.low,
             high_factor=found.high,
         )
@@ -356,14 +297,15 @@ def _part_of(
     if not known:
         words += f", as too few are of {device}"
     if around and not any_place:
-        words += f" (they are few, so errors of other {SCHEME_WORDS[cluster.kind]} count as well)"
+        words += f" (they are few, so other runs of {SCHEME_WORDS[cluster.kind]} count as well)"
     spread = ErrorSpread(
         np.array([run.log_ratio for run in pool]),
         np.array([run.distance for run in pool]),
         _weights(pool),
         [run.family for run in pool],
     )
-    return _Part(spread=spread, cells=cells, num_runs=len(shown), words=words)
+    errors = error_quantiles(np.array([run.log_ratio for run in shown]), _weights(shown))
+    return _Part(spread=spread, cells=cells, num_runs=len(shown), words=words, errors=errors)
 
 
 @cache
@@ -394,4 +336,6 @@ def _on_cpu(setting: Setting, calibration: Calibration) -> StatedError:
         runs=f"workloads of the catalogue, measured on {setting.name}",
         median_pct=found.median_pct,
         p90_pct=found.p90_pct,
+        runs_median_pct=found.median_pct,
+        runs_p90_pct=found.p90_pct,
     )

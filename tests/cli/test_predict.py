@@ -42,7 +42,8 @@ def test_the_error_is_that_of_the_setting_and_the_graph() -> None:
     done = driple(*SIMULATE, large, *settings, *QUICK)
     assert done.returncode == 0, done.stderr
     one, two = (line for line in done.stdout.splitlines() if "published run" in line)
-    assert one.startswith("the simulator's error on 12 published runs of convolutional networks")
+    assert one.startswith("expected error of the simulator on this job: median ")
+    assert "from its error on 12 published runs of convolutional networks" in one
     assert "one device (2080Ti)" in one
     assert "up to 1 of them and 3 workers, this setting 2 and 2" in two
 

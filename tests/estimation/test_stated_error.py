@@ -103,7 +103,7 @@ def test_precision_scheme_and_number_of_devices_count() -> None:
         ("K80-R8/ho-40G", "faster network than 10G"),
         ("H100-R4/ho-NVLink", "go over PCIe, this one over NVLink-H100"),
         ("K80-P2w2/ho-10G", "up to 1 of them and 2 workers, this setting 2 and 2"),
-        ("K80-P1w2/ho-PCIe", "on several machines; of computing alone: the simulator's error on 6"),
+        ("K80-P1w2/ho-PCIe", "on several machines; of computing alone: expected error of the sim"),
         ("K80-P1w2/ho-40G", "networks of up to 10G"),
     ):
         found = stated(name)
@@ -150,7 +150,7 @@ def test_few_families_on_such_clusters_are_seen_among_those_of_their_scheme() ->
     assert (found.p90_pct or 0) > 1.5 * (alone.p90_pct or 0)
     assert found.num_runs == 5
     assert "on several machines" in found.runs
-    assert "errors of other rings count as well" in found.runs
+    assert "other runs of rings count as well" in found.runs
     fewer = stated_error(cluster, CNN, runs=[*few[:4], *inside])
     assert fewer.num_runs == 10
     assert "rings of K80, without" in fewer.runs
@@ -168,6 +168,9 @@ def test_a_tuned_device_states_no_smaller_error_than_its_own_runs() -> None:
         assert (found.low_factor < usual.low_factor) == is_larger
         assert (found.high_factor == pytest.approx(2.5)) == is_larger
         assert ("left out of the tuning" in found.sentence()) == is_larger
+        assert found.tuned == (("p90_pct",) if is_larger else ())
+        own = (usual.runs_median_pct, usual.runs_p90_pct)
+        assert (found.runs_median_pct, found.runs_p90_pct) == own
 
 
 def test_a_tuned_device_states_no_smaller_median_than_its_own_runs() -> None:
@@ -177,7 +180,9 @@ def test_a_tuned_device_states_no_smaller_median_than_its_own_runs() -> None:
     )
     usual = stated_error(alone, CNN, runs=RUNS).median_pct
     assert usual is not None and usual < 42
-    assert stated_error(tuned, CNN, runs=RUNS).median_pct == 42.0
+    found = stated_error(tuned, CNN, runs=RUNS)
+    assert (found.median_pct, found.tuned) == (42.0, ("median_pct",))
+    assert "(the median is that of the runs that the device is tuned to" in found.sentence()
 
 
 def test_an_interval_that_says_nothing_is_not_stated() -> None:
@@ -226,6 +231,8 @@ def test_cpus_were_measured_by_setting() -> None:
     found = stated("CPU-P1w2/ho-200M")
     assert found.num_runs == 67
     assert "measured on CPU-P1w2/ho-200M" in found.sentence()
+    assert (found.runs_median_pct, found.runs_p90_pct) == (found.median_pct, found.p90_pct)
+    assert found.sentence().startswith("the simulator's error on 67 workloads")
     assert "CPU-P1w3/ho-200M" in stated("CPU-P1w2/ho-1G").sentence()
 
 
