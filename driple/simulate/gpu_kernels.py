@@ -14,17 +14,19 @@ The functions of this module take NumPy's arrays, or torch's with `xp=torch` whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.checks import check_choice, check_number
 from driple.errors import ConfigError
-from driple.simulate.op_facts import FACTS, GROUPS, OpFacts
+from driple.graph.torch.options import LIBRARIES as TORCH_LIBRARIES
+from driple.graph.torch.options import Library as TorchLibrary
+from driple.simulate.op_facts import FACTS, GROUPS, OpFacts, grouped_share
 
 __all__ = [
     "ARRAYS",
@@ -44,20 +46,18 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-# Generations of libraries: PyTorch 1 with cuDNN 8; PyTorch 2.0 and 2.1, whose flash attention is
-# the first version, as that of PyTorch 1; later ones; TensorFlow with cuDNN 7 and 8.
-Library = Literal["torch1", "torch2.1", "torch2", "tensorflow"]
-LIBRARIES: tuple[str, ...] = get_args(Library)
+# Generations of libraries: those of PyTorch, of which the first had cuDNN 8, and TensorFlow with
+# cuDNN 7 and 8.
+Library = TorchLibrary | Literal["tensorflow"]
+LIBRARIES = (*TORCH_LIBRARIES, "tensorflow")
 INPUTS = (*FACTS, *GROUPS, "compiled", "torch1", "tensorflow", "last_torch1", "grouped_torch1",
-          "depthwise_torch1", "first_flash")  # fmt: skip
+          "depthwise_torch1", "first_flash", "first_layer_norm_gradient")  # fmt: skip
 ARRAYS = ("linear", "hidden", "hidden_bias", "second", "second_bias", "out", "kind_offset",
           "kind_last_offset")  # fmt: skip
 _FIRST_FLASH = frozenset({"torch1", "torch2.1"})
+# PyTorch 2.8 has another kernel for the gradients of a layer norm's weights (pull request 148605).
+_FIRST_LAYER_NORM_GRADIENT = frozenset({"torch1", "torch2.1", "torch2.7"})
 _COMPILED = INPUTS.index("compiled")
-_ONE_GROUP: Mapping[str, float] = MappingProxyType({
-    "convolution": 1.0, "grouped_convolution": 0.0, "channel_groups": 0.0, "last_grouped": 0.0,
-    "half_grouped": 0.0, "grouped_torch1": 0.0,
-})  # fmt: skip
 # Shares from which the fit begins: of the peak FLOP/s, of the peak bytes/s.
 USUAL_SHARES = (0.6, 0.8)
 # Shares end smoothly between these: Winograd's algorithm and caches let kernels pass a peak, and no
@@ -205,17 +205,22 @@ def kernel_inputs(facts: OpFacts, runtime: Runtime) -> FloatArray:
     count = len(facts.kinds)
     columns = dict(zip(FACTS, facts.values.T, strict=True))
     groups = np.eye(len(GROUPS))[facts.groups]
+    dense, grouped = (GROUPS.index(name) for name in ("convolution", "grouped_convolution"))
+    share = grouped_share(columns["channel_groups"])
+    groups[:, dense] += groups[:, grouped] * (1.0 - share)
+    groups[:, grouped] *= share
     is_torch1 = np.full(count, float(runtime.library == "torch1"))
-    grouped = groups[:, GROUPS.index("grouped_convolution")]
     depthwise = groups[:, GROUPS.index("depthwise_convolution")]
+    of_layer_norms = np.array([kind == "layer_norm_gradient" for kind in facts.kinds], dtype=float)
     environment = (
         np.full(count, float(runtime.compiled)),
         is_torch1,
         np.full(count, float(runtime.library == "tensorflow")),
         is_torch1 * columns["channels_last"],
-        is_torch1 * grouped,
+        is_torch1 * groups[:, grouped],
         is_torch1 * depthwise,
         float(runtime.library in _FIRST_FLASH) * groups[:, GROUPS.index("attention")],
+        float(runtime.library in _FIRST_LAYER_NORM_GRADIENT) * of_layer_norms,
     )
     inputs: FloatArray = np.concatenate([facts.values, groups, np.stack(environment, axis=1)], 1)
     return inputs
@@ -225,9 +230,7 @@ def log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -
     """Logarithms of the shares that kernels reach, shape [n, 2].
 
     A compiler takes no slower kernel than the one that runs without it: in 24 of 1,310 published
-    pairs a compiled pass was slower than the same without. A grouped convolution is no slower than
-    its groups one after another, of which each is a dense one (PyTorch 1 with channels last is: its
-    gradients by the filter take several times as long).
+    pairs a compiled pass was slower than the same without.
 
     Args:
         weights: arrays by name, `ARRAYS` of `GpuKernels`.
@@ -236,31 +239,18 @@ def log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -
         xp: the module of the arrays, NumPy or torch.
     """
     found = _own_log_shares(weights, inputs, kind_of, xp)
-    for some, columns in _no_faster(inputs):
-        if bool(some.any()):
-            other = _with_columns(inputs[some], columns, xp)
-            least = _own_log_shares(weights, other, kind_of[some], xp)
-            found = found + 0.0  # a copy
-            found[some] = xp.maximum(found[some], least)
+    compiled = inputs[:, _COMPILED] > 0
+    if not bool(compiled.any()):
+        return found
+    keeps = xp.asarray([name != "compiled" for name in INPUTS], dtype=inputs.dtype)
+    eager = _own_log_shares(weights, inputs[compiled] * keeps, kind_of[compiled], xp)
+    found = found + 0.0  # a copy
+    found[compiled] = xp.maximum(found[compiled], eager)
     return found
 
 
-def _no_faster(inputs: Any) -> Iterator[tuple[Any, Mapping[str, float]]]:
-    """Kernels that reach no larger shares than those of some ops: which ops, and what differs."""
-    yield inputs[:, _COMPILED] > 0, {"compiled": 0.0}
-    failed = inputs[:, INPUTS.index("last_torch1")] > 0
-    yield (inputs[:, INPUTS.index("grouped_convolution")] > 0) & ~failed, _ONE_GROUP
-
-
-def _with_columns(inputs: Any, columns: Mapping[str, float], xp: Any) -> Any:
-    """The inputs with other numbers in some columns."""
-    keeps = xp.asarray([name not in columns for name in INPUTS], dtype=inputs.dtype)
-    numbers = xp.asarray([columns.get(name, 0.0) for name in INPUTS], dtype=inputs.dtype)
-    return inputs * keeps + numbers
-
-
 def _own_log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -> Any:
-    """The same, by the network alone."""
+    """The same, of ops compiled or not as they are given."""
     first = xp.tanh(inputs @ weights["hidden"] + weights["hidden_bias"])
     second = xp.tanh(first @ weights["second"] + weights["second_bias"])
     none = xp.zeros_like(weights["kind_offset"][:1])

@@ -23,7 +23,7 @@ from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.graph.signature import OpSignature
 
-__all__ = ["FACTS", "GROUPS", "OpFacts", "channel_elements", "op_facts"]
+__all__ = ["FACTS", "GROUPS", "OpFacts", "channel_elements", "grouped_share", "op_facts"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -59,6 +59,7 @@ _BFLOAT16 = NUMBER_OF["DT_BFLOAT16"]
 _MOST_OF_CUDNN = 2**31 - 1
 _BATCH_NORMS: Mapping[str, int] = MappingProxyType({"batch_norm": 2, "batch_norm_gradient": 3})
 """Norms whose statistics are those of each channel, and how often each element is moved."""
+_TYPICAL_GROUPS = 8  # logarithm
 _LONGEST_SIDE = 4096  # of a product, beyond which its kernels do not change
 _GROUP_OF_KIND: Mapping[str, str] = MappingProxyType(
     {
@@ -125,7 +126,7 @@ class OpFacts:
         of = {name: self.groups == GROUPS.index(name) for name in _IMAGE_GROUPS}
         column["channels_last"][np.logical_or.reduce(list(of.values()))] = 1.0
         column["last_depthwise"][of["depthwise_convolution"]] = 1.0
-        column["last_grouped"][of["grouped_convolution"]] = 1.0
+        column["last_grouped"][:] = grouped_share(column["channel_groups"])
         for name in _IMAGE_GROUPS[:3]:
             column["last_half_convolution"][of[name]] = column["half"][of[name]]
         return replace(self, values=values)
@@ -242,6 +243,16 @@ def _is_native_norm(op: OpSignature) -> bool:
     )
 
 
+def grouped_share(channel_groups: FloatArray) -> FloatArray:
+    """How far a convolution is one of groups: 0 of one group, 1/2 of two, 1 of very many.
+
+    Args:
+        channel_groups: as in `FACTS`.
+    """
+    share: FloatArray = 1.0 - 2.0 ** (-_TYPICAL_GROUPS * channel_groups)
+    return share
+
+
 def _of_convolution(facts: ConvFacts, row: dict[str, float]) -> tuple[str, dict[str, float]]:
     grouped = facts.groups > 1 and not facts.is_depthwise
     last, half = float(facts.channels_last), row["half"]
@@ -249,7 +260,7 @@ def _of_convolution(facts: ConvFacts, row: dict[str, float]) -> tuple[str, dict[
         "channels_last": last,
         "in_channels": _log(facts.in_per_group, 8),
         "out_channels": _log(facts.out_per_group, 8),
-        "channel_groups": _log(facts.groups, 8) if grouped else 0.0,
+        "channel_groups": _log(facts.groups, _TYPICAL_GROUPS) if grouped else 0.0,
         "in_fits": float(facts.in_per_group % _SIDE == 0),
         "out_fits": float(facts.out_per_group % _SIDE == 0),
         "window": _log(prod(facts.window), 4),
@@ -266,7 +277,10 @@ def _of_convolution(facts: ConvFacts, row: dict[str, float]) -> tuple[str, dict[
     if facts.is_depthwise:
         return "depthwise_convolution", row | {"last_depthwise": last, "half_depthwise": half}
     if grouped:
-        return "grouped_convolution", row | {"last_grouped": last, "half_grouped": half}
+        share = float(grouped_share(np.array(row["channel_groups"])))
+        return "grouped_convolution", row | {
+            "last_grouped": last * share, "half_grouped": half * share,
+        }  # fmt: skip
     return "convolution", row
 
 

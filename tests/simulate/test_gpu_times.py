@@ -14,7 +14,6 @@ from driple.simulate.calibration import CalibratedDevice, GpuModel
 from driple.simulate.gpu_kernels import Runtime, shares_with, smooth_max
 from driple.simulate.gpu_rates import is_better
 from driple.simulate.gpu_times import peak_seconds
-from driple.simulate.op_facts import GROUPS
 from driple.simulate.optable import OpTable
 from driple.simulate.prepared_job import PreparedJob, Program
 from tests.simulate.gpu_models import gpu_model
@@ -187,19 +186,3 @@ def test_few_channels_keep_few_multiprocessors_busy(seed: int) -> None:
     model = gpu_model(seed)
     assert norm_seconds(8, model) == pytest.approx(16 * norm_seconds(128, model))
     assert norm_seconds(8, model, compiled=True) == norm_seconds(8, model, last=True) == 0
-
-
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("batch", [2, 64])
-def test_a_grouped_convolution_is_no_slower_than_its_groups_one_by_one(
-    seed: int, batch: int
-) -> None:
-    """Each of which is a dense convolution, but for what a kernel takes at least."""
-    image, half = Tensor((batch, 64, 28, 28), 19), Tensor((batch, 32, 28, 28), 19)
-    grouped = OpSignature("conv", (image, Tensor((3, 3, 32, 64), 19, is_parameter=True)), (image,))
-    dense = OpSignature("conv", (half, Tensor((3, 3, 32, 32), 19, is_parameter=True)), (half,))
-    table = OpTable.of([grouped, dense])
-    assert [GROUPS[one] for one in table.facts.groups] == ["grouped_convolution", "convolution"]
-    efficiency, _ = gpu_model(seed).of(DEVICES["H100"], 1.0)
-    shares = efficiency.kernels.shares(table.facts, Runtime())
-    assert (shares[0] >= shares[1] * (1 - 1e-9)).all()

@@ -75,7 +75,8 @@ def test_a_block_of_a_batch_norm_moves_the_elements_of_one_channel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "first"), [("torch1", 1), ("torch2.1", 1), ("torch2", 0), ("tensorflow", 0)]
+    ("library", "first"),
+    [("torch1", 1), ("torch2.1", 1), ("torch2.7", 0), ("torch2", 0), ("tensorflow", 0)],
 )
 def test_flash_attention_came_in_its_second_version_after_pytorch_2_1(
     library: Library, first: int
@@ -86,3 +87,36 @@ def test_flash_attention_came_in_its_second_version_after_pytorch_2_1(
     both = op_facts([attention, add], [None, None])
     column = kernel_inputs(both, Runtime(library))[:, INPUTS.index("first_flash")]
     assert np.array_equal(column, [first, 0])
+
+
+@pytest.mark.parametrize(
+    ("library", "first"),
+    [("torch1", 1), ("torch2.1", 1), ("torch2.7", 1), ("torch2", 0), ("tensorflow", 0)],
+)
+def test_gradients_of_layer_norms_have_another_kernel_from_pytorch_2_8_on(
+    library: Library, first: int
+) -> None:
+    rows = Tensor((8, 1024, 768), FLOAT32)
+    weight = Tensor((768,), FLOAT32, is_parameter=True)
+    gradient = OpSignature("layer_norm_gradient", (rows, rows, weight), (rows, weight))
+    batch = batch_norm(FLOAT32, kind="batch_norm_gradient")
+    both = op_facts([gradient, batch], [None, None])
+    column = kernel_inputs(both, Runtime(library))[:, INPUTS.index("first_layer_norm_gradient")]
+    assert np.array_equal(column, [first, 0])
+
+
+def test_a_convolution_of_few_groups_is_nearly_a_dense_one() -> None:
+    """Among the inputs of the network, groups count by how many they are; the rest stays."""
+    image = Tensor((8, 64, 28, 28), FLOAT16)
+
+    def inputs_of(groups: int) -> dict[str, float]:
+        weight = Tensor((3, 3, 64 // groups, 64), FLOAT16, is_parameter=True)
+        op = OpSignature("conv", (image, weight), (image,))
+        row = kernel_inputs(facts_of(op), Runtime())[0].tolist()
+        return dict(zip(INPUTS, row, strict=True))
+
+    for groups in (1, 2, 32):
+        found = inputs_of(groups)
+        assert found["grouped_convolution"] == pytest.approx(1 - 1 / groups)
+        assert found["half_grouped"] == pytest.approx(1 - 1 / groups)
+        assert found["convolution"] + found["grouped_convolution"] == pytest.approx(1)

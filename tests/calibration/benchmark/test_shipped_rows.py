@@ -78,9 +78,11 @@ def test_models_of_no_language_are_not_among_those_of_language(shipped: Shipped)
 @pytest.mark.parametrize(
     ("name", "library"),
     [
-        ("torch1.13", "torch1"), ("torch2.1", "torch2.1"), ("torch2.2", "torch2"),
-        ("torch2.10", "torch2"), ("ngc22.09", "torch1"), ("ngc23.09", "torch2.1"),
-        ("ngc23.10", "torch2"), ("ngc", "torch1"), ("mxnet1.6", ""),
+        ("torch1.13", "torch1"), ("torch2.1", "torch2.1"), ("torch2.2", "torch2.7"),
+        ("torch2.7", "torch2.7"), ("torch2.8", "torch2"), ("torch2.10", "torch2"),
+        ("ngc22.09", "torch1"), ("ngc23.09", "torch2.1"),
+        ("ngc23.10", "torch2.7"), ("ngc25.03", "torch2.7"), ("ngc25.06", "torch2"),
+        ("ngc", "torch1"), ("mxnet1.6", ""),
     ],
 )  # fmt: skip
 def test_the_generation_of_a_library_follows_from_its_version(name: str, library: str) -> None:
