@@ -2,7 +2,8 @@
 
     Setting, JobKind, checked runs -> StatedError (median, 90th percentile, 90 % interval)
 
-An error is stated only of the same task, kind of network, scheme and precision. Of a device without
+An error is stated only of the same task, kind of network, scheme and precision; of other frameworks
+where the job's own has no run on such a cluster in its precision. Of a device without
 published runs of that kind, it is the error on devices that were left out of the fit. It grows with
 the distance of the job's ops from those of the published jobs.
 """
@@ -168,16 +169,31 @@ class ErrorTable:
             return (), reason
         if cluster.kind == "servers":
             return self._on_servers(job, cluster, some)
-        like, reason = runs_like(some, cluster)
-        if reason:
-            return (), reason
-        part, reason = self._part(
-            job, cluster, like, around=[run for run in some if run.kind == cluster.kind]
-        )
+        part, reason = self._joined_part(job, cluster, some)
+        if part is None and any(run.framework != job.framework for run in self._runs):
+            others = self._joined_part(job, cluster, self._like_job(job, any_framework=True)[0])[0]
+            if others is not None:
+                words = f"{others.words} (of all frameworks, as {job.framework} has none such)"
+                return (replace(others, words=words),), ""
         return (() if part is None else (part,)), reason
 
-    def _like_job(self, job: JobKind) -> tuple[list[CheckedRun], str]:
-        """Runs of the same task, kind of network and compiler; or why there are none."""
+    def _joined_part(
+        self, job: JobKind, cluster: Cluster, some: Sequence[CheckedRun]
+    ) -> tuple[_Part | None, str]:
+        """Of some runs, those on clusters like an answer's; or why there are none."""
+        like, reason = runs_like(some, cluster)
+        if reason:
+            return None, reason
+        around = [run for run in some if run.kind == cluster.kind]
+        return self._part(job, cluster, like, around=around)
+
+    def _like_job(
+        self, job: JobKind, *, any_framework: bool = False
+    ) -> tuple[list[CheckedRun], str]:
+        """Runs of the same task, kind of network and compiler; or why there are none.
+
+        Of the job's own framework where it has enough, unless any will do.
+        """
         some = [run for run in self._runs if run.task == job.task]
         if not some:
             return [], f"no published run is of {_TASKS[job.task]}"
@@ -196,7 +212,7 @@ class ErrorTable:
                 f"no published run of {_TASKS[job.task]} of a {job.network} network is {words}",
             )
         own = [run for run in some if run.framework == job.framework]
-        return (own if len(own) >= _ENOUGH_RUNS else some), ""
+        return (own if len(own) >= _ENOUGH_RUNS and not any_framework else some), ""
 
     def _on_servers(
         self, job: JobKind, cluster: Cluster, some: Sequence[CheckedRun]

@@ -9,7 +9,8 @@ import pytest
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.checked import checked_runs
 from driple.calibration.published import Kind, PublishedRun
-from driple.calibration.validate import HeldOut, HeldOutPrediction
+from driple.calibration.validate import HeldOut, HeldOutPrediction, asked_s, simulated_s
+from driple.simulate.calibration import shipped_calibration
 from tests.simulate.jobs import net
 
 GRAPHS = {("resnet50", False): BatchedGraph.of((16, net(16)), (32, net(32)))}
@@ -25,7 +26,12 @@ def run(kind: Kind, *, overlapped: bool = True) -> PublishedRun:
 
 
 def prediction(
-    simulated_s: float, held_out: HeldOut, kind: Kind = "ring", *, overlapped: bool = True
+    simulated_s: float,
+    held_out: HeldOut,
+    kind: Kind = "ring",
+    *,
+    overlapped: bool = True,
+    asked_s: float | None = None,
 ) -> HeldOutPrediction:
     """A run that takes a second."""
     return HeldOutPrediction(
@@ -34,11 +40,12 @@ def prediction(
         name="V100" if held_out == "device" else "resnet50",
         simulated_s=simulated_s,
         roofline_s=1.0,
+        asked_s=asked_s,
     )
 
 
 def test_errors_are_of_held_out_runs() -> None:
-    """Model and device held out apart; rings that send gradients afterwards do not count."""
+    """Model and device held out apart; a ring that nobody was asked for does not count."""
     found = checked_runs(
         [
             prediction(1.1, "model"),
@@ -60,3 +67,19 @@ def test_errors_are_of_held_out_runs() -> None:
     assert not ratios["nothing"]
     assert {one.devices for one in rings} == {("V100",)}
     assert [exp(one.log_ratio) for one in found if one.kind == "servers"] == pytest.approx([9.0])
+
+
+def test_a_ring_that_sends_gradients_afterwards_counts_with_the_answer_a_user_gets() -> None:
+    """Not with the simulation of its own program, which no user asks for."""
+    found = checked_runs([prediction(9.0, "model", overlapped=False, asked_s=0.7)], GRAPHS)
+    assert [exp(one.log_ratio) for one in found] == pytest.approx([0.7])
+
+
+def test_a_ring_is_asked_for_with_its_gradients_overlapped_and_whole() -> None:
+    """As every simulated ring is; a run that is asked for as it was run is simulated once."""
+    calibration = shipped_calibration()
+    some = {name: run("ring", overlapped=name) for name in (True, False)}
+    assert asked_s(some[True], GRAPHS, calibration) is None
+    asked = asked_s(some[False], GRAPHS, calibration)
+    assert asked == pytest.approx(simulated_s(some[True], GRAPHS, calibration))
+    assert asked < simulated_s(some[False], GRAPHS, calibration)

@@ -121,6 +121,17 @@ def test_the_simulator_draws_a_step_of_gpus_and_every_worker_of_processors(tmp_p
         assert picture.stat().st_size > 10_000
 
 
+def test_an_answer_says_where_one_server_holds_most_of_the_parameters() -> None:
+    """ResNet-50 has five variables to a convolution: in turn, one of five servers gets them all."""
+    large = ROOT / "datasets/examples/resnet50.pbtxt"
+    asked = (*SIMULATE, large, "--setting", "V100-P5w2/ho-10G", *QUICK)
+    words = "--set placement=greedy spreads them"
+    assert words in " ".join(driple(*asked).stdout.split())
+    assert words not in driple(*asked, "--set", "placement=greedy").stdout
+    one = (*SIMULATE, large, "--setting", "V100-P1w2/ho-10G", *QUICK)
+    assert words not in driple(*one).stdout
+
+
 def test_bad_options_of_the_simulator_get_one_line(tmp_path: Path) -> None:
     assert "did you mean" in refused(*SIMULATE, EXAMPLE, "--setting", "V101-P1w2/ho-PCIe")
     assert "--set steps" in driple(*SIMULATE, EXAMPLE, "--set", "steps=1").stderr

@@ -117,6 +117,25 @@ def test_precision_scheme_and_number_of_devices_count() -> None:
     assert "in this precision" in stated("K80-P1w2/ho-10G", HALF).sentence()
 
 
+def test_another_framework_tells_where_a_jobs_own_has_no_such_ring() -> None:
+    """Rings in half precision of PyTorch state the error of TensorFlow's, which has none."""
+    own = [replace(run, framework="tensorflow") for run in RUNS if not run.half]
+    other = [
+        replace(
+            run_of("ring", "V100", 30.0, workers=4, link="PCIe3", half=True, family=family),
+            framework="pytorch",
+        )
+        for family in FAMILIES
+    ]
+    setting, job = Setting.parse("4xV100/PCIe3"), replace(HALF, framework="tensorflow")
+    assert stated_error(setting, job, runs=own).median_pct is None
+    found = stated_error(setting, job, runs=[*own, *other])
+    assert found.median_pct == pytest.approx(30.0)
+    assert "of all frameworks, as tensorflow has none such" in found.runs
+    mine = [replace(run, framework="tensorflow", log_ratio=log(1.1)) for run in other]
+    assert stated_error(setting, job, runs=[*own, *other, *mine]).median_pct == pytest.approx(10.0)
+
+
 def test_a_device_alone_is_known_by_two_families_of_networks_like_the_jobs() -> None:
     """Runs of one device mostly do not speak for another that ran something else."""
     alone = Setting.parse("H100-R1/ho-PCIe")
