@@ -131,18 +131,39 @@ class _Data:
         names = sorted({row.device.name for row in table.rows})
         sources = sorted({row.source for row in table.rows})
         self.count = len(table.rows)
-        self.row_of = torch.tensor(table.row_of)
-        self.launches, self.runs = single(table.launches), single(table.runs)
-        self.compute, self.memory = single(table.compute_s * _MS), single(table.memory_s * _MS)
-        self.elements = single(table.channel_elements * _MS)
-        self.channel_rows = torch.tensor(table.channel_rows)
+        device_of = np.array([names.index(row.device.name) for row in table.rows])
+        # Most ops are in many steps: each is worked out once, and counted in each step.
+        runs = np.maximum(table.runs, _ROUNDING)
+        ops = np.stack(
+            [
+                device_of[table.row_of], table.input_of, table.pipes, table.channel_rows,
+                *(values / runs for values in
+                  (table.compute_s, table.memory_s, table.channel_elements)),
+            ],
+            axis=1,
+        )  # fmt: skip
+        _, some, op_of = np.unique(
+            np.ascontiguousarray(ops).view(np.void(ops[0].nbytes)).ravel(),
+            return_index=True, return_inverse=True,
+        )  # fmt: skip
+        self.counts = torch.sparse_coo_tensor(
+            torch.tensor(np.stack([table.row_of, op_of.ravel()])),
+            single(table.runs),
+            (self.count, len(some)),
+            check_invariants=False,
+        ).coalesce()
+        self.compute, self.memory, self.elements = (
+            single(ops[some, column] * _MS) for column in (4, 5, 6)
+        )
+        self.channel_rows = torch.tensor(table.channel_rows[some])
         self.inputs = single(table.inputs)
-        self.most = single(np.log(most_shares(table.pipes)))
-        self.input_of, self.kind_of = torch.tensor(table.input_of), torch.tensor(table.kind_of)
-        self.device_of = torch.tensor([names.index(row.device.name) for row in table.rows])
-        first = self.device_of[self.row_of] * len(SHARES)  # among all devices' shares in a row
-        self.pipe_of = first + torch.tensor(table.pipes)
-        self.memory_of = first + SHARES.index("memory")
+        self.most = single(np.log(most_shares(table.pipes[some])))
+        self.input_of = torch.tensor(table.input_of[some])
+        self.kind_of = torch.tensor(table.kind_of)
+        self.device_of = torch.tensor(device_of)
+        first = device_of[table.row_of[some]] * len(SHARES)  # among all devices' shares in a row
+        self.pipe_of = torch.tensor(first + table.pipes[some])
+        self.memory_of = torch.tensor(first + SHARES.index("memory"))
         self.source_of = torch.tensor([sources.index(row.source) for row in table.rows])
         rows = table.rows
         self.update_ms = single(
@@ -279,18 +300,18 @@ class _Parameters:
         shares = self._log_device_shares().flatten()
         own = shares.index_select(0, data.pipe_of)
         memory = shares.index_select(0, data.memory_of)
-        sharpness = 1 + self.sharpness.exp()
-        start_ms = self.start.exp() * _MS
-        busy = kernel_seconds(
+        busy_ms = kernel_seconds(
             data.compute * (-torch.minimum(logs[:, 0] + own, data.most)).exp(),
             data.memory * (-(logs[:, 1] + memory)).exp(),
-            data.launches,
+            0.0,
             data.elements * (-self.channel_rates[data.channel_rows]).exp(),
-            sharpness=sharpness,
-            start_s=start_ms,
+            sharpness=1 + self.sharpness.exp(),
+            start_s=0.0,
             xp=torch,
         )
-        of_device = torch.zeros(data.count).index_add(0, data.row_of, busy)
+        start_ms = self.start.exp() * _MS
+        of_device = torch.sparse.mm(data.counts, busy_ms[:, None])[:, 0]
+        of_device = of_device + data.step_launches * start_ms
         memory = self._log_device_shares()[data.device_of, SHARES.index("memory")]
         of_device = of_device + data.update_ms * (-(self.update + memory)).exp()
         of_device = of_device + data.update_kernels * start_ms
