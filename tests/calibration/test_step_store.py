@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from driple.calibration.step_key import UNFUSED, StepKey, attention_of
 from driple.calibration.step_pack import StepPacker, read_packed_steps
-from driple.calibration.step_store import StepStore, StoredStep
+from driple.calibration.step_store import ATTENTION, StepStore, StoredStep
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DatasetError, GraphError
 from driple.graph.torch.options import StepOptions
@@ -298,8 +299,12 @@ def test_the_shipped_store_is_as_for_a_user() -> None:
     """One training step and one forward pass of the store in the repository."""
     shipped = StepStore.open(STORE)
     timm = [key for key in shipped.stored if key.job.startswith("timm:")]
-    for task in ("train", "forward"):
-        small = [key for key in timm if key.task == task and "_small_" in key.job]
+    for task, unfused in product(("train", "forward"), (False, True)):
+        small = [
+            key for key in timm
+            if (key.task, key.capability == UNFUSED) == (task, unfused) and "_small_" in key.job
+        ]  # fmt: skip
         key = small[len(small) // 2]
+        assert bool(ATTENTION & shipped.kinds(key)) <= (not unfused)
         mine, theirs = stored_job(shipped.step(key), 24), users_job(key, 24)
         assert step_s(mine) == pytest.approx(step_s(theirs), rel=1e-9)
