@@ -231,6 +231,7 @@ class JobOptions:
             compiled=self.compiled,
             clip_gradients=self.clip_gradients,
             compute_capability=compute_capability,
+            fused_attention=self.library != "torch1",
             trace=trace,
             library=library,
             task=task,

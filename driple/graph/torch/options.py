@@ -112,6 +112,8 @@ class StepOptions:
         compiled: whether `torch.compile` fuses element-wise ops and reductions.
         compute_capability: of the device, which decides the kernel of attention; None if it has no
             fused attention.
+        fused_attention: whether `scaled_dot_product_attention` may be one kernel; else the model
+            multiplies, scales and takes the softmax by ops of their own, as before PyTorch 2.
         library: generation of PyTorch: `torch1` updates parameter by parameter.
         trace: `meta` follows shapes alone, `real` runs the step on the CPU.
         task: `train`, or `forward`: one forward pass in eval mode without gradients, as for
@@ -128,6 +130,7 @@ class StepOptions:
     clip_gradients: bool = False
     compiled: bool = False
     compute_capability: tuple[int, int] | None = (8, 0)
+    fused_attention: bool = True
     trace: TraceMode = "meta"
     library: Library = "torch2"
     task: Task = "train"
