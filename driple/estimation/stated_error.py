@@ -3,9 +3,11 @@
     Setting, JobKind, checked runs -> StatedError (median, 90th percentile, 90 % interval)
 
 An error is stated only of the same task, kind of network, scheme and precision; of other frameworks
-where the job's own has no run on such a cluster in its precision. Of a device without
-published runs of that kind, it is the error on devices that were left out of the fit. It grows with
-the distance of the job's ops from those of the published jobs.
+where the job's own has no run on such a cluster in its precision. A job is at best a new size of a
+published family, so the errors are those of runs whose family, or whose size of a known family, was
+left out of the fit. Of a device without published runs of that kind, it is the error on devices
+that were left out, and no smaller than of a known device. It grows with the distance of the job's
+ops from those of the published jobs.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ _ENOUGH_FAMILIES = 5  # of runs like an answer; with fewer, runs of its scheme a
 _ENOUGH_ON_DEVICE = 2  # families that ran on a device by itself
 _TASKS = {"train": "training", "forward": "forward passes"}
 _OF_FIT = {"model": "model family", "device": "device"}
+_SIZE = "size"  # that was held out: evidence beside that of families, and no run more
 
 
 def stated_error(
@@ -115,10 +118,13 @@ class _Part:
     num_runs: int
     words: str
     errors: tuple[float, float]  # median and 90th percentile of the runs themselves, as shares
+    least: _Part | None = None  # whose error is no larger
 
     def at(self, distance: float) -> StatedError:
         """The error at a distance."""
         found = self.spread.spread(distance, self.cells)
+        if self.least is not None:
+            found = found.at_least(self.least.spread.spread(distance, self.least.cells))
         return StatedError(
             num_runs=self.num_runs,
             runs=self.words,
@@ -147,13 +153,21 @@ class ErrorTable:
             for task in {run.task for run in runs}
         }
 
-    def error_of(self, job: JobKind, cluster: Cluster) -> StatedError:
-        """The error of an answer about a job on a cluster."""
+    def error_of(
+        self, job: JobKind, cluster: Cluster, *, distance: float | None = None
+    ) -> StatedError:
+        """The error of an answer about a job on a cluster.
+
+        Args:
+            job: that asks.
+            cluster: it runs on.
+            distance: of the job from the nearest that a fit has seen; by default from the runs'.
+        """
         key = (replace(job, mix=()), cluster)
         if key not in self._parts:
             self._parts[key] = self._find(job, cluster)
         parts, reason = self._parts[key]
-        distance = self._distance(job)
+        distance = self._distance(job) if distance is None else distance
         found = [part.at(distance) for part in parts]
         if reason:
             also = f"; of computing alone: {found[0].sentence()}" if found else ""
@@ -251,9 +265,14 @@ class ErrorTable:
             return None, (
                 f"no published run of {words} was predicted without its {_OF_FIT[held_out]}"
             )
-        few = len({run.family for run in pool}) < _ENOUGH_FAMILIES
-        wide = [run for run in around if run.held_out == held_out] if few else []
-        return _part_of(job, cluster, pool, known=known, around=wide), ""
+        if known:
+            return _part_of(job, cluster, _without_family(some), known=True, around=around), ""
+        part = _part_of(job, cluster, pool, known=False, around=around)
+        like = _without_family(some)
+        if any(run.held_out == "model" for run in like):
+            least = _part_of(job, cluster, like, known=False, around=around)
+            part = replace(part, least=least)
+        return part, ""
 
     def _knows(self, cluster: Cluster, job: JobKind, like: Sequence[CheckedRun]) -> bool:
         """Whether a fit has seen enough of a device in one precision.
@@ -293,22 +312,35 @@ def _part_of(
     known: bool,
     around: Sequence[CheckedRun],
 ) -> _Part:
-    """Errors of some runs, in cells: like the answer, of a size like its cluster's, its device."""
+    """Errors of some runs, in cells: like the answer, of a size like its cluster's, its device.
+
+    Args:
+        job: that asks.
+        cluster: it runs on.
+        pool: runs like the answer, predicted without the same part.
+        known: whether the device counts.
+        around: what surrounds them where they are of few families; of all held-out parts.
+    """
     device, size = cluster.devices[0], size_class(cluster.num_workers)
+    held_out = next(run.held_out for run in pool if run.held_out != _SIZE)
     own = {id(run) for run in pool}
+    few = len({run.family for run in pool if run.held_out == held_out}) < _ENOUGH_FAMILIES
+    parts = {run.held_out for run in pool} | ({_SIZE} if held_out == "model" else set())
+    around = [run for run in around if run.held_out in parts] if few else []
     pool = around or pool
     like = np.array([id(run) in own for run in pool])
     of_size = like & np.array([size_class(run.num_workers) == size for run in pool])
     of_device = of_size & np.array([device in run.devices for run in pool])
     cells = (*((like,) if around else ()), of_size, *((of_device,) if known else ()))
-    chosen = next((cell for cell in reversed(cells) if cell.sum() >= _ENOUGH_RUNS), None)
-    shown = [run for i, run in enumerate(pool) if chosen is None or chosen[i]]
+    once = np.array([run.held_out == held_out for run in pool])  # a run is there for its size too
+    chosen = next((cell for cell in reversed(cells) if (cell & once).sum() >= _ENOUGH_RUNS), once)
+    shown = [run for i, run in enumerate(pool) if chosen[i] and once[i]]
     names = sorted({name for run in shown for name in run.devices})
-    any_place = bool(around) and chosen is None
+    any_place = bool(around) and chosen is once
     where = f"{SCHEME_WORDS[cluster.kind]} of {named(names)}" if any_place else ""
     words = (
         f"published runs of {job.network} networks, {_TASKS[job.task]}, "
-        f"{where or where_of(cluster, names)}, without their {_OF_FIT[pool[0].held_out]} in the fit"
+        f"{where or where_of(cluster, names)}, without their {_OF_FIT[held_out]} in the fit"
     )
     if not known:
         words += f", as too few are of {device}"
@@ -322,6 +354,11 @@ def _part_of(
     )
     errors = error_quantiles(np.array([run.log_ratio for run in shown]), _weights(shown))
     return _Part(spread=spread, cells=cells, num_runs=len(shown), words=words, errors=errors)
+
+
+def _without_family(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
+    """Those whose family was left out, and those of known families whose size was."""
+    return [run for run in runs if run.held_out in {"model", _SIZE}]
 
 
 @cache

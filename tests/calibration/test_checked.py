@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from math import exp
+from pathlib import Path
 
 import pytest
 
 from driple.calibration.batched import BatchedGraph
-from driple.calibration.checked import checked_runs
+from driple.calibration.benchmark.predictions import Prediction, Predictions
+from driple.calibration.benchmark.rows import BenchmarkRow, read_rows
+from driple.calibration.checked import checked_rows, checked_runs
 from driple.calibration.published import Kind, PublishedRun
 from driple.calibration.validate import HeldOut, HeldOutPrediction, asked_s, simulated_s
 from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import PreparedJob
 from tests.simulate.jobs import net
 
 GRAPHS = {("resnet50", False): BatchedGraph.of((16, net(16)), (32, net(32)))}
@@ -83,3 +87,30 @@ def test_a_ring_is_asked_for_with_its_gradients_overlapped_and_whole() -> None:
     asked = asked_s(some[False], GRAPHS, calibration)
     assert asked == pytest.approx(simulated_s(some[True], GRAPHS, calibration))
     assert asked < simulated_s(some[False], GRAPHS, calibration)
+
+
+class Nets:
+    """Steps of one made-up network."""
+
+    def lacks(self, row: BenchmarkRow) -> str:
+        return ""
+
+    def prepared(self, row: BenchmarkRow) -> PreparedJob:
+        return PreparedJob(net(row.batch_size or 1))
+
+
+def test_a_row_is_checked_without_its_family_its_size_and_its_device(tmp_path: Path) -> None:
+    """Rows between the ends of their family have no prediction without their size."""
+    file = tmp_path / "rows.csv"
+    file.write_text("id,job,setting,seconds,batch_size\nlong,a,1xV100,1,8\nusual,a,1xV100,1,8\n")
+    predictions = Predictions({
+        ("family", "long"): Prediction(1.1), ("size", "long"): Prediction(1.2),
+        ("device", "long"): Prediction(1.3), ("family", "usual"): Prediction(1.4),
+        ("source", "long"): Prediction(9.0),
+    })  # fmt: skip
+    found = checked_rows(read_rows(file), predictions, Nets(), ends={"long": "largest"})
+    ratios = {(one.held_out, one.end): exp(one.log_ratio) for one in found}
+    assert ratios == pytest.approx({
+        ("model", "largest"): 1.1, ("size", "largest"): 1.2, ("device", "largest"): 1.3,
+        ("model", ""): 1.4,
+    })  # fmt: skip
