@@ -15,7 +15,7 @@ k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti are powers of 1024, in eithe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 
 from driple.checks import check_number
@@ -25,6 +25,7 @@ __all__ = [
     "HOUR_S",
     "find_rate",
     "format_duration",
+    "format_range",
     "format_rate",
     "format_size",
     "parse_count",
@@ -222,6 +223,22 @@ def format_duration(seconds: float) -> str:
         return f"{seconds / MINUTE_S:.3g} min"
     hours = seconds / HOUR_S
     return f"{hours:.3g} h" if hours < 1000 else f"{hours:,.0f} h"
+
+
+def format_range(
+    low: float, high: float | None, form: Callable[[float], str] = three_digits, unit: str = ""
+) -> str:
+    """Ends of an interval: `0.031 to 0.091`, and `0.031 or more` without an upper end.
+
+    Args:
+        low: lower end.
+        high: upper end; None, or infinite, if there is none.
+        form: text of a number.
+        unit: that is written once, with the space before it.
+    """
+    if high is None or high == inf:
+        return f"{form(low)}{unit} or more"
+    return f"{form(low)} to {form(high)}{unit}"
 
 
 def parse_whole_numbers(name: str, text: str, most: int) -> list[int]:

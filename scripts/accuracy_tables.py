@@ -35,6 +35,7 @@ NOT_MADE = "not made"
 _SPLITS = {
     "model": "model family",
     "family": "model family",
+    "size": "size of a known family",
     "device": "device",
     "source": "source",
     "nothing": "nothing",
@@ -75,7 +76,8 @@ def _wanted(one: Reached) -> str:
 def stated_table(covered: Sequence[Coverage]) -> str:
     """How many devices and schemes keep what answers state."""
     lines = []
-    for by, held_out in (("kind", "model"), ("kind", "device"), ("device", "model"),
+    for by, held_out in (("kind", "model"), ("kind", "size"), ("kind", "device"),
+                         ("network", "size"), ("device", "model"), ("device", "size"),
                          ("device", "device")):  # fmt: skip
         some = [
             one

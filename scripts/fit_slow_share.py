@@ -48,6 +48,7 @@ class PartOfBoth:
         runs: executions.
         compute_s: of the multiply-adds, on either device.
         memory_s: of the bytes at the H100's peak.
+        channel_s: of the block of one channel, which does not wait for the memory.
         shares: shape [n, 2], that the kernels reach on the H100.
         memory: of the peak bytes/s that the H100 reaches.
         measured: logarithm of the H200's seconds over the H100's.
@@ -58,6 +59,7 @@ class PartOfBoth:
     runs: FloatArray
     compute_s: FloatArray
     memory_s: FloatArray
+    channel_s: FloatArray
     shares: FloatArray
     memory: float
     measured: float
@@ -76,7 +78,7 @@ class PartOfBoth:
         kernels = efficiency.kernels
         each_s = kernel_seconds(
             self.compute_s, self.memory_s / (reached * self.memory), np.ones(len(self.runs)),
-            sharpness=kernels.sharpness, start_s=kernels.start_s, xp=np,
+            self.channel_s, sharpness=kernels.sharpness, start_s=kernels.start_s, xp=np,
         )  # fmt: skip
         return float((each_s * self.runs).sum())
 
@@ -107,6 +109,7 @@ def parts_of_both() -> Iterator[PartOfBoth]:
                 runs=np.bincount(kinds.kind_of, runs, len(table.moved)).astype(np.float64),
                 compute_s=peaks.compute_s / reached,
                 memory_s=peaks.memory_s,
+                channel_s=peaks.channel_s(efficiency.kernels, job.runtime),
                 shares=shares,
                 memory=efficiency.shares.memory,
                 measured=float(np.log(after / before)),

@@ -3,8 +3,9 @@
     python scripts/make_heldout.py [--processes 2] [--only family] [--training]
 
 Each fold of families, each device and each source is left out of a fit of its own, which then
-predicts what was left out. A finished part is kept in build/heldout, so that the script goes on
-where it was stopped; delete the folder after a change of the device model. At the end it writes
+predicts what was left out; so are the largest sizes of each fold with the smallest of another. A
+finished part is kept in build/heldout, so that the script goes on where it was stopped; delete the
+folder after a change of the device model. At the end it writes
 
     datasets/published/heldout.csv.gz            id, split, predicted seconds
     datasets/published/heldout_tensorflow.csv.gz the same of TensorFlow runs, by id of the run
@@ -36,6 +37,7 @@ from driple.calibration.benchmark.predictions import (
 from driple.calibration.benchmark.shipped import HELD_OUT as HELD_OUT_FILE
 from driple.calibration.benchmark.shipped import Shipped, read_shipped
 from driple.calibration.benchmark.simulated import simulate_rows
+from driple.calibration.benchmark.sizes import sizes_of
 from driple.calibration.benchmark.splits import Part, parts_of
 from driple.calibration.benchmark.tensorflow import (
     TENSORFLOW_FILE,
@@ -65,6 +67,7 @@ GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
 CHECKED = ROOT / "driple" / "estimation" / FILE
 CALIBRATION = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 STATE = ROOT / "build" / "heldout"
+MADE = (*HELD_OUT, "size")  # splits whose fits are made
 
 
 @cache
@@ -114,7 +117,8 @@ def predict_part(part: Part, *, training: bool) -> str:
 def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Predictions:
     """Predictions of every part, made or kept."""
     found = shipped(training=training)
-    parts = [part for split in splits for part in parts_of(found.rows, split, found.folds)]
+    ends = sizes_of(found.rows, found.steps).ends if "size" in splits else ()
+    parts = [part for split in splits for part in parts_of(found.rows, split, found.folds, ends)]
     STATE.mkdir(parents=True, exist_ok=True)
     todo = [part for part in parts if not state_of(part).exists()]
     print(f"{len(parts)} parts, {len(todo)} to make", flush=True)
@@ -132,7 +136,7 @@ def main() -> None:
     """Make what is not made yet, then write the three files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--processes", type=int, default=2, help="parallel processes")
-    parser.add_argument("--only", choices=HELD_OUT, action="append", help="splits; all by default")
+    parser.add_argument("--only", choices=MADE, action="append", help="splits; all by default")
     parser.add_argument("--training", action="store_true", help="without rows of forward passes")
     parser.add_argument("--refit-tensorflow", action="store_true", help="TensorFlow runs too")
     given = parser.parse_args()
@@ -141,7 +145,7 @@ def main() -> None:
             PUBLISHED, GRAPHS, lambda what: print(what, flush=True), cache=STATE / "fits"
         )
         write_tensorflow(held_out, PUBLISHED)
-    predictions = predict_all(given.only or HELD_OUT, given.processes, training=given.training)
+    predictions = predict_all(given.only or MADE, given.processes, training=given.training)
     write_predictions(predictions, PUBLISHED / HELD_OUT_FILE)
     state_errors(predictions, training=given.training)
 
@@ -151,7 +155,9 @@ def state_errors(predictions: Predictions, *, training: bool) -> None:
     found = shipped(training=training)
     known = [row for row in found.rows if row.library]  # PyTorch's, as a user's job is
     some = [row for row in known if row.mode != "forward"] + sampled_forward(known)
-    rows = checked_rows(some, predictions, found.steps)
+    ends = sizes_of(found.rows, found.steps).ends
+    end_of = {row.row_id: end for row, end in zip(found.rows, ends, strict=True)}
+    rows = checked_rows(some, predictions, found.steps, ends=end_of)
     graphs = read_graphs(GRAPHS)
     tensorflow = read_tensorflow(PUBLISHED, graphs)
     errors = {kind: cluster_errors(tensorflow, kind) for kind in ("single", "ring", "servers")}

@@ -27,12 +27,13 @@ import numpy as np
 
 from driple.calibration.memory_rows import MEMORY_FILE, MemoryRow, read_memory_rows
 from driple.calibration.memory_store import MEMORY_STEPS_FILE, MemoryStore, write_memory_steps
+from driple.calibration.step_key import TIMM
 from driple.errors import DatasetError, DripleError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import TensorRole
 from driple.memory.step_memory import BatchedMemory, StepMemory
-from scripts.make_published_steps import MARK, OWN, TIMM, options_of
+from scripts.make_published_steps import MARK, OWN, options_of
 
 _GROUP = 128  # weights that share a scale of two bytes
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,8 +95,6 @@ def traced(row: MemoryRow, batch_size: int) -> OpGraph:
         library=row.library,  # type: ignore[arg-type]  # checked there
         compiled=False,
     )
-    if not row.capability:
-        options = replace(options, compute_capability=None)
     if row.job.startswith(TIMM):
         from driple.jobs.pytorch.timm_models import timm_step
 

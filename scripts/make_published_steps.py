@@ -1,11 +1,13 @@
 """Make the store of the steps of all published PyTorch rows: datasets/published/steps.
 
     python scripts/make_published_steps.py --work FOLDER [--processes 2] [--rows FILE.csv.gz]
+    python scripts/make_published_steps.py --work FOLDER --part timm-train-unfused
 
 Each job of the tables is traced once, on the meta device, at a batch size that marks every size
 that grows with it: `MARK` is a large prime. What was traced lies in the folder, so that a run that
 was stopped goes on; a job that fails is listed with its reason in FOLDER/failures.csv, and in the
-store's table of failures. At the end all of it is packed.
+store's table of failures. At the end all of it is packed. With `--part`, these files of the store
+alone are made, and what follows from steps of the other files is taken from there.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from multiprocessing import get_context
@@ -27,13 +29,22 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.step_key import StepKey, capability_of
+from driple.calibration.benchmark.from_published import library_of
+from driple.calibration.step_key import TIMM, UNFUSED, StepKey, attention_of
 from driple.calibration.step_pack import StepPacker
-from driple.calibration.step_store import ATTENTION, FLASH_FROM, SOFTMAX, follows_from
+from driple.calibration.step_store import (
+    ATTENTION,
+    FLASH_FROM,
+    SOFTMAX,
+    StepStore,
+    StoredStep,
+    follows_from,
+)
 from driple.catalog import device_named
-from driple.errors import DatasetError, DripleError, GraphError, SettingError
+from driple.errors import ConfigError, DatasetError, DripleError, GraphError, SettingError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
+from driple.graph.signature import OpSignature
 from driple.graph.step_facts import TensorLifetimes
 from driple.graph.stored_graph import graph_to_bytes, read_stored_graph
 from driple.graph.torch.options import StepOptions
@@ -43,9 +54,11 @@ TABLES = (
     ROOT / "datasets" / "published" / "pytorch_rows.csv.gz",
     ROOT / "datasets" / "published" / "pytorch_forward.csv.gz",
 )
+_FAILURES = "failures.csv"
 MARK = 1009  # a prime that no size of a model is a multiple of
 STORE = ROOT / "datasets" / "published" / "steps"
-TIMM, OWN = "timm:", "own:"
+OWN = "own:"
+_BY_HAND = frozenset({"batch_matmul", "softmax"})  # attention without a kernel of its own
 _OPTIMIZER = "momentum"
 _USUAL_OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
 
@@ -58,29 +71,57 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--most", type=int, help="trace at most so many")
     parser.add_argument("--out", type=Path, default=STORE, help="folder of the store")
+    parser.add_argument("--part", action="append", help="file of the store to make; all")
     given = parser.parse_args(argv)
     given.work.mkdir(parents=True, exist_ok=True)
     wanted = wanted_keys(given.rows or TABLES)
-    keys = ordered(wanted)
+    store = StepStore.open(given.out) if given.part else None
+    keys = ordered(key for key in chosen(wanted, given.part) if not follows_stored(key, store))
     todo = [key for key in keys if not any(_files(given.work, key, exists=True))]
     print(f"{len(keys)} steps, {len(todo)} to trace", flush=True)
     trace_all(todo[: given.most], given.work, given.processes)
     given.out.mkdir(parents=True, exist_ok=True)
-    pack_all(keys, wanted, given.work, given.out)
+    pack_all(keys, wanted, given.work, given.out, store)
     return 0
 
 
+def chosen(keys: Iterable[StepKey], files: Sequence[str] | None) -> list[StepKey]:
+    """The steps of some files of the store; of all if None.
+
+    Raises:
+        ConfigError: the store has no such file.
+    """
+    found = parts(keys)
+    if odd := set(files or ()) - set(found):
+        raise ConfigError(f"--part is one of {', '.join(found)}; got {', '.join(sorted(odd))}")
+    return [key for name in files or found for key in found[name]]
+
+
 def pack_all(
-    keys: Sequence[StepKey], wanted: Mapping[StepKey, set[str]], work: Path, out: Path
+    keys: Sequence[StepKey],
+    wanted: Mapping[StepKey, set[str]],
+    work: Path,
+    out: Path,
+    store: StepStore | None = None,
 ) -> None:
-    """Write the files of the store, and the table of what failed."""
-    rows = []
+    """Write the files of the store, and the table of what failed.
+
+    Args:
+        keys: steps of these files.
+        wanted: optimizers of each step.
+        work: folder of what was traced.
+        out: folder of the store.
+        store: of the files that stay as they are; None if all are made.
+    """
+    rows = [] if store is None else _failures_of_others(out / _FAILURES, keys)
     for name, part in parts(keys).items():
         packer = StepPacker(MARK)
         for key in part:
             file = _files(work, key)[0]
             if file.exists():
                 graph = read_stored_graph(file)
+                if ops_of(graph) == followed_ops(key, work, store):
+                    continue
                 try:
                     packer.add(key, graph, updates(key, graph, wanted[key]))
                 except GraphError as error:
@@ -96,8 +137,16 @@ def pack_all(
             rows.append((name, reason))
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([("step", "reason"), *rows])
-    atomic_write(out / "failures.csv", text.getvalue().encode(), error=DatasetError)
+    atomic_write(out / _FAILURES, text.getvalue().encode(), error=DatasetError)
     print(f"{len(rows)} failed", flush=True)
+
+
+def _failures_of_others(file: Path, keys: Sequence[StepKey]) -> list[tuple[str, str]]:
+    """Lines of the table of failures on other steps than these."""
+    names = {key.name for key in keys}
+    with file.open(encoding="utf-8", newline="") as lines:
+        return [(row["step"], row["reason"]) for row in csv.DictReader(lines)
+                if row["step"] not in names]  # fmt: skip
 
 
 def parts(keys: Iterable[StepKey]) -> dict[str, list[StepKey]]:
@@ -105,7 +154,8 @@ def parts(keys: Iterable[StepKey]) -> dict[str, list[StepKey]]:
     found: dict[str, list[StepKey]] = {}
     for key in sorted(keys):
         kind = "timm" if key.job.startswith(TIMM) else "own"
-        found.setdefault(f"{kind}-{key.task}", []).append(key)
+        kernels = "" if key.capability != UNFUSED else "-unfused"
+        found.setdefault(f"{kind}-{key.task}{kernels}", []).append(key)
     return found
 
 
@@ -169,7 +219,7 @@ def key_of_row(row: dict[str, str]) -> StepKey:
         channels_last=row["channels_last"] == "1",
         checkpointing=row["activation_checkpointing"] or "none",
         accumulates=int(row["grad_accumulation"] or 1) > 1,
-        capability=capability_of(generation),
+        capability=attention_of(row["job"], library_of(row["library"]), generation),
     )
 
 
@@ -226,7 +276,48 @@ def follows(key: StepKey, work: Path) -> bool:
     if other is None or not _files(work, other)[0].exists():
         return False
     kinds = {op.kind for op in read_stored_graph(_files(work, other)[0]).signatures}
-    return not kinds & (SOFTMAX if key.capability == other.capability else ATTENTION)
+    return _may_follow(key, other, kinds)
+
+
+def follows_stored(key: StepKey, store: StepStore | None) -> bool:
+    """Whether a step follows from one of the store."""
+    other = follows_from(key)
+    if store is None or other is None or other not in store:
+        return False
+    return _may_follow(key, other, store.kinds(other))
+
+
+def _may_follow(key: StepKey, other: StepKey, kinds: Set[str]) -> bool:
+    """Whether a step with these kinds of ops has what decides between two keys.
+
+    PyTorch 2 computes some attention by its math path, which looks like attention by hand: what has
+    either is traced for PyTorch 1, and stored if it differs.
+    """
+    if key.capability == other.capability:
+        return not kinds & SOFTMAX
+    return not kinds & ATTENTION and not (key.capability == UNFUSED and kinds >= _BY_HAND)
+
+
+def followed_ops(key: StepKey, work: Path, store: StepStore | None) -> list[OpSignature] | None:
+    """Ops of the step without fused attention that a key would follow from; None if there is none.
+
+    Read from what was traced, else from the store.
+    """
+    other = follows_from(key)
+    if key.capability != UNFUSED or other is None:
+        return None
+    file = _files(work, other)[0]
+    if file.exists():
+        return ops_of(read_stored_graph(file))
+    if store is None or other not in store:
+        return None
+    return ops_of(store.step(other))
+
+
+def ops_of(step: OpGraph | StoredStep) -> list[OpSignature]:
+    """What each op computes on, in order, at the marked batch size."""
+    ops = step.signatures if isinstance(step, OpGraph) else step.signatures(MARK)
+    return [ops[number] for number in step.signature_of.tolist()]
 
 
 def traced(key: StepKey, batch_size: int) -> OpGraph:
@@ -262,7 +353,8 @@ def options_of(key: StepKey) -> StepOptions:
         compiled=True,
         task=key.task,  # type: ignore[arg-type]
         channels_last=key.channels_last,
-        compute_capability=divmod(key.capability, 10),
+        compute_capability=divmod(key.capability, 10) if key.capability != UNFUSED else None,
+        fused_attention=key.capability != UNFUSED,
         activation_checkpointing=key.checkpointing,  # type: ignore[arg-type]
         grad_accumulation=2 if key.accumulates else 1,
     )

@@ -158,8 +158,10 @@ def part_of_page() -> str:
         *_scores(),
         *_misfits(),
         "### Stated errors, group by group\n\nEach fold of families and each device was left out "
-        "of the runs that the intervals come from. The width is upper over lower end.",
+        "of the runs that the intervals come from; of a size of a known family, so were all runs "
+        "of the family, whose other sizes the fit has seen. The width is upper over lower end.",
         coverage_table(covered, "kind"),
+        coverage_table([one for one in covered if one.held_out == "size"], "network"),
         coverage_table(covered, "device"),
     ]
     parts += ["### Pictures", "A dot is a published run whose model family no fit had seen."]

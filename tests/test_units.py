@@ -10,6 +10,7 @@ from driple.errors import ConfigError
 from driple.units import (
     find_rate,
     format_duration,
+    format_range,
     format_rate,
     format_size,
     parse_doubled,
@@ -174,3 +175,11 @@ def test_other_texts_are_no_shares(text: str) -> None:
 )  # fmt: skip
 def test_times_have_three_significant_digits_and_no_exponent(value: float, text: str) -> None:
     assert three_digits(value) == text
+
+
+def test_a_range_has_each_end_in_three_digits_and_its_unit_once() -> None:
+    assert format_range(0.031133, 0.0912347) == "0.0311 to 0.0912"
+    assert format_range(0.2, 12.345, unit=" s") == "0.200 to 12.3 s"
+    for endless in (None, inf):
+        assert format_range(0.2, endless, unit=" s") == "0.200 s or more"
+    assert format_range(0.5, 90.0, format_duration) == "500 ms to 1.5 min"

@@ -69,7 +69,8 @@ class ServerSpread:
             )
             found.append(
                 f"placement {self.placement} takes variables in turn, whatever their size: one "
-                f"server holds {shares}; --set placement=greedy spreads them"
+                f"server holds {shares}; --set placement=greedy spreads them, "
+                "as tf_cnn_benchmarks does"
             )
         stuck = [count for count in self.servers if self.largest_share * count > _UNEVEN]
         if stuck:

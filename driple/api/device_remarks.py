@@ -60,8 +60,8 @@ def _other_kernels(job: Job, gpus: Sequence[Device]) -> list[str]:
 
     # Without a fused kernel attention is matrix products and a softmax, as in other models.
     fused = any(op.kind == "attention" for op in job.graph.signatures)
-    if job.library is None or not (fused or job.seq_len is not None):
-        return []
+    if job.library in {None, "torch1"} or not (fused or job.seq_len is not None):
+        return []  # no model of PyTorch, or of one without fused attention
     half = may_be_half(job.kind, job.precision)
     read_for = kernels_of(job.compute_capability, half=half)
     others = [one.name for one in gpus if kernels_like(one.generation, half=half) != read_for]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from driple.estimation.methods import MethodAnswers, Place
     from driple.estimation.slow_hosts import SlowHost
     from driple.estimation.stated_error import StatedError
+    from driple.graph.placement import Strategy
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.host import HostTuning
     from driple.inspector.predict import Prediction
@@ -322,11 +323,24 @@ def _by_simulator(
         method="simulator",
         reason=plan.reason,
         iteration_time_s=found.iteration_time_s,
-        assumptions=(*found.made.assumptions, *assumed),
+        assumptions=(*found.made.assumptions, *assumed, *_uneven(plan, prepared, asked)),
         stated=found.stated,
         simulation=found.made,
         slow_host=found.slow_host,
     )
+
+
+def _uneven(plan: AnswerPlan, prepared: PreparedJob, asked: MethodOptions) -> list[str]:
+    """What variables taken in turn do to several servers, where another placement spreads them.
+
+    In turn is TensorFlow's default; tf_cnn_benchmarks, which most published runs are of, is greedy.
+    """
+    from driple.analytic.spread import ServerSpread
+
+    count = plan.setting.num_servers
+    if count < 2:
+        return []
+    return ServerSpread.of(prepared, [count], cast("Strategy", asked.placement)).messages()
 
 
 def _by_closed_forms(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answer:

@@ -36,14 +36,15 @@ class Column:
 
     Attributes:
         value: shape [n], in the unit that the column's name states.
-        interval: shape [n, 2], lower and upper ends; None if the error is unknown.
+        interval: shape [n, 2], lower and upper ends, the upper one None if the error has no upper
+            bound; None if the error is unknown.
         level: share of true values within the intervals.
         method: what computed it.
         source: what it rests on.
     """
 
     value: Sequence[float]
-    interval: Sequence[tuple[float, float]] | None = None
+    interval: Sequence[tuple[float, float | None]] | None = None
     level: float | None = None
     method: Method
     source: Source = "simulated"

@@ -92,11 +92,7 @@ def _result(found: Sequence[_Point], batch_sizes: Sequence[int]) -> SweepResult:
     samples = [
         size * first.job.grad_accumulation * first.setting.num_replicas for size in batch_sizes
     ]
-    ends = [
-        (one.interval.low, one.interval.high)
-        for one in times
-        if one.interval is not None and one.interval.high is not None
-    ]
+    ends = [(one.interval.low, one.interval.high) for one in times if one.interval is not None]
     has_all = len(ends) == len(times)
     estimates = {
         "iteration_time_s": Column(

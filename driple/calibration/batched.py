@@ -102,6 +102,7 @@ class BatchedGraph:
             sides=sides,
             saved_sides=_on_line(one.saved_sides, other.saved_sides, share),
             flops=_on_line(one.flops, other.flops, share),
+            channel_elements=_on_line(one.channel_elements, other.channel_elements, share),
         )
 
     def job(self, batch_size: int, program: Program) -> PreparedJob:

@@ -38,14 +38,16 @@ __all__ = [
     "without_repeats",
 ]
 
-_SPLITS = {"family": "model", "device": "device"}
+_SPLITS = {"family": "model", "size": "size", "device": "device"}
 
 
 def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> list[CheckedRun]:
-    """The TensorFlow runs that are trained as a simulation trains, with model or device held out.
+    """The TensorFlow runs as a user asks for them, with model or device held out.
 
-    Left out are runs whose ops a compiler fused, and rings that send gradients only when all are
-    computed: no simulated answer is of those.
+    A ring that sends gradients only when all are computed (tf_cnn_benchmarks on one machine) counts
+    with the answer that a user gets for it, which takes it for overlapped: that is an error of the
+    answer too. Without these, no run tells of rings in half precision. Left out are runs whose ops
+    a compiler fused, as no simulated answer is of those.
 
     Args:
         predictions: of runs.
@@ -55,7 +57,7 @@ def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> li
     found = []
     for item in predictions:
         run = item.run
-        if item.held_out == "nothing" or run.fused or (run.kind == "ring" and not run.overlapped):
+        if item.held_out == "nothing" or run.fused or item.answer_s is None:
             continue
         key = (run.model, run.half, run.batch_size)
         if key not in mixes:
@@ -72,7 +74,7 @@ def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> li
                 several_machines=len(run.devices) > run.gpus_per_machine,
                 link=run.link,
                 half=run.half,
-                log_ratio=log(item.simulated_s / run.seconds),
+                log_ratio=log(item.answer_s / run.seconds),
                 mix=mixes[key],
             )
         )
@@ -84,14 +86,18 @@ def checked_rows(
     predictions: Predictions,
     steps: StepSource,
     progress: Callable[[str], None] = lambda _: None,
+    *,
+    ends: Mapping[str, str] | None = None,
 ) -> list[CheckedRun]:
-    """Rows of the benchmark that a fit without their family, or their device, predicted.
+    """Rows of the benchmark that a fit without their family, size or device predicted.
 
     Args:
         rows: with measured times.
         predictions: by fits that had not seen them.
         steps: of the rows.
         progress: called with the job of each row.
+        ends: by id of a row, whether it is of its family's `largest` or `smallest` size; rows that
+            are not there are of neither.
     """
     kinds: dict[tuple[object, ...], JobKind] = {}
     clusters: dict[str, Cluster] = {}
@@ -123,6 +129,7 @@ def checked_rows(
                     compiled=job.compiled,
                     log_ratio=log(predicted.seconds / row.seconds),
                     weight=row.weight,
+                    end=(ends or {}).get(row.row_id, ""),
                     mix=job.mix,
                 )
             )
@@ -184,38 +191,47 @@ def _mix_of(job: PreparedJob) -> tuple[float, ...]:
 def with_distances(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
     """The runs with the distance of each job from the nearest that its fit had seen.
 
-    Where a family was held out, from jobs of other families; where a device was, from jobs on
-    other devices. Jobs of one task and one framework are compared.
+    Where a family was held out, from jobs of other families; where a size was, also from its own
+    family's jobs that are not at the same end; where a device was, from jobs on other devices. Jobs
+    of one task and one framework are compared.
     """
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for i, run in enumerate(runs):
         groups[run.task, run.framework, run.held_out].append(i)
     found = list(runs)
-    for (_, _, held_out), places in groups.items():
+    for (task, framework, held_out), places in groups.items():
         some = [runs[i] for i in places]
-        for i, distance in zip(places, _nearest(some, held_out), strict=True):
+        # Of a size that was held out, sizes between the ends are known; they have no such runs.
+        known = "model" if held_out == "size" else held_out
+        others = [runs[i] for i in groups[task, framework, known]] or some
+        for i, distance in zip(places, _nearest(some, others, held_out), strict=True):
             found[i] = replace(runs[i], distance=distance)
     return found
 
 
-def _nearest(runs: Sequence[CheckedRun], held_out: str) -> list[float]:
-    """Distance of each run from the nearest one with another family, or on other devices."""
-    names: list[Mapping[str, object] | object] = [
-        run.family if held_out == "model" else run.devices for run in runs
-    ]
-    unseen = {name: number for number, name in enumerate(dict.fromkeys(map(repr, names)))}
-    group = np.array([unseen[repr(name)] for name in names])
-    mixes: npt.NDArray[np.float64] = np.array([run.mix for run in runs])
+def _nearest(
+    runs: Sequence[CheckedRun], others: Sequence[CheckedRun], held_out: str
+) -> list[float]:
+    """Distance of each run from the nearest of others that its fit had seen."""
+    unseen: dict[object, int] = {}
+
+    def group_of(run: CheckedRun) -> int:
+        """Runs of one group are left out together."""
+        names = {"model": run.family, "size": (run.family, run.end), "device": run.devices}
+        return unseen.setdefault(names[held_out], len(unseen))
+
+    group = np.array([group_of(run) for run in others])
+    mixes: npt.NDArray[np.float64] = np.array([run.mix for run in others])
     known: dict[tuple[int, tuple[float, ...]], float] = {}
     found = []
     distinct, first = np.unique(
         np.concatenate([group[:, None], np.round(mixes, 3)], axis=1), axis=0, return_index=True
     )
-    for i, run in enumerate(runs):
-        key = (int(group[i]), run.mix)
+    for run in runs:
+        key = (group_of(run), run.mix)
         if key not in known:
-            others = first[distinct[:, 0] != group[i]]
-            known[key] = float(distance_of(run.mix, mixes[others]).min()) if len(others) else 1.0
+            seen = first[distinct[:, 0] != key[0]]
+            known[key] = float(distance_of(run.mix, mixes[seen]).min()) if len(seen) else 1.0
         found.append(known[key])
     return found
 

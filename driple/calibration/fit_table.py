@@ -61,6 +61,8 @@ class FitTable:
         compute_s: shape [num_ops], seconds of all its executions' multiply-adds at the peak.
         memory_s: shape [num_ops], seconds of all its executions' bytes at the peak.
         pipes: shape [num_ops], position in `PIPES`.
+        channel_elements: shape [num_ops], elements of one channel's block, all its executions.
+        channel_rows: shape [num_ops], position in `CHANNEL_RATES`.
         inputs: shape [num_inputs, I], distinct inputs of the network.
         input_of: shape [num_ops], row of `inputs`.
         kinds: names of all kinds.
@@ -74,6 +76,8 @@ class FitTable:
     compute_s: FloatArray
     memory_s: FloatArray
     pipes: IntArray
+    channel_elements: FloatArray
+    channel_rows: IntArray
     inputs: FloatArray
     input_of: IntArray
     kinds: tuple[str, ...]
@@ -84,7 +88,10 @@ class FitTable:
         place = np.full(len(self.rows), -1, dtype=np.int64)
         place[list(rows)] = np.arange(len(rows))
         some = np.flatnonzero(place[self.row_of] >= 0)
-        names = ("launches", "runs", "compute_s", "memory_s", "pipes", "input_of")
+        names = (
+            "launches", "runs", "compute_s", "memory_s", "pipes", "channel_elements",
+            "channel_rows", "input_of",
+        )  # fmt: skip
         return replace(
             self,
             rows=tuple(self.rows[i] for i in rows),
@@ -131,6 +138,8 @@ def fit_table(steps: Iterable[tuple[OpKinds, StepRow]]) -> FitTable:
         compute_s=all_of("compute_s"),
         memory_s=all_of("memory_s"),
         pipes=all_of("pipes"),
+        channel_elements=all_of("channel_elements"),
+        channel_rows=all_of("channel_rows"),
         inputs=joined[:, :-1].astype(np.float64),
         input_of=np.concatenate(
             [place[one.inputs + begins[number]] for one, number in zip(some, part_of, strict=True)]
@@ -149,6 +158,8 @@ class _Ops:
     compute_s: FloatArray
     memory_s: FloatArray
     pipes: IntArray
+    channel_elements: FloatArray
+    channel_rows: IntArray
     inputs: Any
 
 
@@ -174,5 +185,7 @@ def _ops_of(kinds: OpKinds, row: StepRow, numbers: dict[str, int]) -> _Ops:
         compute_s=peaks.compute_s * runs,
         memory_s=memory_s,
         pipes=peaks.pipes,
+        channel_elements=peaks.channel_elements * runs * (not row.runtime.compiled),
+        channel_rows=peaks.channel_rows,
         inputs=inputs.astype(np.float32),
     )

@@ -21,9 +21,12 @@ import numpy as np
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.benchmark.rows import BenchmarkRow, fold_of
 from driple.calibration.benchmark.shipped import Shipped
+from driple.calibration.benchmark.sizes import sizes_of
 from driple.calibration.device_fit import FitOptions, fit_devices
 from driple.calibration.device_rows import tensorflow_steps, torch_steps
+from driple.calibration.family_sizes import LARGEST, SMALLEST, FamilySizes, work_of_sample
 from driple.calibration.fit_table import FitTable, StepRow, fit_table
+from driple.calibration.links import program_of
 from driple.calibration.measured_kernels import kernel_steps
 from driple.calibration.op_rows import op_steps
 from driple.calibration.published import PublishedRun
@@ -57,11 +60,13 @@ class Tag:
         fold: of its model's family; -1 for a single op, which every fit may see.
         device: that ran it.
         source: who published it.
+        end: `largest` or `smallest`, where it is of that size of its model's family; else empty.
     """
 
     fold: int
     device: str
     source: str
+    end: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,11 +77,15 @@ class LeftOut:
         fold: of model families; None for none.
         device: by its name in the catalogue; empty for none.
         source: empty for none.
+        largest: fold of families whose largest size it does not see; None for none.
+        smallest: the same of their smallest size.
     """
 
     fold: int | None = None
     device: str = ""
     source: str = ""
+    largest: int | None = None
+    smallest: int | None = None
 
     def hides(self, tag: Tag) -> bool:
         """Whether a step belongs to what is left out."""
@@ -84,12 +93,16 @@ class LeftOut:
             tag.fold == self.fold
             or (bool(self.device) and tag.device == self.device)
             or (bool(self.source) and tag.source == self.source)
+            or (tag.end == LARGEST and tag.fold == self.largest)
+            or (tag.end == SMALLEST and tag.fold == self.smallest)
         )
 
     @property
     def name(self) -> str:
         """In words, for files and progress."""
-        parts = [f"fold-{self.fold}" if self.fold is not None else "", self.device, self.source]
+        folds = (("fold", self.fold), (LARGEST, self.largest), (SMALLEST, self.smallest))
+        parts = [f"{words}-{fold}" for words, fold in folds if fold is not None]
+        parts += [self.device, self.source]
         return "-".join(part.replace(" ", "_") for part in parts if part) or "nothing"
 
 
@@ -148,7 +161,7 @@ class GpuFits:
 
     def fold_of_model(self, model: str) -> int:
         """Fold of a model of TensorFlow."""
-        return fold_of(FAMILY_OF_TENSORFLOW.get(model, model), self._shipped.folds)
+        return fold_of(_family_of(model), self._shipped.folds)
 
     def without(self, left_out: LeftOut = NOTHING) -> GpuModel:
         """The fit that does not see a part of the steps.
@@ -193,11 +206,15 @@ class GpuFits:
         return fit_devices(table.take(seen), self._options)
 
     def _made(self) -> tuple[FitTable, list[Tag]]:
-        rows = self._rows()
-        tags = [Tag(fold=self._fold(row), device=row.device, source=row.source) for row in rows] + [
-            Tag(fold=self.fold_of_model(run.model), device=run.device, source=run.source)
-            for run in self._runs
-        ]
+        rows, sizes = self._rows(), sizes_of(self._shipped.rows, self._shipped.steps)
+        ends = {row.row_id: end for row, end in zip(self._shipped.rows, sizes.ends, strict=True)}
+        tags = [
+            Tag(
+                fold=self._fold(row), device=row.device, source=row.source, end=ends[row.row_id]
+            )
+            for row in rows
+        ]  # fmt: skip
+        tags += self._tags_of_runs(sizes.families)
 
         def all_steps() -> Iterator[tuple[OpKinds, StepRow]]:
             yield from torch_steps(rows, self._weights(rows), self._shipped.steps)
@@ -207,12 +224,37 @@ class GpuFits:
                 yield kinds, step
             if self._measured is None:
                 return
-            for family, kinds, step in kernel_steps(self._measured, _KERNELS):
-                fold = fold_of(family, self._shipped.folds)
-                tags.append(Tag(fold=fold, device=step.device.name, source=step.source))
+            for family, work, kinds, step in kernel_steps(self._measured, _KERNELS):
+                tags.append(
+                    Tag(
+                        fold=fold_of(family, self._shipped.folds),
+                        device=step.device.name,
+                        source=step.source,
+                        end=sizes.families.end_of(family, work),
+                    )
+                )
                 yield kinds, step
 
         return fit_table(all_steps()), tags
+
+    def _tags_of_runs(self, sizes: FamilySizes) -> list[Tag]:
+        """What can be left out of TensorFlow's runs."""
+        works: dict[tuple[str, bool], float] = {}
+        for run in self._runs:
+            if (run.model, run.half) not in works:
+                job = self._graphs[run.model, run.half].job(run.batch_size, program_of(run))
+                works[run.model, run.half] = work_of_sample(
+                    job.kinds, samples=run.batch_size, task="train"
+                )
+        return [
+            Tag(
+                fold=self.fold_of_model(run.model),
+                device=run.device,
+                source=run.source,
+                end=sizes.end_of(_family_of(run.model), works[run.model, run.half]),
+            )
+            for run in self._runs
+        ]
 
     def _rows(self) -> list[BenchmarkRow]:
         """Rows of PyTorch that are fitted, those of one job together."""
@@ -273,6 +315,11 @@ class GpuFits:
             scale.get(row.mode, _TRAINING) * weight / totals[row.mode]
             for row, weight in zip(rows, raw, strict=True)
         ]
+
+
+def _family_of(model: str) -> str:
+    """Family of a model of TensorFlow."""
+    return FAMILY_OF_TENSORFLOW.get(model, model)
 
 
 def _weights_of_runs(runs: Sequence[PublishedRun]) -> list[float]:

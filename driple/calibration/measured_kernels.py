@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from driple.calibration.family_sizes import work_of_sample
 from driple.calibration.fit_table import StepRow
 from driple.calibration.measured_gpu import MEASURED_FILE, MeasuredRow, read_measured_rows
 from driple.calibration.published_rows import read_packed_table, write_packed_table
@@ -130,8 +131,8 @@ def seconds_of_parts(folder: Path) -> dict[str, dict[str, float]]:
     return times
 
 
-def kernel_steps(folder: Path, weight: float) -> Iterator[tuple[str, OpKinds, StepRow]]:
-    """Parts of steps, with the family of each step's model.
+def kernel_steps(folder: Path, weight: float) -> Iterator[tuple[str, float, OpKinds, StepRow]]:
+    """Parts of steps, with the family of each step's model and the work of a sample of the step.
 
     Args:
         folder: of the tables.
@@ -153,8 +154,9 @@ def kernel_steps(folder: Path, weight: float) -> Iterator[tuple[str, OpKinds, St
     for row in rows:
         each = weight / total * sizes[row.family] ** -0.5
         job = store.step(key_of(row)).job(row.batch)
+        work = work_of_sample(job.kinds, samples=row.batch, task=row.task)
         for kinds, step in _parts_of(job, times[row.key]):
-            yield row.family, kinds, replace(step, weight=step.weight * each)
+            yield row.family, work, kinds, replace(step, weight=step.weight * each)
 
 
 def _is_known(parts: Mapping[str, float]) -> bool:

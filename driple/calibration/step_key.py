@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from driple.errors import ConfigError
 
-__all__ = ["StepKey", "capability_of"]
+__all__ = ["TIMM", "UNFUSED", "StepKey", "attention_of", "capability_of"]
 
+TIMM = "timm:"
+UNFUSED = 0  # `StepKey.capability` without fused attention
 _LAYOUTS = ("usual", "channels-last")
 _PASSES = ("one-pass", "passes")
 _WITHOUT_FLASH = frozenset({"Kepler", "Maxwell", "Pascal", "Volta", "Turing"})
@@ -19,6 +21,20 @@ _WITHOUT_FLASH = frozenset({"Kepler", "Maxwell", "Pascal", "Volta", "Turing"})
 def capability_of(generation: str) -> int:
     """`StepKey.capability` of a generation of NVIDIA's devices."""
     return 70 if generation in _WITHOUT_FLASH else 80
+
+
+def attention_of(job: str, library: str, generation: str) -> int:
+    """`StepKey.capability` of a run.
+
+    Args:
+        job: that ran. Models of timm have PyTorch's attention; `own:` models of PyTorch 1 brought
+            kernels of other libraries, or compute attention by hand.
+        library: generation of the framework, such as `torch1`.
+        generation: of the device.
+    """
+    if library == "torch1" and job.startswith(TIMM):
+        return UNFUSED
+    return capability_of(generation)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -34,7 +50,7 @@ class StepKey:
         checkpointing: as `--activation-checkpointing`.
         accumulates: whether several passes add up their gradients before an update.
         capability: of the device, for kernels of attention: 70 (Volta and Turing: no flash
-            attention) or 80.
+            attention) or 80; 0 without fused attention, as in PyTorch 1.
     """
 
     job: str

@@ -8,7 +8,8 @@ signatures of the ops, phases, what a compiler fuses, parameters with their grad
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def follows_from(key: StepKey) -> StepKey | None:
 
     TF32 allows for matrix products what single precision forbids. Autocast to bfloat16 is that to
     float16 in a forward pass without softmax, which PyTorch computes from float16 by one kernel.
-    Without attention the device does not matter.
+    Without attention neither the device nor the generation of PyTorch matters.
     """
     if key.precision == "tf32":
         return replace(key, precision="fp32")
@@ -65,6 +66,14 @@ def follows_from(key: StepKey) -> StepKey | None:
     if (key.task, key.precision) == ("forward", "amp-bf16"):
         return replace(key, precision="amp-fp16")
     return None
+
+
+def _follows(key: StepKey, other: StepKey, kinds: Collection[str]) -> bool:
+    """Whether a step follows from another, from which it may, whose ops are of some kinds."""
+    if key.precision == "tf32":
+        return True
+    unlike = ATTENTION if key.capability != other.capability else SOFTMAX
+    return unlike.isdisjoint(kinds)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -268,20 +277,13 @@ class StoredStep:
         share[some] = np.minimum(moved[some] / own[some], 1.0)
         return FusedOps(bytes_share=share, starts=(self.fusion & STARTS) > 0)
 
-    def follows(self, key: StepKey) -> bool:
-        """Whether another step, which may follow from this one, does."""
-        if key.precision == "tf32":
-            return True
-        unlike = ATTENTION if key.capability != self.key.capability else SOFTMAX
-        return not unlike & set(self.kinds)
-
     def as_key(self, key: StepKey) -> StoredStep:
         """Another step that follows from this one.
 
         Raises:
             ConfigError: it does not.
         """
-        if not self.follows(key):
+        if not _follows(key, self.key, self.kinds):
             raise ConfigError(f"the store has no step {key.name}")
         if key.precision == "tf32":
             return self._as_tf32(key)
@@ -338,7 +340,19 @@ class StepStore:
         if key in self._where:
             return True
         other = follows_from(key)
-        return other is not None and other in self and self.step(other).follows(key)
+        return other is not None and other in self and _follows(key, other, self.kinds(other))
+
+    def kinds(self, key: StepKey) -> frozenset[str]:
+        """Kinds of the ops of a step that the store has.
+
+        Raises:
+            ConfigError: it has none.
+            DatasetError: it is damaged.
+        """
+        if key in self._where:
+            file, number = self._where[key]
+            return file.kinds(key, number)
+        return frozenset(self.step(key).kinds)
 
     def step(self, which: StepKey | str) -> StoredStep:
         """A step, which may follow from a stored one.
@@ -376,8 +390,20 @@ class _File:
 
     def step(self, key: StepKey, number: int) -> StoredStep:
         """The step at a position of the file."""
-        try:
+        with self._read(key):
             return self._step(key, number)
+
+    def kinds(self, key: StepKey, number: int) -> frozenset[str]:
+        """Kinds of its ops."""
+        with self._read(key):
+            signatures = self._arrays["signatures_of_jobs"][self._slice("signatures", number)]
+            kinds = np.unique(self._arrays["kinds"][signatures]).tolist()
+            return frozenset(str(self._header["kinds"][kind]) for kind in kinds)
+
+    @contextmanager
+    def _read(self, key: StepKey) -> Iterator[None]:
+        try:
+            yield
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise DatasetError(
                 f"{self._file}: {key.name} is damaged ({error}); restore the file"

@@ -55,6 +55,7 @@ class TunedStep:
         pipes: position in `PIPES`.
         most: largest share.
         starts: kernels that are started.
+        channel_s: of the blocks of one channel each, which no factor changes.
         host_s: of the host for the whole step.
         trains: whether it is a training step.
         update_s: of the device for the optimizer's update, bytes at the peak.
@@ -71,6 +72,7 @@ class TunedStep:
     pipes: IntArray
     most: FloatArray
     starts: FloatArray
+    channel_s: FloatArray
     host_s: float
     trains: bool
     update_s: float
@@ -86,6 +88,7 @@ class TunedStep:
             self.compute_s / np.minimum(self.share * own[self.pipes], self.most),
             self.memory_s / memory,
             self.starts,
+            self.channel_s,
             sharpness=kernels.sharpness,
             start_s=kernels.start_s,
             xp=np,
@@ -184,6 +187,7 @@ def tuned_step(
         pipes=peaks.pipes[there],
         most=most_shares(peaks.pipes)[there],
         starts=starts[there],
+        channel_s=(peaks.channel_s(efficiency.kernels, job.runtime) * runs)[there],
         host_s=host_s,
         trains=job.runtime.trains,
         update_s=float(update_s),

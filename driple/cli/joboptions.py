@@ -30,6 +30,7 @@ from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
 from driple.graph.torch.options import (
     ACTIVATION_CHECKPOINTING,
+    LIBRARIES,
     OPTIMIZERS,
     PRECISIONS,
     TASKS,
@@ -97,8 +98,9 @@ class JobValues(FileValues):
     channels_last: bool = switch(False, "a model and its images have PyTorch's channels_last")
     library: str = choice(
         "torch2",
-        "generation of PyTorch that runs a model: torch1, torch2.1 (also 2.0) or torch2",
-        ("torch1", "torch2.1", "torch2"),
+        "generation of PyTorch that runs a model: torch1, torch2.1 (2.0 and 2.1), torch2.7 (2.2 to "
+        "2.7) or torch2 (later ones)",
+        LIBRARIES,
     )
     trace: str = choice(
         "meta",

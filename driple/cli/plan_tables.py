@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from driple.cli.show import note, print_table
-from driple.units import format_duration, format_size, three_digits
+from driple.units import format_duration, format_range, format_size, three_digits
 
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
@@ -109,12 +109,15 @@ def _way(offer: Offer) -> str:
 
 
 def _interval(offer: Offer) -> str:
-    ends = offer.factors
-    if ends is None:
-        return "-"
-    low, high = (end * offer.training_s for end in ends)
-    most = "no limit" if high == float("inf") else format_duration(high)
-    return f"{format_duration(low)} to {most}"
+    return _spread(offer, offer.training_s) or "-"
+
+
+def _spread(offer: Offer, seconds: float) -> str | None:
+    """The 90 % interval of a time of an offer; None if its error is not known."""
+    if offer.factors is None:
+        return None
+    low, high = (end * seconds for end in offer.factors)
+    return format_range(low, high, format_duration)
 
 
 def _memory(offer: Offer) -> str:
@@ -137,7 +140,9 @@ def _print_parts(result: PlanResult) -> None:
     offer = next((one for one in offers if one is not None and one.parts is not None), None)
     if offer is None or offer.parts is None:
         return
-    print(f"\nA step of {offer.words}: {format_duration(offer.iteration_s)}")
+    step = _spread(offer, offer.iteration_s)
+    nine = "" if step is None else f" ({step} in nine of ten)"
+    print(f"\nA step of {offer.words}: {format_duration(offer.iteration_s)}{nine}")
     print_table(
         ["part", "time", "share"],
         [

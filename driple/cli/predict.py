@@ -198,7 +198,12 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
         if made_by.step is not None:
             from driple.plot.step import plot_step
 
-            plot_step(made_by.step, plot, title=f"{title} on {made_by.setting.name}: simulated")
+            plot_step(
+                made_by.step,
+                plot,
+                title=f"{title} on {made_by.setting.name}: simulated",
+                interval=answers[0].iteration_time_s.interval,
+            )
         else:
             from driple.plot.timeline import plot_timeline
 
@@ -223,4 +228,5 @@ def _draw_inspectors(answers: tuple[Answer, ...], plot: Path, title: str) -> Non
         plot_predictions(made, plot, title=title)
     else:
         heading = f"{title} on {answers[0].setting.name}: predicted"
-        plot_step(step, plot, title=heading, prediction=made[0])
+        interval = answers[0].iteration_time_s.interval
+        plot_step(step, plot, title=heading, interval=interval, prediction=made[0])

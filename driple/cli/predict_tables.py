@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from driple.cli.show import note, print_assumptions, print_table, print_targets
-from driple.units import three_digits
+from driple.units import format_range, three_digits
 
 if TYPE_CHECKING:
     from driple.api.predicting import Answer
@@ -123,20 +123,21 @@ def _why_no_level(made: Prediction, *, unknown: str) -> str:
 def _print_simulator(answer: Answer, made: Simulation) -> None:
     if answer.stated is not None and answer.stated.is_guess:
         print(
-            f"a guess for {made.setting.name}: so far from the published runs that the last lines "
-            "name, errors may be as large as the interval"
+            f"a guess for {made.setting.name}: by the published runs that the last lines name, "
+            "errors as large as the interval are expected"
         )
     print(f"{answer.job.name} on {made.setting.name}: simulated")
     print_assumptions(answer.assumptions)
-    step = made.step
+    step, time = made.step, answer.iteration_time_s
     if step is None:
-        print_targets(made.targets, made.iteration_time_s)
+        print_targets(made.targets, time.value, interval=time.interval)
     else:
         bursts = {name: usage.num_bursts for name, usage in step.usage().items()}
-        print_targets(step.targets(), made.iteration_time_s, bursts=bursts)
+        print_targets(step.targets(), time.value, bursts=bursts, interval=time.interval)
         _print_step(step, made.setting.worker.known_window_s)
     times = [record.iteration_time_s for record in made.records]
     _print_throughput(answer)
+    _print_level(answer)
     workers = [
         (device, f"{three_digits(seconds)} s")
         for device, seconds in zip(made.topology.devices, times, strict=True)
@@ -151,6 +152,21 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
         print(f"{answer.slow_host.sentence}; {answer.slow_host.advice}")
     if answer.stated is not None:
         print(answer.stated.sentence())
+
+
+def _print_level(answer: Answer) -> None:
+    """Which share of step times the brackets hold, and by what; nothing without an interval."""
+    time, stated = answer.iteration_time_s, answer.stated
+    interval = time.interval
+    if interval is None or interval.level is None:
+        return
+    known = None if stated is None else stated.interval_of(time.value)
+    higher = known is not None and interval.high is not None and interval.high > known[1]
+    slower = ", and the upper end by the slower host" if higher else ""
+    print(
+        f"in brackets: where {interval.level:.0%} of such steps are expected, by the errors stated "
+        f"below{slower}"
+    )
 
 
 def _print_step(step: StepProfile, window_s: float | None) -> None:
@@ -203,11 +219,7 @@ def _print_throughput(answer: Answer) -> None:
 
 def _rate(rate: Estimate, unit: str) -> str:
     text, ends = f"{_large(rate.value)} {unit}", rate.interval
-    if ends is None:
-        return text
-    if ends.high is None:
-        return f"{text} ({_large(ends.low)} or more)"
-    return f"{text} ({_large(ends.low)} to {_large(ends.high)})"
+    return text if ends is None else f"{text} ({format_range(ends.low, ends.high, _large)})"
 
 
 def _large(value: float) -> str:
@@ -218,6 +230,7 @@ def _large(value: float) -> str:
 def _print_closed_forms(answer: Answer) -> None:
     from driple.analytic.advice import BOTTLENECKS
     from driple.analytic.closed_forms import PARTS
+    from driple.estimation.compare import MethodTime
     from driple.estimation.methods import METHOD_WORDS
 
     forms, work = answer.forms, answer.work
@@ -229,9 +242,18 @@ def _print_closed_forms(answer: Answer) -> None:
     print(f"{answer.job.name} on {answer.setting.name}, a synchronous iteration")
     print_assumptions(answer.assumptions)
     rows = [[part, *(f"{three_digits(form.parts_s[part])} s" for form in forms)] for part in PARTS]
-    rows.append(["iteration", *(f"{three_digits(form.iteration_time_s)} s" for form in forms)])
+    times = [
+        MethodTime(
+            method=form.method,
+            iteration_time_s=form.iteration_time_s,
+            p90=None if error is None else error.p90_pct / 100,
+        )
+        for form, error in zip(forms, answer.errors, strict=True)
+    ]
+    rows.append(["iteration", *(_time_words(one, unit=" s") for one in times)])
     print_table(["", *(METHOD_WORDS[form.method] for form in forms)], rows)
     _print_throughput(answer)
+    _print_level(answer)
     for form, error in zip(forms, answer.errors, strict=True):
         words = METHOD_WORDS[form.method]
         if error is None:
@@ -296,11 +318,14 @@ def _print_doubts(item: MethodAnswers) -> None:
 
 
 def _cell(one: MethodTime) -> str:
-    """The time and its range."""
-    interval, text = one.interval_s, three_digits(one.iteration_time_s)
+    """The time and its range, in seconds; a measured time has none."""
     if one.method == "measured":
-        return text
-    if interval is None:
-        return f"{text} (error not known)"
-    low, high = (three_digits(end) for end in interval)
-    return f"{text} ({low} to {high})"
+        return three_digits(one.iteration_time_s)
+    words = _time_words(one)
+    return words if one.interval_s is not None else f"{words} (error not known)"
+
+
+def _time_words(one: MethodTime, unit: str = "") -> str:
+    """The time, and its range where its error is known."""
+    words = f"{three_digits(one.iteration_time_s)}{unit}"
+    return words if one.interval_s is None else f"{words} ({format_range(*one.interval_s)})"

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from driple.cli.terminal import escaped, one_line, unescaped
 from driple.trace.targets import UNITS
-from driple.units import three_digits
+from driple.units import format_range, three_digits
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from driple.estimate import Interval
     from driple.trace.targets import Targets
 
 __all__ = [
@@ -97,6 +98,7 @@ def print_targets(
     iteration_time_s: float,
     ends: Sequence[Sequence[float]] | None = None,
     bursts: Mapping[str, int] | None = None,
+    interval: Interval | None = None,
 ) -> None:
     """The twelve targets, a row per resource, and the iteration time.
 
@@ -105,17 +107,19 @@ def print_targets(
         iteration_time_s: seconds of an iteration.
         ends: shape [13, 2], lower and upper end of each number; None leaves them out.
         bursts: bursts of a step by resource; None leaves them out.
+        interval: of the iteration time alone, where `ends` is None; None leaves it out.
     """
     pairs = iter(ends) if ends is not None else None
 
-    def cell(value: float, unit: str) -> str:
+    def cell(value: float, unit: str, own: Interval | None = None) -> str:
         def text(number: float) -> str:
             return three_digits(number) if unit == "s" else f"{number:.1f}"
 
-        if pairs is None:
-            return f"{text(value)} {unit}"
-        low, high = next(pairs)
-        return f"{text(value)} {unit} ({text(low)} to {text(high)})"
+        words = f"{text(value)} {unit}"
+        if pairs is not None:
+            low, high = next(pairs)
+            return f"{words} ({format_range(low, high, text)})"
+        return words if own is None else f"{words} ({format_range(own.low, own.high, text)})"
 
     rows = [
         [
@@ -129,7 +133,7 @@ def print_targets(
     ]
     more = [] if bursts is None else ["bursts per step"]
     print_table(["", "burst amount", "burst duration", "idle duration", *more], rows)
-    print(f"iteration time {cell(iteration_time_s, 's')}")
+    print(f"iteration time {cell(iteration_time_s, 's', interval)}")
     if bursts is None:
         _print_long_bursts(targets, iteration_time_s)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from driple.cli.show import note, print_table
-from driple.units import format_rate, three_digits
+from driple.units import format_range, format_rate, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ def print_batches(result: SweepResult) -> None:
         row = [
             f"{size:.0f}",
             f"{three_digits(times.value[i])} s",
-            *([" to ".join(map(three_digits, times.interval[i])) + " s"] if times.interval else []),
+            *([format_range(*times.interval[i], unit=" s")] if times.interval else []),
             f"{result.estimates['samples_per_s'].value[i]:,.0f}",
             *(f"{three_digits(values[i] / _GIB)} GiB" for _, values in memory),
         ]

@@ -35,11 +35,12 @@ _LARGEST = "more than 64 devices"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckedRun:
-    """One published run, predicted by a fit that had not seen its model family, or its device.
+    """One published run, predicted by a fit that had not seen its family, size or device.
 
     Attributes:
         kind: of cluster, one of `KINDS`.
-        held_out: `model` (its family) or `device`.
+        held_out: `model` (its family), `size` (all sizes of its family at the same end), or
+            `device`.
         framework: `tensorflow` or `pytorch`.
         task: `train` or `forward`.
         family: of models that were held out together.
@@ -52,8 +53,9 @@ class CheckedRun:
         compiled: whether a compiler fused the ops.
         log_ratio: ln(simulated / published) of the iteration time.
         weight: of the run; runs on machines of one type share a weight.
-        distance: of the run's mix from the nearest that its fit had seen, of another family (or on
-            another device, where the device was held out).
+        distance: of the run's mix from the nearest that its fit had seen, of another family (of
+            another size too, where the size was held out; on another device, where that was).
+        end: `largest` or `smallest`, where the job is of that size of its family; else empty.
         mix: share of the time by kind of op, see `op_mix`.
     """
 
@@ -72,6 +74,7 @@ class CheckedRun:
     log_ratio: float
     weight: float = 1.0
     distance: float = 0.0
+    end: str = ""
     mix: tuple[float, ...]
 
 

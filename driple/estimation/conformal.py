@@ -16,13 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEVEL", "ErrorSpread", "Spread"]
+__all__ = ["LEVEL", "ErrorSpread", "Spread", "error_quantiles"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 LEVEL = 0.9  # share of true times within an interval
-_BINS = 6  # of distances, each with the same weight
+_MOST_BINS = 6  # of distances, each with the same weight
+_FAMILIES_OF_BIN = 5  # at least: errors of fewer would pass for errors of their distance
 _SHRINK = 4.0  # families that the cell around a cell counts as
 # Beyond the distances of all runs, residuals are taken to double after this distance, and to grow
 # no more after twice as far: two mixes are at most 1 apart.
@@ -46,6 +47,15 @@ class Spread:
     median: float
     p90: float
 
+    def at_least(self, other: Spread) -> Spread:
+        """Errors no smaller than others, nor the interval narrower at either end."""
+        return Spread(
+            low=min(self.low, other.low),
+            high=max(self.high, other.high),
+            median=max(self.median, other.median),
+            p90=max(self.p90, other.p90),
+        )
+
 
 class ErrorSpread:
     """Residuals of runs of one kind, and what they state of an answer at a distance.
@@ -68,7 +78,10 @@ class ErrorSpread:
         self._families = np.unique(np.array([repr(one) for one in families]), return_inverse=True)[
             1
         ]
-        self._at, self._sizes = _monotone(np.abs(logs), distances, weights)
+        bins = int(self._families.max() + 1) // _FAMILIES_OF_BIN
+        self._at, self._sizes = _monotone(
+            np.abs(logs), distances, weights, bins=min(max(bins, 1), _MOST_BINS)
+        )
         scales = self.scale(distances)
         self._scaled = logs / scales
         self._errors = np.abs(np.expm1(logs)) / scales
@@ -117,6 +130,28 @@ class ErrorSpread:
         return found
 
 
+def error_quantiles(logs: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Median and 90th percentile of |simulated - true| / true of some runs, as they are.
+
+    Neither scaled by distance nor widened for few families: a description of these runs.
+
+    Args:
+        logs: shape [n], ln(simulated / published), n of at least 1.
+        weights: shape [n], above 0.
+    """
+    errors = np.abs(np.expm1(logs))
+    ordered, middle = _ordered(errors, weights)
+    median, p90 = np.interp((0.5, LEVEL), middle, ordered)
+    return float(median), float(p90)
+
+
+def _ordered(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values, rising, and the share of the weights up to the middle of each."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return values[order], (reached - weights[order] / 2) / reached[-1]
+
+
 def _conformal(
     values: FloatArray, weights: FloatArray, families: npt.NDArray[np.intp], share: float
 ) -> float:
@@ -126,9 +161,7 @@ def _conformal(
     the same from the other side. A few families hardly show the tails: their distance from the
     median is lengthened as Student's t is beyond the normal distribution.
     """
-    order = np.argsort(values, kind="stable")
-    ordered, reached = values[order], np.cumsum(weights[order])
-    middle = (reached - weights[order] / 2) / reached[-1]
+    ordered, middle = _ordered(values, weights)
     median = float(np.interp(0.5, middle, ordered))
     if share == 0.5:
         return median
@@ -147,7 +180,7 @@ def _lengthened(count: int) -> float:
 
 
 def _monotone(
-    sizes: FloatArray, distances: FloatArray, weights: FloatArray
+    sizes: FloatArray, distances: FloatArray, weights: FloatArray, *, bins: int
 ) -> tuple[FloatArray, FloatArray]:
     """Mean size in bins of distance, made not to fall (pool adjacent violators).
 
@@ -156,10 +189,11 @@ def _monotone(
     """
     order = np.argsort(distances, kind="stable")
     reached = np.cumsum(weights[order])
-    bins = np.minimum((_BINS * (reached - weights[order] / 2) / reached[-1]).astype(int), _BINS - 1)
+    middle = (reached - weights[order] / 2) / reached[-1]
+    bin_of = np.minimum((bins * middle).astype(int), bins - 1)
     blocks: list[list[float]] = []  # distance, size, weight
-    for number in range(_BINS):
-        some = order[bins == number]
+    for number in range(bins):
+        some = order[bin_of == number]
         mass = float(weights[some].sum())
         if mass <= 0:
             continue

@@ -36,6 +36,7 @@ from driple.inspector.predict import Prediction
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import Simulation, simulate
+from driple.units import format_range
 
 __all__ = [
     "METHOD_WORDS",
@@ -141,9 +142,10 @@ class MethodAnswers:
                 f"{where}: no method was checked on real runs like this job; take the {name}'s "
                 f"{best.iteration_time_s:.3g} s as a guess"
             )
+        low, high = best.interval_s
         return (
-            f"{where}: trust the {name}, whose known error is the smallest: nine times out of ten "
-            f"within a factor of {_width(best) ** 0.5:.2g}"
+            f"{where}: trust the {name}, whose interval is the narrowest: nine times out of ten "
+            f"{format_range(low, high, unit=' s')}"
         )
 
 

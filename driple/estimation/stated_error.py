@@ -2,16 +2,19 @@
 
     Setting, JobKind, checked runs -> StatedError (median, 90th percentile, 90 % interval)
 
-An error is stated only of the same task, kind of network, scheme and precision. Of a device without
-published runs of that kind, it is the error on devices that were left out of the fit. It grows with
-the distance of the job's ops from those of the published jobs.
+An error is stated only of the same task, kind of network, scheme and precision; of other frameworks
+where the job's own has no run on such a cluster in its precision. A job is at best a new size of a
+published family, so the errors are those of runs whose family, or whose size of a known family, was
+left out of the fit. Of a device without published runs of that kind, it is the error on devices
+that were left out, and no smaller than of a known device. It grows with the distance of the job's
+ops from those of the published jobs.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -20,9 +23,9 @@ import numpy.typing as npt
 from driple.catalog import Device
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology
-from driple.codec import Json, json_field, to_dict
 from driple.estimation.checked_runs import CheckedRun, shipped_checked_runs, size_class
-from driple.estimation.conformal import ErrorSpread
+from driple.estimation.conformal import ErrorSpread, error_quantiles
+from driple.estimation.error_statement import GUESS_FACTOR, StatedError
 from driple.estimation.job_kind import JobKind, job_kind
 from driple.estimation.like_cluster import (
     SCHEME_WORDS,
@@ -47,72 +50,12 @@ __all__ = [
     "stated_error",
 ]
 
-GUESS_FACTOR = 20.0
-"""Upper over lower end of an interval, from which on an answer is a guess."""
-_EMPTY_FACTOR = 1000.0  # the same, from which on an interval says nothing and is not stated
-_GUESS_PCT = 100.0  # median error, from which on it is one too
 _ENOUGH_RUNS = 5  # of one device, or in one framework, for an error of its own
 _ENOUGH_FAMILIES = 5  # of runs like an answer; with fewer, runs of its scheme are asked too
 _ENOUGH_ON_DEVICE = 2  # families that ran on a device by itself
-_NOT_CHECKED = "this answer was not checked against any published run of this kind"
 _TASKS = {"train": "training", "forward": "forward passes"}
 _OF_FIT = {"model": "model family", "device": "device"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StatedError:
-    """Error of simulated iteration times on runs like the answer's.
-
-    Attributes:
-        num_runs: how many; 0 if there are none.
-        runs: what they are, in words; without runs, why there are none.
-        median_pct: of the errors, percent; None without runs.
-        p90_pct: their 90th percentile; None without runs.
-        low_factor: on the simulated time, to the lower end of its 90 % interval; None if no
-            interval was calibrated.
-        high_factor: to the upper end.
-    """
-
-    num_runs: int = field(default=0, metadata=json_field(name="runs"))
-    runs: str = field(metadata=json_field(name="of"))
-    median_pct: float | None = None
-    p90_pct: float | None = None
-    low_factor: float | None = None
-    high_factor: float | None = None
-
-    @property
-    def p90(self) -> float | None:
-        """The 90th percentile as a share; None if it is not known."""
-        return None if self.p90_pct is None else self.p90_pct / 100
-
-    @property
-    def is_guess(self) -> bool:
-        """Whether runs like the answer's were predicted so badly that it is but a guess."""
-        if self.low_factor is None or self.high_factor is None or self.median_pct is None:
-            return False
-        wide = self.high_factor > GUESS_FACTOR * self.low_factor
-        return wide or self.median_pct > _GUESS_PCT
-
-    def interval_of(self, seconds: float) -> tuple[float, float] | None:
-        """The 90 % interval of a simulated time; None if there is none, or it says nothing."""
-        if self.low_factor is None or self.high_factor is None:
-            return None
-        if self.high_factor > _EMPTY_FACTOR * self.low_factor:
-            return None
-        return seconds * self.low_factor, seconds * self.high_factor
-
-    def sentence(self) -> str:
-        """For a user."""
-        if self.median_pct is None or self.p90_pct is None:
-            return f"{_NOT_CHECKED}: {self.runs}"
-        return (
-            f"the simulator's error on {self.num_runs} {self.runs}: median {self.median_pct:.0f} "
-            f"%, 90th percentile {self.p90_pct:.0f} %"
-        )
-
-    def to_dict(self) -> dict[str, Json]:
-        """As `--json` prints it."""
-        return {"checked": self.num_runs > 0, **to_dict(self)}
+_SIZE = "size"  # that was held out: evidence beside that of families, and no run more
 
 
 def stated_error(
@@ -151,17 +94,16 @@ def stated_error(
 def _with_tuning(found: StatedError, device: Device) -> StatedError:
     """An error no smaller than that of the runs that the device was tuned to, each left out."""
     median, fact = device.find("tuned_median_pct"), device.find("tuned_p90_pct")
-    if median is not None and found.median_pct is not None:
-        found = replace(found, median_pct=max(found.median_pct, float(median)))
+    if median is not None and found.median_pct is not None and float(median) > found.median_pct:
+        found = replace(found, median_pct=float(median), tuned=("median_pct",))
     if fact is None or found.p90_pct is None or float(fact) <= found.p90_pct:
         return found
     share = float(fact) / 100
     low, high = found.low_factor, found.high_factor
     return replace(
         found,
-        runs=f"{found.runs} (the 90th percentile is that of the runs that the device is tuned to, "
-        "each left out of the tuning)",
         p90_pct=100 * share,
+        tuned=(*found.tuned, "p90_pct"),
         low_factor=None if low is None else min(low, 1 / (1 + share)),
         high_factor=None if high is None else max(high, 1 / max(1 - share, 1 / GUESS_FACTOR)),
     )
@@ -175,15 +117,21 @@ class _Part:
     cells: tuple[npt.NDArray[np.bool_], ...]
     num_runs: int
     words: str
+    errors: tuple[float, float]  # median and 90th percentile of the runs themselves, as shares
+    least: _Part | None = None  # whose error is no larger
 
     def at(self, distance: float) -> StatedError:
         """The error at a distance."""
         found = self.spread.spread(distance, self.cells)
+        if self.least is not None:
+            found = found.at_least(self.least.spread.spread(distance, self.least.cells))
         return StatedError(
             num_runs=self.num_runs,
             runs=self.words,
             median_pct=100 * found.median,
             p90_pct=100 * found.p90,
+            runs_median_pct=100 * self.errors[0],
+            runs_p90_pct=100 * self.errors[1],
             low_factor=found.low,
             high_factor=found.high,
         )
@@ -205,13 +153,21 @@ class ErrorTable:
             for task in {run.task for run in runs}
         }
 
-    def error_of(self, job: JobKind, cluster: Cluster) -> StatedError:
-        """The error of an answer about a job on a cluster."""
+    def error_of(
+        self, job: JobKind, cluster: Cluster, *, distance: float | None = None
+    ) -> StatedError:
+        """The error of an answer about a job on a cluster.
+
+        Args:
+            job: that asks.
+            cluster: it runs on.
+            distance: of the job from the nearest that a fit has seen; by default from the runs'.
+        """
         key = (replace(job, mix=()), cluster)
         if key not in self._parts:
             self._parts[key] = self._find(job, cluster)
         parts, reason = self._parts[key]
-        distance = self._distance(job)
+        distance = self._distance(job) if distance is None else distance
         found = [part.at(distance) for part in parts]
         if reason:
             also = f"; of computing alone: {found[0].sentence()}" if found else ""
@@ -227,16 +183,31 @@ class ErrorTable:
             return (), reason
         if cluster.kind == "servers":
             return self._on_servers(job, cluster, some)
-        like, reason = runs_like(some, cluster)
-        if reason:
-            return (), reason
-        part, reason = self._part(
-            job, cluster, like, around=[run for run in some if run.kind == cluster.kind]
-        )
+        part, reason = self._joined_part(job, cluster, some)
+        if part is None and any(run.framework != job.framework for run in self._runs):
+            others = self._joined_part(job, cluster, self._like_job(job, any_framework=True)[0])[0]
+            if others is not None:
+                words = f"{others.words} (of all frameworks, as {job.framework} has none such)"
+                return (replace(others, words=words),), ""
         return (() if part is None else (part,)), reason
 
-    def _like_job(self, job: JobKind) -> tuple[list[CheckedRun], str]:
-        """Runs of the same task, kind of network and compiler; or why there are none."""
+    def _joined_part(
+        self, job: JobKind, cluster: Cluster, some: Sequence[CheckedRun]
+    ) -> tuple[_Part | None, str]:
+        """Of some runs, those on clusters like an answer's; or why there are none."""
+        like, reason = runs_like(some, cluster)
+        if reason:
+            return None, reason
+        around = [run for run in some if run.kind == cluster.kind]
+        return self._part(job, cluster, like, around=around)
+
+    def _like_job(
+        self, job: JobKind, *, any_framework: bool = False
+    ) -> tuple[list[CheckedRun], str]:
+        """Runs of the same task, kind of network and compiler; or why there are none.
+
+        Of the job's own framework where it has enough, unless any will do.
+        """
         some = [run for run in self._runs if run.task == job.task]
         if not some:
             return [], f"no published run is of {_TASKS[job.task]}"
@@ -255,7 +226,7 @@ class ErrorTable:
                 f"no published run of {_TASKS[job.task]} of a {job.network} network is {words}",
             )
         own = [run for run in some if run.framework == job.framework]
-        return (own if len(own) >= _ENOUGH_RUNS else some), ""
+        return (own if len(own) >= _ENOUGH_RUNS and not any_framework else some), ""
 
     def _on_servers(
         self, job: JobKind, cluster: Cluster, some: Sequence[CheckedRun]
@@ -294,9 +265,14 @@ class ErrorTable:
             return None, (
                 f"no published run of {words} was predicted without its {_OF_FIT[held_out]}"
             )
-        few = len({run.family for run in pool}) < _ENOUGH_FAMILIES
-        wide = [run for run in around if run.held_out == held_out] if few else []
-        return _part_of(job, cluster, pool, known=known, around=wide), ""
+        if known:
+            return _part_of(job, cluster, _without_family(some), known=True, around=around), ""
+        part = _part_of(job, cluster, pool, known=False, around=around)
+        like = _without_family(some)
+        if any(run.held_out == "model" for run in like):
+            least = _part_of(job, cluster, like, known=False, around=around)
+            part = replace(part, least=least)
+        return part, ""
 
     def _knows(self, cluster: Cluster, job: JobKind, like: Sequence[CheckedRun]) -> bool:
         """Whether a fit has seen enough of a device in one precision.
@@ -336,34 +312,53 @@ def _part_of(
     known: bool,
     around: Sequence[CheckedRun],
 ) -> _Part:
-    """Errors of some runs, in cells: like the answer, of a size like its cluster's, its device."""
+    """Errors of some runs, in cells: like the answer, of a size like its cluster's, its device.
+
+    Args:
+        job: that asks.
+        cluster: it runs on.
+        pool: runs like the answer, predicted without the same part.
+        known: whether the device counts.
+        around: what surrounds them where they are of few families; of all held-out parts.
+    """
     device, size = cluster.devices[0], size_class(cluster.num_workers)
+    held_out = next(run.held_out for run in pool if run.held_out != _SIZE)
     own = {id(run) for run in pool}
+    few = len({run.family for run in pool if run.held_out == held_out}) < _ENOUGH_FAMILIES
+    parts = {run.held_out for run in pool} | ({_SIZE} if held_out == "model" else set())
+    around = [run for run in around if run.held_out in parts] if few else []
     pool = around or pool
     like = np.array([id(run) in own for run in pool])
     of_size = like & np.array([size_class(run.num_workers) == size for run in pool])
     of_device = of_size & np.array([device in run.devices for run in pool])
     cells = (*((like,) if around else ()), of_size, *((of_device,) if known else ()))
-    chosen = next((cell for cell in reversed(cells) if cell.sum() >= _ENOUGH_RUNS), None)
-    shown = [run for i, run in enumerate(pool) if chosen is None or chosen[i]]
+    once = np.array([run.held_out == held_out for run in pool])  # a run is there for its size too
+    chosen = next((cell for cell in reversed(cells) if (cell & once).sum() >= _ENOUGH_RUNS), once)
+    shown = [run for i, run in enumerate(pool) if chosen[i] and once[i]]
     names = sorted({name for run in shown for name in run.devices})
-    any_place = bool(around) and chosen is None
+    any_place = bool(around) and chosen is once
     where = f"{SCHEME_WORDS[cluster.kind]} of {named(names)}" if any_place else ""
     words = (
         f"published runs of {job.network} networks, {_TASKS[job.task]}, "
-        f"{where or where_of(cluster, names)}, without their {_OF_FIT[pool[0].held_out]} in the fit"
+        f"{where or where_of(cluster, names)}, without their {_OF_FIT[held_out]} in the fit"
     )
     if not known:
         words += f", as too few are of {device}"
     if around and not any_place:
-        words += f" (they are few, so errors of other {SCHEME_WORDS[cluster.kind]} count as well)"
+        words += f" (they are few, so other runs of {SCHEME_WORDS[cluster.kind]} count as well)"
     spread = ErrorSpread(
         np.array([run.log_ratio for run in pool]),
         np.array([run.distance for run in pool]),
         _weights(pool),
         [run.family for run in pool],
     )
-    return _Part(spread=spread, cells=cells, num_runs=len(shown), words=words)
+    errors = error_quantiles(np.array([run.log_ratio for run in shown]), _weights(shown))
+    return _Part(spread=spread, cells=cells, num_runs=len(shown), words=words, errors=errors)
+
+
+def _without_family(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
+    """Those whose family was left out, and those of known families whose size was."""
+    return [run for run in runs if run.held_out in {"model", _SIZE}]
 
 
 @cache
@@ -394,4 +389,6 @@ def _on_cpu(setting: Setting, calibration: Calibration) -> StatedError:
         runs=f"workloads of the catalogue, measured on {setting.name}",
         median_pct=found.median_pct,
         p90_pct=found.p90_pct,
+        runs_median_pct=found.median_pct,
+        runs_p90_pct=found.p90_pct,
     )

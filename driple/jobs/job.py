@@ -17,7 +17,10 @@ _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
 _HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16"})
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
-_LIBRARY_WORDS = {"torch1": "PyTorch 1", "torch2.1": "PyTorch 2.1", "torch2": "PyTorch 2"}
+_LIBRARY_WORDS = {
+    "torch1": "PyTorch 1", "torch2.1": "PyTorch 2.1", "torch2.7": "PyTorch 2.7",
+    "torch2": "PyTorch 2",
+}  # fmt: skip
 JobKindName = Literal[
     "file", "onnx", "workload", "pytorch", "own_model", "hugging_face", "timm", "graph", "other"
 ]

@@ -15,6 +15,7 @@ from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION, ReadOptions, sizes_of
 from driple.graph.torch.options import (
     ACTIVATION_CHECKPOINTING,
+    LIBRARIES,
     OPTIMIZERS,
     PRECISIONS,
     TASKS,
@@ -72,7 +73,8 @@ class JobOptions:
         channels_last: whether the model and its images are put in PyTorch's channels-last format.
         data: FILE.py:FUNCTION that builds the data set, or a batch, of the user's own model.
         loss: FILE.py:FUNCTION of the model's outputs and labels.
-        library: generation of PyTorch: `torch1`, `torch2.1` (also 2.0) or `torch2`.
+        library: generation of PyTorch: `torch1`, `torch2.1` (2.0 and 2.1), `torch2.7` (2.2 to 2.7)
+            or `torch2` (later ones).
         trace: `meta` follows shapes alone; `real` runs the user's own model once, on the CPU.
         own_code_s: seconds that the user's own code may take.
         own_code_gib: memory that it may take, GiB.
@@ -140,7 +142,7 @@ class JobOptions:
         ):
             if value is not None:
                 check_choice(flag, value, choices)
-        check_choice("--set library", self.library, ("torch1", "torch2.1", "torch2"))
+        check_choice("--set library", self.library, LIBRARIES)
         check_choice("--set trace", self.trace, ("meta", "real"))
         check_choice("--set task", self.task, TASKS)
 
@@ -229,6 +231,7 @@ class JobOptions:
             compiled=self.compiled,
             clip_gradients=self.clip_gradients,
             compute_capability=compute_capability,
+            fused_attention=self.library != "torch1",
             trace=trace,
             library=library,
             task=task,

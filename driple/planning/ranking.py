@@ -15,7 +15,7 @@ from typing import Literal
 from driple.checks import check_number
 from driple.estimation.stated_error import GUESS_FACTOR
 from driple.planning.offers import Offer
-from driple.units import format_duration
+from driple.units import format_duration, format_range
 
 __all__ = ["RANKS", "Choice", "Limits", "Rank", "best_by_place", "choose", "pareto", "price_text",
            "ranked", "spent"]  # fmt: skip
@@ -253,10 +253,7 @@ def _words(
     if best.factors is None and best.provenance == "simulated":
         sentences.append("A guess: no published run is like this one, so its error is unknown.")
     elif _width(best) > GUESS_FACTOR:
-        sentences.append(
-            "A guess: published runs like this one were predicted with errors as large as this "
-            "interval."
-        )
+        sentences.append("A guess: errors as large as this interval are expected of such jobs.")
     over = _over(best, limits)
     sentences += [over] if over else []
     if best.fits is None and best.provenance == "simulated":
@@ -322,15 +319,10 @@ def spent(offer: Offer) -> str:
     if ends is None:
         return f"{time}{price}"
     low, high = ends
-    span = f"{_end(low, offer.training_s)} to {_end(high, offer.training_s)}"
+    span = format_range(low * offer.training_s, high * offer.training_s, format_duration)
     if cost is not None:
-        most = "any price" if math.isinf(high) else f"${price_text(cost * high)}"
-        span += f", ${price_text(cost * low)} to {most}"
+        span += f", {format_range(cost * low, cost * high, lambda end: f'${price_text(end)}')}"
     return f"{time}{price} ({span})"
-
-
-def _end(factor: float, seconds: float) -> str:
-    return "no limit" if math.isinf(factor) else format_duration(factor * seconds)
 
 
 def price_text(price: float) -> str:

@@ -15,7 +15,7 @@ from driple.errors import ConfigError
 from driple.files import atomic_write
 from driple.planning.ranking import price_text, ranked
 from driple.plot.plans import plan_figure
-from driple.units import format_duration, format_size, three_digits
+from driple.units import format_duration, format_range, format_size, three_digits
 
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
@@ -140,8 +140,7 @@ def _cells(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, str]:
     span = "unknown"
     if ends is not None:
         low, high = (end * offer.training_s for end in ends)
-        most = "no limit" if high == float("inf") else format_duration(high)
-        span = f"{format_duration(low)} to {most}"
+        span = format_range(low, high, format_duration)
     elif offer.provenance == "measured":
         span = "measured"
     needed = offer.memory_bytes

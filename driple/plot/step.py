@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from driple.plot.pattern import TITLES, check_picture, save_picture
 from driple.step.phases import EXCHANGE, HOST, PHASE_WORDS
 from driple.trace.targets import NETWORK, RESOURCES, UNITS
-from driple.units import three_digits
+from driple.units import format_range, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from driple.estimate import Interval
     from driple.inspector.predict import Prediction
     from driple.step.profile import Burst, StepProfile, Usage
 
@@ -38,7 +39,12 @@ _SCALES = ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"))
 
 
 def plot_step(
-    step: StepProfile, path: Path, *, title: str, prediction: Prediction | None = None
+    step: StepProfile,
+    path: Path,
+    *,
+    title: str,
+    interval: Interval | None = None,
+    prediction: Prediction | None = None,
 ) -> None:
     """Draw one row per resource over one step, and save the picture.
 
@@ -49,6 +55,7 @@ def plot_step(
         step: what the simulator gives, as long as the iteration time of the answer.
         path: file of the picture.
         title: job, setting and method.
+        interval: of the iteration time; None if it is not known.
         prediction: an inspector's answer, whose numbers stand over the rows.
 
     Raises:
@@ -85,7 +92,7 @@ def plot_step(
         else "; phases and bursts of the simulator, numbers of the inspector"
     )
     axes[-1].set_xlabel(f"time in the step ({unit}){by}")
-    figure.suptitle(f"{title} step of {_step_words(step, prediction)}", fontsize=11)
+    figure.suptitle(f"{title} step of {_step_words(step, interval)}", fontsize=11)
     _legend(figure, step)
     figure.tight_layout(rect=(0, 0.05, 1, 1))
     save_picture(figure, path)
@@ -161,12 +168,10 @@ def _words(name: str, usage: Usage) -> str:
     return f"{count} of {amount}, {times}"
 
 
-def _step_words(step: StepProfile, prediction: Prediction | None) -> str:
+def _step_words(step: StepProfile, interval: Interval | None) -> str:
     """Seconds of the step, and its interval."""
-    if prediction is None or prediction.ends is None:
-        return f"{three_digits(step.step_s)} s"
-    low, high = prediction.ends[-1].tolist()
-    return f"{three_digits(step.step_s)} s ({three_digits(low)} to {three_digits(high)})"
+    words = f"{three_digits(step.step_s)} s"
+    return words if interval is None else f"{words} ({format_range(interval.low, interval.high)})"
 
 
 def _predicted(name: str, prediction: Prediction) -> str:

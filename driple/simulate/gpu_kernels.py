@@ -16,22 +16,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.checks import check_choice, check_number
 from driple.errors import ConfigError
-from driple.simulate.op_facts import FACTS, GROUPS, OpFacts
+from driple.graph.torch.options import LIBRARIES as TORCH_LIBRARIES
+from driple.graph.torch.options import Library as TorchLibrary
+from driple.simulate.op_facts import FACTS, GROUPS, OpFacts, grouped_share
 
 __all__ = [
     "ARRAYS",
+    "CHANNEL_RATES",
     "INPUTS",
     "LIBRARIES",
     "GpuKernels",
     "Library",
     "Runtime",
+    "channel_rows",
     "kernel_inputs",
     "kernel_seconds",
     "log_shares",
@@ -41,15 +46,17 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-# Generations of libraries: PyTorch 1 with cuDNN 8; PyTorch 2.0 and 2.1, whose flash attention is
-# the first version, as that of PyTorch 1; later ones; TensorFlow with cuDNN 7 and 8.
-Library = Literal["torch1", "torch2.1", "torch2", "tensorflow"]
-LIBRARIES: tuple[str, ...] = get_args(Library)
+# Generations of libraries: those of PyTorch, of which the first had cuDNN 8, and TensorFlow with
+# cuDNN 7 and 8.
+Library = TorchLibrary | Literal["tensorflow"]
+LIBRARIES = (*TORCH_LIBRARIES, "tensorflow")
 INPUTS = (*FACTS, *GROUPS, "compiled", "torch1", "tensorflow", "last_torch1", "grouped_torch1",
-          "depthwise_torch1", "first_flash")  # fmt: skip
+          "depthwise_torch1", "first_flash", "first_layer_norm_gradient")  # fmt: skip
 ARRAYS = ("linear", "hidden", "hidden_bias", "second", "second_bias", "out", "kind_offset",
           "kind_last_offset")  # fmt: skip
 _FIRST_FLASH = frozenset({"torch1", "torch2.1"})
+# PyTorch 2.8 has another kernel for the gradients of a layer norm's weights (pull request 148605).
+_FIRST_LAYER_NORM_GRADIENT = frozenset({"torch1", "torch2.1", "torch2.7"})
 _COMPILED = INPUTS.index("compiled")
 # Shares from which the fit begins: of the peak FLOP/s, of the peak bytes/s.
 USUAL_SHARES = (0.6, 0.8)
@@ -59,6 +66,11 @@ _LEAST_SHARES, _MOST_SHARES, _BEND = (0.01, 0.01), (2.5, 1.5), 0.3
 # Share of the peak bytes/s at which a kernel half follows a faster memory, and how sharply: what
 # kernels of the same steps on an H100 and an H200 show (`scripts/fit_slow_share.py`).
 SLOW_SHARE, SLOW_POWER = 0.6, 2.0
+# Elements/s that the block of one channel moves in a batch norm, forward and backward: by cuDNN,
+# and by PyTorch's own kernel. The fit begins with what kernels of an H100 and an H200 show.
+CHANNEL_RATES: Mapping[str, float] = MappingProxyType({
+    "cudnn": 4.0e9, "native": 3.8e9, "cudnn_gradient": 2.4e9, "native_gradient": 1.9e9,
+})  # fmt: skip
 _TINY_S, _TINY_RATIO = 1e-15, 1e-9
 
 
@@ -98,6 +110,7 @@ class GpuKernels:
         sharpness: exponent p of (compute^p + memory^p)^(1/p), in which a kernel's two bounds meet.
         start_s: seconds that every kernel takes at least.
         update_share: share of the peak bytes/s that the optimizer's update reaches.
+        channel_rates: elements/s of one channel's block, in the order of `CHANNEL_RATES`.
 
     Raises:
         ConfigError: arrays that do not fit together.
@@ -116,6 +129,7 @@ class GpuKernels:
     sharpness: float
     start_s: float
     update_share: float
+    channel_rates: FloatArray
 
     def __post_init__(self) -> None:
         check_number("sharpness", self.sharpness, least=1)
@@ -131,6 +145,7 @@ class GpuKernels:
             "linear": (len(INPUTS), 2), "hidden": (len(INPUTS), width), "hidden_bias": (width,),
             "second": (width, width), "second_bias": (width,), "out": (width, 2),
             "kind_offset": (len(self.kinds), 2), "kind_last_offset": (len(self.kinds), 2),
+            "channel_rates": (len(CHANNEL_RATES),),
         }  # fmt: skip
         for name, shape in shapes.items():
             found = getattr(self, name)
@@ -177,22 +192,35 @@ def shares_with(
     return np.stack([shares[:, 0], memory], axis=1)
 
 
+def channel_rows(facts: OpFacts) -> npt.NDArray[np.int64]:
+    """Position in `CHANNEL_RATES` of each op's block of a channel, if it has one; shape [n]."""
+    native = facts.values[:, FACTS.index("native_norm")] > 0
+    gradient = facts.groups == GROUPS.index("norm_gradient")
+    rows: npt.NDArray[np.int64] = native + 2 * gradient.astype(np.int64)
+    return rows
+
+
 def kernel_inputs(facts: OpFacts, runtime: Runtime) -> FloatArray:
     """What the network takes of each op, shape [n, I]."""
     count = len(facts.kinds)
     columns = dict(zip(FACTS, facts.values.T, strict=True))
     groups = np.eye(len(GROUPS))[facts.groups]
+    dense, grouped = (GROUPS.index(name) for name in ("convolution", "grouped_convolution"))
+    share = grouped_share(columns["channel_groups"])
+    groups[:, dense] += groups[:, grouped] * (1.0 - share)
+    groups[:, grouped] *= share
     is_torch1 = np.full(count, float(runtime.library == "torch1"))
-    grouped = groups[:, GROUPS.index("grouped_convolution")]
     depthwise = groups[:, GROUPS.index("depthwise_convolution")]
+    of_layer_norms = np.array([kind == "layer_norm_gradient" for kind in facts.kinds], dtype=float)
     environment = (
         np.full(count, float(runtime.compiled)),
         is_torch1,
         np.full(count, float(runtime.library == "tensorflow")),
         is_torch1 * columns["channels_last"],
-        is_torch1 * grouped,
+        is_torch1 * groups[:, grouped],
         is_torch1 * depthwise,
         float(runtime.library in _FIRST_FLASH) * groups[:, GROUPS.index("attention")],
+        float(runtime.library in _FIRST_LAYER_NORM_GRADIENT) * of_layer_norms,
     )
     inputs: FloatArray = np.concatenate([facts.values, groups, np.stack(environment, axis=1)], 1)
     return inputs
@@ -215,8 +243,10 @@ def log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -
     if not bool(compiled.any()):
         return found
     keeps = xp.asarray([name != "compiled" for name in INPUTS], dtype=inputs.dtype)
-    eager = _own_log_shares(weights, inputs * keeps, kind_of, xp)
-    return xp.where(compiled[:, None], xp.maximum(found, eager), found)
+    eager = _own_log_shares(weights, inputs[compiled] * keeps, kind_of[compiled], xp)
+    found = found + 0.0  # a copy
+    found[compiled] = xp.maximum(found[compiled], eager)
+    return found
 
 
 def _own_log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -> Any:
@@ -236,7 +266,14 @@ def _own_log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: A
 
 
 def kernel_seconds(
-    compute_s: Any, memory_s: Any, starts: Any, *, sharpness: Any, start_s: Any, xp: Any
+    compute_s: Any,
+    memory_s: Any,
+    starts: Any,
+    channel_s: Any,
+    *,
+    sharpness: Any,
+    start_s: Any,
+    xp: Any,
 ) -> Any:
     """Seconds of kernels whose multiply-adds and memory traffic overlap.
 
@@ -244,11 +281,12 @@ def kernel_seconds(
         compute_s: shape [n], seconds of the multiply-adds alone.
         memory_s: shape [n], seconds of the memory traffic alone.
         starts: shape [n], kernels that are started.
+        channel_s: shape [n], seconds of the block of one channel, where each channel has one.
         sharpness: see `GpuKernels`.
         start_s: seconds of an empty kernel.
         xp: the module of the arrays.
     """
-    return smooth_max(compute_s, memory_s, sharpness, xp) + starts * start_s
+    return smooth_max(compute_s, memory_s, sharpness, xp) + channel_s + starts * start_s
 
 
 def smooth_max(one: Any, other: Any, sharpness: Any, xp: Any) -> Any:

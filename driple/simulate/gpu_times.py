@@ -25,6 +25,7 @@ from driple.simulate.fused import FusedOps
 from driple.simulate.gpu_kernels import (
     GpuKernels,
     Runtime,
+    channel_rows,
     kernel_seconds,
     shares_with,
     smooth_max,
@@ -85,13 +86,24 @@ class PeakSeconds:
         compute_s: of the multiply-adds, in whole tiles and waves where they are a product.
         memory_s: of the bytes.
         pipes: position in `PIPES` of the units that multiply.
+        channel_elements: of `OpTable`.
+        channel_rows: position in `CHANNEL_RATES` of what moves them.
         facts: of the ops; those in a format that the device lacks count as in single precision.
     """
 
     compute_s: FloatArray
     memory_s: FloatArray
     pipes: npt.NDArray[np.int64]
+    channel_elements: FloatArray
+    channel_rows: npt.NDArray[np.int64]
     facts: OpFacts
+
+    def channel_s(self, kernels: GpuKernels, runtime: Runtime) -> FloatArray:
+        """Seconds of the block of one channel; a compiler's kernels have no such blocks."""
+        if runtime.compiled:
+            return np.zeros_like(self.channel_elements)
+        seconds: FloatArray = self.channel_elements / kernels.channel_rates[self.channel_rows]
+        return seconds
 
 
 def peak_seconds(table: OpTable, device: Device) -> PeakSeconds:
@@ -101,11 +113,14 @@ def peak_seconds(table: OpTable, device: Device) -> PeakSeconds:
     compute_s = np.where(is_product, units.product_s, table.flops / device.fp32_flops)
     pipes = np.where(units.tensor, np.where(table.half, 0, 1), 2)
     emulated = emulated_ops(table, device)
+    facts = table.facts.in_single_precision(emulated) if emulated.any() else table.facts
     return PeakSeconds(
         compute_s=compute_s,
         memory_s=units.memory_s,
         pipes=pipes,
-        facts=table.facts.in_single_precision(emulated) if emulated.any() else table.facts,
+        channel_elements=table.channel_elements,
+        channel_rows=channel_rows(facts),
+        facts=facts,
     )
 
 
@@ -149,7 +164,13 @@ def gpu_op_times(  # noqa: PLR0917
     runs = executions * (table.moved > 0)[kind_of]
     kernels = efficiency.kernels
     busy_s = runs * kernel_seconds(
-        compute_s, memory_s, starts, sharpness=kernels.sharpness, start_s=kernels.start_s, xp=np
+        compute_s,
+        memory_s,
+        starts,
+        peaks.channel_s(kernels, runtime)[kind_of],
+        sharpness=kernels.sharpness,
+        start_s=kernels.start_s,
+        xp=np,
     )
     launches = runs * starts
     host = efficiency.host

@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.graph.cost.convolutions import CHANNELS_LAST, ConvFacts, conv_facts
+from driple.graph.cost.elementwise import INFERENCE
 from driple.graph.cost.products import Product
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.graph.signature import OpSignature
 
-__all__ = ["FACTS", "GROUPS", "OpFacts", "op_facts"]
+__all__ = ["FACTS", "GROUPS", "OpFacts", "channel_elements", "grouped_share", "op_facts"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -39,6 +40,8 @@ _IMAGE_GROUPS = (
 FACTS = (
     # Of all ops.
     "half", "channels_last", "element_bytes", "parameter", "row", "broadcast", "large_inputs",
+    # Of batch norms.
+    "native_norm",
     # Of convolutions; what is counted is per group of channels.
     "in_channels", "out_channels", "channel_groups", "in_fits", "out_fits", "window", "oblong",
     "strided", "dilated", "pixels", "by_input", "by_filter", "three_dimensions",
@@ -49,6 +52,14 @@ FACTS = (
 )  # fmt: skip
 _HALF = frozenset({NUMBER_OF["DT_HALF"], NUMBER_OF["DT_BFLOAT16"]})
 _SIDE = 8  # tensor cores take multiples of it
+# PyTorch hands a batch norm in training to cuDNN unless images or weights are in bfloat16, weights
+# in half precision, or an image tensor has more elements than cuDNN counts: then a kernel of its
+# own computes it (ATen, `_select_batch_norm_backend`).
+_BFLOAT16 = NUMBER_OF["DT_BFLOAT16"]
+_MOST_OF_CUDNN = 2**31 - 1
+_BATCH_NORMS: Mapping[str, int] = MappingProxyType({"batch_norm": 2, "batch_norm_gradient": 3})
+"""Norms whose statistics are those of each channel, and how often each element is moved."""
+_TYPICAL_GROUPS = 8  # logarithm
 _LONGEST_SIDE = 4096  # of a product, beyond which its kernels do not change
 _GROUP_OF_KIND: Mapping[str, str] = MappingProxyType(
     {
@@ -115,7 +126,7 @@ class OpFacts:
         of = {name: self.groups == GROUPS.index(name) for name in _IMAGE_GROUPS}
         column["channels_last"][np.logical_or.reduce(list(of.values()))] = 1.0
         column["last_depthwise"][of["depthwise_convolution"]] = 1.0
-        column["last_grouped"][of["grouped_convolution"]] = 1.0
+        column["last_grouped"][:] = grouped_share(column["channel_groups"])
         for name in _IMAGE_GROUPS[:3]:
             column["last_half_convolution"][of[name]] = column["half"][of[name]]
         return replace(self, values=values)
@@ -175,9 +186,13 @@ def _facts(op: OpSignature, product: Product | None) -> tuple[str, dict[str, flo
         return _of_convolution(convolution, row)
     read = [one for one in op.inputs if one.shape is not None]
     largest = max((one.elements for one in read), default=0)
+    length = read[0].shape[-1] if read and read[0].shape else 1
+    if op.kind in _BATCH_NORMS:
+        length = _norm_channels(op)
     row |= {
         "parameter": float(any(one.is_parameter for one in op.inputs)),
-        "row": _log(read[0].shape[-1] if read and read[0].shape else 1, 8),
+        "row": _log(length, 8),
+        "native_norm": float(_is_native_norm(op)),
         "broadcast": float(any(1 < one.elements < largest for one in read)),
         "large_inputs": sum(one.elements == largest for one in read) / 2,
     }
@@ -192,6 +207,52 @@ def _facts(op: OpSignature, product: Product | None) -> tuple[str, dict[str, flo
     return _group(op.kind), row
 
 
+def _norm_channels(op: OpSignature) -> int:
+    """Channels of a batch norm: the length of its weights or statistics, else of its images."""
+    for one in (*op.inputs[1:], *op.outputs[1:]):
+        if one.shape is not None and len(one.shape) == 1 and one.shape[0] > 1:
+            return one.shape[0]
+    shape = op.inputs[0].shape if op.inputs else None
+    return max(shape[1], 1) if shape is not None and len(shape) > 1 else 1
+
+
+def channel_elements(op: OpSignature) -> float:
+    """Elements that the block of one channel moves in a batch norm; 0 of ops without such blocks.
+
+    With channels apart in memory, kernels of cuDNN and of PyTorch give each channel to one block of
+    threads in training, so that few channels keep few multiprocessors busy.
+    """
+    if op.kind not in _BATCH_NORMS or INFERENCE in op.numbers or CHANNELS_LAST in op.numbers:
+        return 0.0
+    images = op.inputs[0]
+    if images.shape is None or len(images.shape) <= 2:
+        return 0.0
+    return _BATCH_NORMS[op.kind] * images.elements / _norm_channels(op)
+
+
+def _is_native_norm(op: OpSignature) -> bool:
+    """Whether PyTorch's own kernel computes a batch norm in training, and not cuDNN's."""
+    if op.kind not in _BATCH_NORMS or INFERENCE in op.numbers:
+        return False
+    largest = max((one.elements for one in op.inputs), default=0)
+    weights = {one.dtype for one in op.inputs if one.is_parameter}
+    return (
+        any(one.dtype == _BFLOAT16 for one in op.inputs)
+        or bool(weights & _HALF)
+        or largest > _MOST_OF_CUDNN
+    )
+
+
+def grouped_share(channel_groups: FloatArray) -> FloatArray:
+    """How far a convolution is one of groups: 0 of one group, 1/2 of two, 1 of very many.
+
+    Args:
+        channel_groups: as in `FACTS`.
+    """
+    share: FloatArray = 1.0 - 2.0 ** (-_TYPICAL_GROUPS * channel_groups)
+    return share
+
+
 def _of_convolution(facts: ConvFacts, row: dict[str, float]) -> tuple[str, dict[str, float]]:
     grouped = facts.groups > 1 and not facts.is_depthwise
     last, half = float(facts.channels_last), row["half"]
@@ -199,7 +260,7 @@ def _of_convolution(facts: ConvFacts, row: dict[str, float]) -> tuple[str, dict[
         "channels_last": last,
         "in_channels": _log(facts.in_per_group, 8),
         "out_channels": _log(facts.out_per_group, 8),
-        "channel_groups": _log(facts.groups, 8) if grouped else 0.0,
+        "channel_groups": _log(facts.groups, _TYPICAL_GROUPS) if grouped else 0.0,
         "in_fits": float(facts.in_per_group % _SIDE == 0),
         "out_fits": float(facts.out_per_group % _SIDE == 0),
         "window": _log(prod(facts.window), 4),
@@ -216,7 +277,10 @@ def _of_convolution(facts: ConvFacts, row: dict[str, float]) -> tuple[str, dict[
     if facts.is_depthwise:
         return "depthwise_convolution", row | {"last_depthwise": last, "half_depthwise": half}
     if grouped:
-        return "grouped_convolution", row | {"last_grouped": last, "half_grouped": half}
+        share = float(grouped_share(np.array(row["channel_groups"])))
+        return "grouped_convolution", row | {
+            "last_grouped": last * share, "half_grouped": half * share,
+        }  # fmt: skip
     return "convolution", row
 
 

@@ -21,7 +21,7 @@ from driple.graph.cost.products import (
     window_of,
 )
 from driple.graph.signature import OpSignature
-from driple.simulate.op_facts import OpFacts, op_facts
+from driple.simulate.op_facts import OpFacts, channel_elements, op_facts
 
 __all__ = [
     "BIAS_GRADIENT",
@@ -85,6 +85,7 @@ class OpTable:
             by Winograd's algorithm or FFT; zeros where its window or stride forbids it.
         memory_kind: int64, position in `MEMORY_KINDS`.
         flops: floating-point operations; a multiply-add counts two.
+        channel_elements: elements that the block of one channel moves in a batch norm, else 0.
         facts: what else decides how well a GPU's kernel does.
     """
 
@@ -98,6 +99,7 @@ class OpTable:
     saved_sides: FloatArray
     memory_kind: IntArray
     flops: FloatArray
+    channel_elements: FloatArray
     facts: OpFacts
 
     @property
@@ -157,6 +159,7 @@ class OpTable:
                 dtype=np.int64,
             ),
             flops=np.array([c.flops for c in costs], dtype=np.float64),
+            channel_elements=np.array([channel_elements(op) for op in signatures]),
             facts=op_facts(signatures, products),
         )
 

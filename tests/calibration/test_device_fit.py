@@ -115,3 +115,37 @@ def test_no_device_is_slower_than_one_that_is_worse_in_every_field() -> None:
             for name in ("A100", "V100")
         }
         assert rates["A100"] >= rates["V100"] * (1 - 1e-9), share
+
+
+def test_a_device_of_few_rows_gives_way_to_one_of_many() -> None:
+    """Few rows of the better device contradict many of the worse one, which keeps its rates."""
+    from driple.calibration.device_fit import SHARES, _in_order
+
+    better, worse = DEVICES["TitanV"], DEVICES["2080Ti"]
+    assert is_better(better, worse)
+    slow = replace(gpu_model(0).devices.usual, half=0.3, tf32=0.3, plain=0.3, memory=0.3)
+    quick = replace(slow, half=0.9, tf32=0.9, plain=0.9, memory=0.9)
+    devices = {"TitanV": better, "2080Ti": worse}
+    found = {"TitanV": slow, "2080Ti": quick}
+    many = _in_order(found, devices, {"TitanV": 1.0, "2080Ti": 99.0})
+    alike = _in_order(found, devices, {"TitanV": 1.0, "2080Ti": 1.0})
+    for share in SHARES:
+        rates = {name: getattr(many[name], share) * peaks(devices[name])[share] for name in many}
+        assert rates["TitanV"] >= rates["2080Ti"] * (1 - 1e-9), share
+        assert getattr(many["2080Ti"], share) == pytest.approx(0.9, rel=0.02), share
+        assert getattr(alike["2080Ti"], share) < 0.9 * 0.85, share
+
+
+def test_few_rows_of_a_better_device_do_not_slow_many_of_a_worse_one() -> None:
+    """The better device's one row contradicts the other's: the fit keeps to the many."""
+    truth = gpu_model(0)
+    steps = [
+        (job.kinds, row(job, "V100", step_s(job, "V100", truth), source="many"))
+        for job in JOBS.values()
+    ]
+    few = JOBS[64, 64]
+    steps.append((few.kinds, row(few, "A100", 2 * step_s(few, "V100", truth), source="many")))
+    found = fit_devices(fit_table(steps), FitOptions(steps=200))
+    for job in JOBS.values():
+        ratio = step_s(job, "V100", found) / step_s(job, "V100", truth)
+        assert ratio == pytest.approx(1.0, abs=0.08)

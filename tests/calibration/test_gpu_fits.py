@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from driple.calibration import gpu_fits
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.benchmark.rows import fold_of
 from driple.calibration.benchmark.shipped import Shipped
+from driple.calibration.benchmark.sizes import RowSizes
 from driple.calibration.benchmark.steps import LoadedSteps
 from driple.calibration.device_fit import FitOptions
+from driple.calibration.family_sizes import FamilySizes, work_of_sample
 from driple.calibration.gpu_fits import GpuFits, LeftOut, Tag
+from driple.calibration.links import program_of
 from driple.calibration.measured_kernels import kernel_steps
 from driple.calibration.op_rows import OPS_FILE
 from driple.calibration.published import PublishedRun
@@ -75,6 +80,27 @@ def test_times_that_are_left_out_change_nothing(
     assert before != after
 
 
+def test_runs_of_a_size_that_is_left_out_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of TensorFlow have a size among the PyTorch rows of their family, by their work."""
+    pytest.importorskip("torch")
+    job = GRAPHS["thin", False].job(16, program_of(RUNS[0]))
+    thin = work_of_sample(job.kinds, samples=16, task="train")
+    known = FamilySizes({"net": (0.5 * thin, 2.0 * thin)})
+    monkeypatch.setattr(gpu_fits, "sizes_of", lambda rows, steps: RowSizes(known, ()))
+    monkeypatch.setattr(gpu_fits, "FAMILY_OF_TENSORFLOW", dict.fromkeys(DEPTHS, "net"))
+    fold = fold_of("net", FOLDS)
+
+    def fit_of(runs: list[PublishedRun], left_out: LeftOut) -> object:
+        return to_dict(fits_of(runs, tmp_path).without(left_out), where="fit")
+
+    odd = [replace(run, seconds=run.seconds * (9 if run.model == "thick" else 1)) for run in RUNS]
+    without_largest, without_smallest = LeftOut(largest=fold), LeftOut(smallest=fold)
+    assert fit_of(RUNS, without_largest) == fit_of(odd, without_largest)
+    assert fit_of(RUNS, without_smallest) != fit_of(odd, without_smallest)  # thin is no such size
+
+
 def test_single_ops_are_seen_by_every_fit_but_those_without_their_device() -> None:
     op = Tag(fold=-1, device="V100", source="NeuSight")
     assert not LeftOut(fold=0).hides(op)
@@ -111,3 +137,30 @@ def test_measured_kernels_are_left_out_with_their_family_or_device(tmp_path: Pat
     assert 0 < len(hidden) < len(own)
     families = [family for family, *_ in kernel_steps(measured, 1.0)]
     assert [tag.fold for tag in own] == [fold_of(family, {}) for family in families]
+
+
+def test_measured_kernels_have_the_size_of_their_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = Path(__file__).resolve().parents[2] / "datasets" / "measured-h100"
+    with gzip.open(tmp_path / OPS_FILE, "wt", encoding="utf-8") as file:
+        file.write("op,device,dtype,inputs,output,forward_s\n")
+    works = [work for family, work, *_ in kernel_steps(measured, 1.0) if family == "resnet"]
+    assert max(works) > 2 * min(works) > 0
+    known = FamilySizes({"resnet": (min(works), max(works))})
+    monkeypatch.setattr(gpu_fits, "sizes_of", lambda rows, steps: RowSizes(known, ()))
+    fits = GpuFits(
+        shipped=Shipped(rows=(), folds={}, held_out=None, steps=LoadedSteps()),
+        runs=RUNS,
+        graphs=GRAPHS,
+        published=tmp_path,
+        measured=measured,
+        spread=False,
+    )
+    _, tags = fits._made()
+    counts = Counter(tag.end for tag in tags if tag.source == "measured")
+    assert counts["largest"] == works.count(max(works))
+    assert counts["smallest"] == works.count(min(works))
+    fold = fold_of("resnet", {})
+    hidden = [tag for tag in tags if LeftOut(largest=fold).hides(tag)]
+    assert len(hidden) == counts["largest"]

@@ -23,10 +23,11 @@ from driple.errors import ConfigError
 from driple.simulate.prepared_job import OpKinds
 
 FOLDER = Path(__file__).resolve().parents[2] / "datasets" / "measured-h100"
+Step = tuple[str, float, OpKinds, StepRow]  # family, work of a sample, ops, label
 
 
 @pytest.fixture(scope="module")
-def steps() -> list[tuple[str, OpKinds, StepRow]]:
+def steps() -> list[Step]:
     """All parts that ship."""
     return list(kernel_steps(FOLDER, 2.0))
 
@@ -43,19 +44,19 @@ def test_kernels_of_a_row_last_about_as_long_as_it_is_busy() -> None:
     assert np.median(ratios) < 1.02
 
 
-def test_weights_sum_to_what_is_asked_for(steps: list[tuple[str, OpKinds, StepRow]]) -> None:
+def test_weights_sum_to_what_is_asked_for(steps: list[Step]) -> None:
     """Less what parts without ops, and very short ones, would have weighed."""
-    total = sum(step.weight for _, _, step in steps)
+    total = sum(step.weight for *_, step in steps)
     assert 1.5 < total <= 2.0
-    doubled = sum(step.weight for _, _, step in kernel_steps(FOLDER, 4.0))
+    doubled = sum(step.weight for *_, step in kernel_steps(FOLDER, 4.0))
     assert doubled == pytest.approx(2 * total)
 
 
-def test_parts_are_of_single_kernels(steps: list[tuple[str, OpKinds, StepRow]]) -> None:
+def test_parts_are_of_single_kernels(steps: list[Step]) -> None:
     """No host delays them, each has ops, and no op is in two parts of a step."""
-    assert all(step.alone and step.seconds > 0 and step.weight > 0 for _, _, step in steps)
+    assert all(step.alone and step.seconds > 0 and step.weight > 0 for *_, step in steps)
     runs: dict[int, np.ndarray] = {}
-    for _, kinds, _ in steps:
+    for _, _, kinds, _ in steps:
         assert kinds.executions.any()
         before = runs.get(id(kinds.table))
         if before is not None:
@@ -63,10 +64,10 @@ def test_parts_are_of_single_kernels(steps: list[tuple[str, OpKinds, StepRow]]) 
         runs[id(kinds.table)] = (kinds.executions > 0) | (False if before is None else before)
 
 
-def test_the_update_counts_once_with_the_rest(steps: list[tuple[str, OpKinds, StepRow]]) -> None:
+def test_the_update_counts_once_with_the_rest(steps: list[Step]) -> None:
     """Of a step that trains; other parts have none."""
     updates: dict[int, int] = defaultdict(int)
-    for _, kinds, step in steps:
+    for _, _, kinds, step in steps:
         updates[id(kinds.table)] += step.update.num_kernels > 0
     assert set(updates.values()) == {0, 1}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from driple.calibration.step_key import StepKey
+from driple.calibration.step_key import UNFUSED, StepKey, attention_of
 from driple.calibration.step_pack import StepPacker, read_packed_steps
-from driple.calibration.step_store import StepStore
+from driple.calibration.step_store import ATTENTION, StepStore, StoredStep
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DatasetError, GraphError
 from driple.graph.torch.options import StepOptions
@@ -24,13 +25,28 @@ from driple.jobs.load import JobOptions, load_job
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s
-from scripts.make_published_steps import MARK, STORE, light, traced, updates
+from scripts.make_published_steps import (
+    MARK,
+    STORE,
+    chosen,
+    follows_stored,
+    light,
+    pack_all,
+    parts,
+    trace_one,
+    traced,
+    updates,
+)
 
 ADDED = StepKey(job="timm:resnet18", size=64, accumulates=True, checkpointing="full")
 TRAINED = StepKey(job="timm:resnet18", size=96, precision="amp-fp16", channels_last=True)
 CALLED = StepKey(job="timm:vit_tiny_patch16_224", size=224, task="forward", precision="amp-fp16")
 SINGLE = StepKey(job="timm:efficientnet_b0", size=64)
-KEYS = (TRAINED, CALLED, SINGLE, ADDED)
+FIRST = StepKey(  # of PyTorch 1
+    job="timm:vit_tiny_patch16_224", size=224, precision="amp-fp16", capability=UNFUSED
+)
+FIRST_CALLED = replace(FIRST, task="forward")
+KEYS = (TRAINED, CALLED, SINGLE, ADDED, FIRST, FIRST_CALLED)
 PASSES = 3
 ONE_DEVICE = Setting.parse("1xA100")
 
@@ -69,10 +85,21 @@ def users_job(key: StepKey, batch_size: int, **more: Any) -> PreparedJob:
         channels_last=key.channels_last,
         activation_checkpointing=None if key.checkpointing == "none" else key.checkpointing,
         grad_accumulation=PASSES if key.accumulates else None,
+        library="torch1" if key.capability == UNFUSED else "torch2",
         **more,
     )
     job = load_job(key.job, options, setting=ONE_DEVICE, forward=True)
     return PreparedJob(job.graph, cost=job.cost)
+
+
+def stored_job(step: StoredStep, batch_size: int, **options: Any) -> PreparedJob:
+    """The same from the store; PyTorch 1's update follows from the library, not from the step."""
+    job = step.job(batch_size, **options)
+    graph = job.graph
+    if step.key.capability != UNFUSED or not graph.is_training:
+        return job
+    update = graph.update.one_by_one(len(graph.traffic.received_bytes))
+    return PreparedJob(replace(graph, update=update), kinds=job.kinds)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -82,10 +109,11 @@ def test_it_simulates_as_for_a_user(
     store: StepStore, key: StepKey, batch_size: int, compiled: bool
 ) -> None:
     passes = PASSES if key.accumulates else 1
-    mine = store.step(key).job(batch_size, compiled=compiled, passes=passes)
+    mine = stored_job(store.step(key), batch_size, compiled=compiled, passes=passes)
     theirs = users_job(key, batch_size, compiled=compiled)
     assert step_s(mine) == pytest.approx(step_s(theirs), rel=1e-9)
     one, other = mine.graph, theirs.graph
+    assert one.kinds.count("softmax") == (12 if key.capability == UNFUSED else 0)
     assert [one.signatures[i] for i in one.signature_of] == [
         other.signatures[i] for i in other.signature_of
     ]
@@ -125,6 +153,58 @@ def test_a_device_without_flash_attention_matters_to_attention_alone(store: Step
     assert replace(CALLED, capability=70) not in store
     same = store.step(replace(SINGLE, precision="tf32", capability=70))
     assert same.signatures(4) == store.step(replace(SINGLE, precision="tf32")).signatures(4)
+
+
+def test_pytorch_1_matters_to_attention_alone(store: StepStore) -> None:
+    """Of the same job, one step has kernels of attention and the other products and a softmax."""
+    for key in (TRAINED, ADDED, replace(SINGLE, precision="tf32")):
+        first = replace(key, capability=UNFUSED)
+        assert first in store
+        assert store.step(first).signatures(4) == store.step(key).signatures(4)
+    assert replace(SINGLE, job="timm:vit_tiny_patch16_224", capability=UNFUSED) not in store
+    assert "attention" in store.kinds(CALLED) - store.kinds(FIRST_CALLED)
+    assert {"softmax", "batch_matmul"} <= store.kinds(FIRST_CALLED) - store.kinds(CALLED)
+    for key in (*KEYS, replace(TRAINED, capability=UNFUSED)):
+        assert store.kinds(key) == set(store.step(key).kinds)
+
+
+@pytest.mark.parametrize(
+    ("job", "library", "generation", "capability"),
+    [
+        ("timm:vit_tiny_patch16_224", "torch1", "Ampere", UNFUSED),
+        ("timm:vit_tiny_patch16_224", "torch1", "Volta", UNFUSED),
+        ("timm:vit_tiny_patch16_224", "torch2.1", "Ampere", 80),
+        ("timm:vit_tiny_patch16_224", "torch2", "Volta", 70),
+        ("timm:vit_tiny_patch16_224", "", "Ampere", 80),
+        ("own:mpt-7b", "torch1", "Ampere", 80),  # with a flash kernel of its own library
+    ],
+)
+def test_models_of_timm_have_no_fused_attention_in_pytorch_1(
+    job: str, library: str, generation: str, capability: int
+) -> None:
+    assert attention_of(job, library, generation) == capability
+
+
+def test_the_script_makes_some_files_and_leaves_others(tmp_path: Path) -> None:
+    """What follows from a file that stays is not traced; what is traced and equal not stored."""
+    (tmp_path / "test.steps.xz").write_bytes(packed(TRAINED, CALLED))
+    store = StepStore.open(tmp_path)
+    same, other = replace(TRAINED, capability=UNFUSED), replace(CALLED, capability=UNFUSED)
+    assert follows_stored(same, store)
+    assert not follows_stored(other, store)
+    assert not follows_stored(TRAINED, store)  # it follows from none
+    wanted = {key: {"momentum"} for key in (same, other, TRAINED)}
+    assert list(parts(wanted)) == ["timm-train-unfused", "timm-train", "timm-forward-unfused"]
+    assert chosen(wanted, ["timm-forward-unfused"]) == [other]
+    with pytest.raises(ConfigError, match="--part is one of timm-train-unfused, "):
+        chosen(wanted, ["timm-forward"])
+    for key in (same, other):
+        assert not trace_one(key, tmp_path)
+    (tmp_path / "failures.csv").write_text(f"step,reason\nkept,too large\n{other.name},gone\n")
+    pack_all([same, other], wanted, tmp_path, tmp_path, store)
+    assert (tmp_path / "failures.csv").read_text() == "step,reason\nkept,too large\n"
+    assert not (tmp_path / "timm-train-unfused.steps.xz").exists()
+    assert StepStore.open(tmp_path).stored == tuple(sorted((TRAINED, CALLED, other)))
 
 
 def test_other_optimizers_have_their_updates(store: StepStore) -> None:
@@ -219,8 +299,12 @@ def test_the_shipped_store_is_as_for_a_user() -> None:
     """One training step and one forward pass of the store in the repository."""
     shipped = StepStore.open(STORE)
     timm = [key for key in shipped.stored if key.job.startswith("timm:")]
-    for task in ("train", "forward"):
-        small = [key for key in timm if key.task == task and "_small_" in key.job]
+    for task, unfused in product(("train", "forward"), (False, True)):
+        small = [
+            key for key in timm
+            if (key.task, key.capability == UNFUSED) == (task, unfused) and "_small_" in key.job
+        ]  # fmt: skip
         key = small[len(small) // 2]
-        mine, theirs = shipped.step(key).job(24), users_job(key, 24)
+        assert bool(ATTENTION & shipped.kinds(key)) <= (not unfused)
+        mine, theirs = stored_job(shipped.step(key), 24), users_job(key, 24)
         assert step_s(mine) == pytest.approx(step_s(theirs), rel=1e-9)

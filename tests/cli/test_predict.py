@@ -42,7 +42,8 @@ def test_the_error_is_that_of_the_setting_and_the_graph() -> None:
     done = driple(*SIMULATE, large, *settings, *QUICK)
     assert done.returncode == 0, done.stderr
     one, two = (line for line in done.stdout.splitlines() if "published run" in line)
-    assert one.startswith("the simulator's error on 12 published runs of convolutional networks")
+    assert one.startswith("expected error of the simulator on this job: median ")
+    assert "from its error on 12 published runs of convolutional networks" in one
     assert "one device (2080Ti)" in one
     assert "up to 1 of them and 3 workers, this setting 2 and 2" in two
 
@@ -118,6 +119,17 @@ def test_the_simulator_draws_a_step_of_gpus_and_every_worker_of_processors(tmp_p
         done = driple(*SIMULATE, EXAMPLE, "--setting", setting, *QUICK, "--plot", picture)
         assert done.returncode == 0, done.stderr
         assert picture.stat().st_size > 10_000
+
+
+def test_an_answer_says_where_one_server_holds_most_of_the_parameters() -> None:
+    """ResNet-50 has five variables to a convolution: in turn, one of five servers gets them all."""
+    large = ROOT / "datasets/examples/resnet50.pbtxt"
+    asked = (*SIMULATE, large, "--setting", "V100-P5w2/ho-10G", *QUICK)
+    words = "--set placement=greedy spreads them"
+    assert words in " ".join(driple(*asked).stdout.split())
+    assert words not in driple(*asked, "--set", "placement=greedy").stdout
+    one = (*SIMULATE, large, "--setting", "V100-P1w2/ho-10G", *QUICK)
+    assert words not in driple(*one).stdout
 
 
 def test_bad_options_of_the_simulator_get_one_line(tmp_path: Path) -> None:

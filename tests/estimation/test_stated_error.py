@@ -46,11 +46,12 @@ def run_of(
     kind: str, device: str, error_pct: float, *, held_out: str = "model", workers: int = 1,
     servers: int = 0, several: bool = False, link: str = "", half: bool = False,
     family: str = "resnet", mix: tuple[float, ...] = CONV, task: str = "train",
+    distance: float = 0.0, end: str = "",
 ) -> CheckedRun:  # fmt: skip
     return CheckedRun(
         kind=kind, held_out=held_out, family=family, devices=(device,), num_workers=workers,
         num_servers=servers, several_machines=several, link=link, half=half, task=task,
-        log_ratio=log1p(error_pct / 100), mix=mix,
+        log_ratio=log1p(error_pct / 100), mix=mix, distance=distance, end=end,
     )  # fmt: skip
 
 
@@ -103,7 +104,7 @@ def test_precision_scheme_and_number_of_devices_count() -> None:
         ("K80-R8/ho-40G", "faster network than 10G"),
         ("H100-R4/ho-NVLink", "go over PCIe, this one over NVLink-H100"),
         ("K80-P2w2/ho-10G", "up to 1 of them and 2 workers, this setting 2 and 2"),
-        ("K80-P1w2/ho-PCIe", "on several machines; of computing alone: the simulator's error on 6"),
+        ("K80-P1w2/ho-PCIe", "on several machines; of computing alone: expected error of the sim"),
         ("K80-P1w2/ho-40G", "networks of up to 10G"),
     ):
         found = stated(name)
@@ -115,6 +116,109 @@ def test_precision_scheme_and_number_of_devices_count() -> None:
         assert why in found.sentence()
     assert "in this precision" in stated("K80-R4/ho-PCIe", HALF).sentence()
     assert "in this precision" in stated("K80-P1w2/ho-10G", HALF).sentence()
+
+
+def test_another_framework_tells_where_a_jobs_own_has_no_such_ring() -> None:
+    """Rings in half precision of PyTorch state the error of TensorFlow's, which has none."""
+    own = [replace(run, framework="tensorflow") for run in RUNS if not run.half]
+    other = [
+        replace(
+            run_of("ring", "V100", 30.0, workers=4, link="PCIe3", half=True, family=family),
+            framework="pytorch",
+        )
+        for family in FAMILIES
+    ]
+    setting, job = Setting.parse("4xV100/PCIe3"), replace(HALF, framework="tensorflow")
+    assert stated_error(setting, job, runs=own).median_pct is None
+    found = stated_error(setting, job, runs=[*own, *other])
+    assert found.median_pct == pytest.approx(30.0)
+    assert "of all frameworks, as tensorflow has none such" in found.runs
+    mine = [replace(run, framework="tensorflow", log_ratio=log(1.1)) for run in other]
+    assert stated_error(setting, job, runs=[*own, *other, *mine]).median_pct == pytest.approx(10.0)
+
+
+def width_of(error: StatedError) -> float:
+    low, high = error.interval_of(1.0) or (1.0, 1.0)
+    return high / low
+
+
+def test_a_published_job_is_no_surer_than_new_sizes_of_known_families() -> None:
+    """Families whose ops others have are predicted well without them; their new sizes are not."""
+    alone = Setting.parse("V100-R1/ho-PCIe")
+    families = [
+        run_of("single", "V100", sign * (2 if at < 10 else 20), family=f"family{at}",
+               distance=0.0 if at < 10 else 0.2)
+        for at in range(20) for sign in (1, -1)
+    ]  # fmt: skip
+    sizes = [
+        run_of("single", "V100", sign * 30, family=f"family{at}", held_out="size", end="largest")
+        for at in range(10) for sign in (1, -1)
+    ]  # fmt: skip
+    sure = stated_error(alone, CNN, runs=families)
+    found = stated_error(alone, CNN, runs=[*families, *sizes])
+    assert width_of(sure) < 1.3
+    low, high = found.interval_of(1.0) or (1.0, 1.0)
+    assert low <= 1 / 1.3 and high >= 1 / 0.7  # all errors of sizes are in it
+    assert (found.p90_pct or 0) >= 30
+    assert found.num_runs == sure.num_runs  # a run counts once
+    # Sizes that are predicted as well as families leave the error as it is.
+    close = [replace(run, log_ratio=run.log_ratio / 15) for run in sizes]
+    assert width_of(stated_error(alone, CNN, runs=[*families, *close])) < 1.35
+
+
+def test_a_device_without_runs_is_no_surer_than_one_with_runs() -> None:
+    """New sizes of its runs' families were not left out of the fits without a device."""
+    unknown = [
+        run_of("single", "K80", sign * 1, family=family, held_out="device")
+        for family in FAMILIES for sign in (1, -1)
+    ]  # fmt: skip
+    known = [
+        run_of("single", "K80", sign * 25, family=family, held_out=held_out)
+        for family in FAMILIES for sign in (1, -1) for held_out in ("model", "size")
+    ]  # fmt: skip
+    new, old = (
+        stated_error(Setting.parse(f"{device}-R1/ho-PCIe"), CNN, runs=[*unknown, *known])
+        for device in ("H100", "K80")
+    )
+    assert "too few are of H100" in new.sentence()
+    assert "too few" not in old.sentence()
+    assert width_of(new) >= 0.99 * width_of(old) > 1.5
+    assert width_of(stated_error(Setting.parse("H100-R1/ho-PCIe"), CNN, runs=unknown)) < 1.1
+
+
+def test_the_nearest_of_few_families_does_not_speak_for_all_near_jobs() -> None:
+    """Of six families, the one whose ops others have happened to be predicted well."""
+    alone = Setting.parse("V100-R1/ho-PCIe")
+    runs = [
+        run_of("single", "V100", error, family=family, distance=distance)
+        for family, error, distance in zip(
+            FAMILIES, (1, -30, 40, -35, 30, -40), (0.0, 0.1, 0.1, 0.1, 0.1, 0.1), strict=True
+        )
+        for _ in range(5)
+    ]
+    found = stated_error(alone, CNN, runs=runs)
+    assert width_of(found) > 1.4 / 0.65
+    assert (found.median_pct or 0) > 20
+
+
+def test_many_runs_of_one_family_are_no_evidence_of_a_device() -> None:
+    """A device's own runs draw the error of all towards theirs by how many families they are of."""
+    others = [
+        run_of("single", "T4", sign * 30, family=f"family{at}")
+        for at in range(12) for sign in (1, -1)
+    ]  # fmt: skip
+    alone = Setting.parse("V100-R1/ho-PCIe")
+
+    def of_own(families: int, each: int) -> float:
+        own = [
+            run_of("single", "V100", sign, family=family)
+            for family in FAMILIES[:families] for _ in range(each) for sign in (1, -1)
+        ]  # fmt: skip
+        return width_of(stated_error(alone, CNN, runs=[*others, *own]))
+
+    assert of_own(2, 50) > 1.5
+    assert of_own(2, 50) == pytest.approx(of_own(2, 3), rel=0.01)
+    assert of_own(6, 3) < of_own(2, 50)
 
 
 def test_a_device_alone_is_known_by_two_families_of_networks_like_the_jobs() -> None:
@@ -150,7 +254,7 @@ def test_few_families_on_such_clusters_are_seen_among_those_of_their_scheme() ->
     assert (found.p90_pct or 0) > 1.5 * (alone.p90_pct or 0)
     assert found.num_runs == 5
     assert "on several machines" in found.runs
-    assert "errors of other rings count as well" in found.runs
+    assert "other runs of rings count as well" in found.runs
     fewer = stated_error(cluster, CNN, runs=[*few[:4], *inside])
     assert fewer.num_runs == 10
     assert "rings of K80, without" in fewer.runs
@@ -168,6 +272,9 @@ def test_a_tuned_device_states_no_smaller_error_than_its_own_runs() -> None:
         assert (found.low_factor < usual.low_factor) == is_larger
         assert (found.high_factor == pytest.approx(2.5)) == is_larger
         assert ("left out of the tuning" in found.sentence()) == is_larger
+        assert found.tuned == (("p90_pct",) if is_larger else ())
+        own = (usual.runs_median_pct, usual.runs_p90_pct)
+        assert (found.runs_median_pct, found.runs_p90_pct) == own
 
 
 def test_a_tuned_device_states_no_smaller_median_than_its_own_runs() -> None:
@@ -177,7 +284,9 @@ def test_a_tuned_device_states_no_smaller_median_than_its_own_runs() -> None:
     )
     usual = stated_error(alone, CNN, runs=RUNS).median_pct
     assert usual is not None and usual < 42
-    assert stated_error(tuned, CNN, runs=RUNS).median_pct == 42.0
+    found = stated_error(tuned, CNN, runs=RUNS)
+    assert (found.median_pct, found.tuned) == (42.0, ("median_pct",))
+    assert "(the median is that of the runs that the device is tuned to" in found.sentence()
 
 
 def test_an_interval_that_says_nothing_is_not_stated() -> None:
@@ -226,6 +335,8 @@ def test_cpus_were_measured_by_setting() -> None:
     found = stated("CPU-P1w2/ho-200M")
     assert found.num_runs == 67
     assert "measured on CPU-P1w2/ho-200M" in found.sentence()
+    assert (found.runs_median_pct, found.runs_p90_pct) == (found.median_pct, found.p90_pct)
+    assert found.sentence().startswith("the simulator's error on 67 workloads")
     assert "CPU-P1w3/ho-200M" in stated("CPU-P1w2/ho-1G").sentence()
 
 
@@ -299,6 +410,23 @@ def test_distances_by_hand() -> None:
         run_of("single", "V100", 1, family="c", mix=ATTENTION),
     ]  # fmt: skip
     assert [run.distance for run in with_distances(runs)] == pytest.approx([0.1, 0, 0, 0.8])
+    far = mix_of(dense_conv=0.2, norm=0.6, elementwise=0.2)
+    family = [
+        run_of("single", "V100", 1, family="a", mix=mix, held_out=held_out, end=end)
+        for held_out in ("model", "size")
+        for mix, end in ((CONV, "largest"), (near, ""), (far, "smallest"))
+        if held_out == "model" or end
+    ]
+    other = run_of("single", "V100", 1, family="c", mix=ATTENTION)
+    made = {
+        (run.held_out, run.end): run.distance
+        for run in with_distances([*family, other])
+        if run.family == "a"
+    }
+    # Without its family a job is far from all others; without its size, near the one between.
+    assert made["model", "largest"] == pytest.approx(0.8)
+    assert made["size", "largest"] == pytest.approx(0.1)
+    assert made["size", "smallest"] == pytest.approx(0.4)
     (one,) = without_repeats([runs[0], replace(runs[0], log_ratio=log(1.21))])
     assert exp(one.log_ratio) == pytest.approx((1.01 * 1.21) ** 0.5)
     assert one.weight == 2
@@ -343,6 +471,64 @@ def test_intervals_of_held_out_families_hold_in_nine_of_ten() -> None:
     assert 85 <= found.below_p90_pct <= 95
 
 
+def test_a_size_is_checked_without_any_error_of_its_family() -> None:
+    """The interval of a new size comes from other families, at the distance from known sizes."""
+    families = [f"family{number}" for number in range(12)]
+    runs = [
+        run_of("single", "V100", sign * 10, family=family, held_out=held_out, end=end)
+        for family in families
+        for held_out, end in (("model", "largest"), ("size", "largest"), ("model", ""))
+        for sign in (1, -1)
+    ]
+    odd = [
+        replace(run, log_ratio=10 * run.log_ratio) if run.family == "family0" else run
+        for run in runs
+    ]
+    folds = {family: number for number, family in enumerate(families)}
+    found = [one for one in cross_conformal(odd, folds) if one.run.held_out == "size"]
+    assert len(found) == 24
+    inside = {family: {one.is_inside for one in found if one.run.family == family}
+              for family in families}  # fmt: skip
+    assert inside["family0"] == {False}
+    assert all(inside[family] == {True} for family in families[1:])
+    usual = cross_conformal(runs, folds)
+    (before,) = {one.stated for one in usual if one.run.family == "family0"
+                 and one.run.held_out == "size"}  # fmt: skip
+    (after,) = {one.stated for one in found if one.run.family == "family0"}
+    assert before == after
+    (line,) = [one for one in coverage_of(found) if one.by == "family" and one.group == "family0"]
+    assert (line.held_out, line.runs, line.coverage_pct) == ("size", 2, 0.0)
+
+
+def test_a_size_is_asked_at_its_distance_from_the_sizes_that_its_fit_had_seen() -> None:
+    runs = [
+        run_of("single", "V100", sign * (5 if near else 50), family=f"family{number}",
+               distance=0.0 if near else 0.3)
+        for number in range(24) for sign in (1, -1) for near in (number % 2,)
+    ]  # fmt: skip
+    folds = {f"family{number}": number for number in range(24)}
+    widths = []
+    for distance in (0.0, 0.3):
+        new = run_of("single", "V100", 5, family="family0", held_out="size", end="largest",
+                     distance=distance)  # fmt: skip
+        (found,) = [one for one in cross_conformal([*runs, new], folds) if one.run == new]
+        widths.append(width_of(found.stated))
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_a_file_without_sizes_still_loads() -> None:
+    """Files made before sizes were left out lack the column, and answers state errors by them."""
+    values = json.loads(runs_to_json(RUNS))
+    at = values["columns"].index("end")
+    values["columns"].pop(at)
+    for row in values["runs"]:
+        row.pop(at)
+    back = runs_from_json(json.dumps(values))
+    assert {run.end for run in back} == {""}
+    alone = Setting.parse("V100-R1/ho-PCIe")
+    assert stated_error(alone, CNN, runs=back).num_runs == stated("V100").num_runs > 0
+
+
 def test_runs_come_back_from_the_file_and_a_wrong_one_is_refused() -> None:
     back = runs_from_json(runs_to_json(RUNS))
     assert [run.family for run in back] == [run.family for run in RUNS]
@@ -358,6 +544,7 @@ def test_runs_come_back_from_the_file_and_a_wrong_one_is_refused() -> None:
 def test_the_installed_runs_hold_every_kind_of_cluster_and_of_held_out_part() -> None:
     runs: Sequence[CheckedRun] = shipped_checked_runs()
     assert {"single", "ring", "servers"} <= {run.kind for run in runs}
-    assert {run.held_out for run in runs} == {"model", "device"}
+    assert {run.held_out for run in runs} - {"size"} == {"model", "device"}
+    assert {run.end for run in runs if run.held_out == "size"} <= {"largest", "smallest"}
     assert {run.framework for run in runs} <= {"tensorflow", "pytorch"}
     assert all(len(run.mix) == len(MIX_KINDS) and run.weight > 0 for run in runs)

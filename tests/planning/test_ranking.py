@@ -139,7 +139,7 @@ def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
     slow = replace(made_up("a", 1.5, 1.5), error=known)
     assert best_by_place([quick, slow]) == [quick]
     said = choose([quick], Limits()).words
-    assert "A guess: published runs like this one" in said
+    assert "A guess: errors as large as this interval are expected" in said
     assert "A guess" not in choose([sure], Limits()).words
     assert "A guess: no published run" in choose([made_up("a", 1, 1)], Limits()).words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from driple.simulate.calibration import GpuModel
-from driple.simulate.gpu_kernels import INPUTS, GpuKernels
+from driple.simulate.gpu_kernels import CHANNEL_RATES, INPUTS, GpuKernels
 from driple.simulate.gpu_rates import GpuReached, GpuShares, HostPace
 
 KINDS = ("add", "conv", "matmul", "relu", "batch_norm")
@@ -33,6 +33,7 @@ def kernels(seed: int = 0, size: float = 0.3) -> GpuKernels:
         sharpness=3.0,
         start_s=2e-6,
         update_share=0.8,
+        channel_rates=1e9 * np.exp(drawn(len(CHANNEL_RATES))),
     )
 
 

@@ -9,9 +9,12 @@ import pytest
 
 from driple.catalog import DEVICES, Device
 from driple.graph.opgraph import OpGraph
+from driple.graph.signature import OpSignature, Tensor
 from driple.simulate.calibration import CalibratedDevice, GpuModel
 from driple.simulate.gpu_kernels import Runtime, shares_with, smooth_max
 from driple.simulate.gpu_rates import is_better
+from driple.simulate.gpu_times import peak_seconds
+from driple.simulate.optable import OpTable
 from driple.simulate.prepared_job import PreparedJob, Program
 from tests.simulate.gpu_models import gpu_model
 from tests.simulate.jobs import CALIBRATION, net
@@ -162,3 +165,24 @@ def test_a_compiled_step_is_never_slower(seed: int, batch: int) -> None:
             for fused in (False, True)
         ]
         assert times[1] <= times[0] * (1 + 1e-9)
+
+
+def norm_seconds(
+    channels: int, model: GpuModel, *, compiled: bool = False, last: bool = False
+) -> float:
+    """Seconds of one batch norm of 2^24 elements on an H100."""
+    images = Tensor((16, channels, 2**20 // channels), 1)
+    weight = Tensor((channels,), 1, is_parameter=True)
+    numbers = ((("channels_last", (1,)),)) if last else ()
+    op = OpSignature("batch_norm", (images, weight, weight), (images,), numbers)
+    runtime = Runtime(compiled=compiled)
+    peaks = peak_seconds(OpTable.of([op]), DEVICES["H100"])
+    return float(peaks.channel_s(model.kernels, runtime)[0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_few_channels_keep_few_multiprocessors_busy(seed: int) -> None:
+    """A batch norm of the same size takes longer in inverse proportion to its channels."""
+    model = gpu_model(seed)
+    assert norm_seconds(8, model) == pytest.approx(16 * norm_seconds(128, model))
+    assert norm_seconds(8, model, compiled=True) == norm_seconds(8, model, last=True) == 0

@@ -55,6 +55,7 @@ def table(**columns: object) -> OpTable:
         "saved_sides": (0.0,) * 4,
         "memory_kind": ELEMENTWISE,
         "flops": 0.0,
+        "channel_elements": 0.0,
     }
     facts = OpFacts(kinds=("add",), groups=np.zeros(1, np.int64), values=np.zeros((1, len(FACTS))))
     return OpTable(

@@ -112,6 +112,8 @@ def run_contest(
                 predicted[split, "given"] = found
             if 0 < count < len(rows):
                 remarks.append(f"predictions given without {split}: {count} of {len(rows)} rows")
+        if any(split == "size" for split, _ in given.by_split):
+            remarks.append("predictions given without size are not scored")
     return Contest(rows=rows, predicted=predicted, remarks=tuple(remarks), folds=folds or {})
 
 

@@ -28,7 +28,7 @@ __all__ = ["CorrectionInputs", "correction_inputs"]
 FloatArray = npt.NDArray[np.float64]
 
 _PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16")
-_LIBRARIES = ("torch1", "torch2.1")
+_LIBRARIES = ("torch1", "torch2.1", "torch2.7")
 _TINY_S = 1e-12
 
 

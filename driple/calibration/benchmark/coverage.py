@@ -3,7 +3,8 @@
 CheckedRun, ... --cross_conformal--> CoveredRun, ... --coverage_of--> Coverage by group
 
 Each family fold is left out of the runs that intervals are made of, and so is each device; what is
-left out is asked as a user would ask.
+left out is asked as a user would ask. A run whose size was left out is asked without any error of
+its family, at its distance from the sizes that its fit had seen.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class CoveredRun:
 
     Attributes:
         run: the run.
-        stated: by runs without its family, or without its device.
+        stated: by runs without its family (also where its size was held out), or without its
+            device.
     """
 
     run: CheckedRun
@@ -62,9 +64,10 @@ class Coverage:
     """How well intervals hold on a group of runs, each family weighted alike.
 
     Attributes:
-        by: what the runs were grouped by: `all`, `kind` of cluster, or `device`.
+        by: what the runs were grouped by: `all`, `kind` of cluster, `network`, `family` (of sizes
+            that were held out), or `device`.
         group: name of the group.
-        held_out: `model` or `device`.
+        held_out: `model`, `size` or `device`.
         task: `train` or `forward`.
         runs: how many have an interval.
         coverage_pct: share of published times within their interval.
@@ -96,18 +99,20 @@ def cross_conformal(
     """
     parts: dict[tuple[str, object], list[CheckedRun]] = defaultdict(list)
     for run in runs:
-        left: object = fold_of(run.family, folds) if run.held_out == "model" else run.devices
+        by_device = run.held_out == "device"
+        left: object = run.devices if by_device else fold_of(run.family, folds)
         parts[run.held_out, left].append(run)
     found = []
     for (held_out, out), some in parts.items():
         progress(f"without {out}")
-        if held_out == "model":
-            rest = [run for run in runs if fold_of(run.family, folds) != out]
-        else:
+        if held_out == "device":
             rest = [run for run in runs if not set(run.devices) & set(some[0].devices)]
+        else:
+            rest = [run for run in runs if fold_of(run.family, folds) != out]
         table = ErrorTable(rest)
         for run in some:
-            stated = table.error_of(_job(run), _cluster(run))
+            near = run.distance if held_out == "size" else None  # its family's other sizes
+            stated = table.error_of(_job(run), _cluster(run), distance=near)
             found.append(CoveredRun(run=run, stated=stated))
     return found
 
@@ -136,11 +141,13 @@ def _cluster(run: CheckedRun) -> Cluster:
 
 
 def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
-    """Coverage of all, by kind of cluster and by device, of the runs that have a stated error."""
+    """Coverage of all and of each group, of the runs that have a stated error."""
     found = []
-    keys = (
+    keys: tuple[tuple[str, Callable[[CheckedRun], str]], ...] = (
         ("all", lambda run: "all"),
         ("kind", lambda run: run.kind),
+        ("network", lambda run: network_of(run.mix)),
+        ("family", lambda run: run.family if run.held_out == "size" else ""),
         ("device", lambda run: "+".join(run.devices)),
     )
     for by, key in keys:
@@ -148,7 +155,9 @@ def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
         for one in covered:
             if not one.stated.num_runs:
                 continue
-            groups[one.run.task, one.run.held_out, key(one.run)].append(one)
+            name = key(one.run)
+            if name:
+                groups[one.run.task, one.run.held_out, name].append(one)
         for (task, held_out, group), some in sorted(groups.items()):
             weights = weights_by_family([one.run for one in some])
             inside = np.array([one.is_inside for one in some])

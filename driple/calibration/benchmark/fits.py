@@ -2,8 +2,9 @@
 
 a part of a split -> GpuFits -> Calibration
 
-`held_out_fit` is what `scripts/make_heldout.py` calls for every fold, device and source. Links are
-those of the shipped calibration: few rows tell of them, and the published latencies are no fit.
+`held_out_fit` is what `scripts/make_heldout.py` calls for every fold, device and source, and for
+the ends of families. Links are those of the shipped calibration: few rows tell of them, and the
+published latencies are no fit.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from driple.calibration.benchmark.splits import Part
+from driple.calibration.benchmark.splits import Part, fold_of_smallest
 from driple.calibration.gpu_fits import GpuFits, LeftOut
 from driple.errors import ConfigError
 from driple.simulate.calibration import Calibration, shipped_calibration
@@ -42,6 +43,9 @@ def left_out_of(part: Part) -> LeftOut:
         return LeftOut()
     if part.split == "family":
         return LeftOut(fold=int(part.name.removeprefix("fold ")))
+    if part.split == "size":
+        fold = int(part.name.removeprefix("sizes "))
+        return LeftOut(largest=fold, smallest=fold_of_smallest(fold))
     if part.split == "device":
         return LeftOut(device=part.name)
     if part.split == "source":

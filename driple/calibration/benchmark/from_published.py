@@ -15,7 +15,11 @@ from driple.errors import CatalogError, ConfigError, SettingError
 __all__ = ["benchmark_rows", "library_of", "row_on_setting", "setting_name"]
 
 _PLAIN = ("none", "ddp")
-_NGC_OF_TORCH2, _NGC_OF_TORCH2_2 = (23, 1), (23, 10)
+# The first releases of later generations, of NVIDIA's containers and of PyTorch itself.
+_GENERATIONS = (
+    ("torch2", (25, 5), (2, 8)), ("torch2.7", (23, 10), (2, 2)), ("torch2.1", (23, 1), (2, 0)),
+    ("torch1", (0, 0), (0, 0)),
+)  # fmt: skip
 _NGC, _TORCH = re.compile(r"ngc(\d+)\.(\d+)"), re.compile(r"torch(\d+)\.(\d+)")
 _VISION = frozenset({
     "ssd300", "ssd", "maskrcnn", "retinanet", "unet", "stable-diffusion", "vit", "insightface",
@@ -109,18 +113,20 @@ def row_on_setting(row: PublishedRow, weight: float, seconds: float) -> Benchmar
 def library_of(name: str) -> str:
     """Generation of a row's library, such as `torch1.12` or `ngc22.09`; empty if it is another's.
 
-    NVIDIA's containers have PyTorch 2 from 23.01 on, and 2.2 from 23.10 on.
+    NVIDIA's containers have PyTorch 2 from 23.01 on, 2.2 from 23.10 on, and 2.8 from 25.05 on.
     """
     ngc, torch = _NGC.fullmatch(name), _TORCH.match(name)
-    if ngc is not None:
-        release = int(ngc[1]), int(ngc[2])
-        if release < _NGC_OF_TORCH2:
-            return "torch1"
-        return "torch2.1" if release < _NGC_OF_TORCH2_2 else "torch2"
-    if torch is not None:
-        version = int(torch[1]), int(torch[2])
-        return "torch1" if version < (2, 0) else "torch2.1" if version < (2, 2) else "torch2"
-    return "torch1" if name == "ngc" else ""
+    if name == "ngc":
+        return "torch1"
+    found = ngc or torch
+    if found is None:
+        return ""
+    release = int(found[1]), int(found[2])
+    return next(
+        generation
+        for generation, container, version in _GENERATIONS
+        if release >= (version if ngc is None else container)
+    )
 
 
 def _domain(row: PublishedRow) -> str:

@@ -2,8 +2,8 @@
 
     id, split, seconds[, low, high] <-> Predictions
 
-`split` states what the fit had not seen: the row's `family`, its `device`, its `source`, or
-`nothing`. A tool that learns from no rows leaves the column out.
+`split` states what the fit had not seen: the row's `family`, the `size` of its job, its `device`,
+its `source`, or `nothing`. A tool that learns from no rows leaves the column out.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ SPLITS = {
     "device": "device",
     "source": "source",
     "nothing": "nothing",
+    "size": "size of a known family",
 }
 _COLUMNS = ("id", "split", "seconds", "low", "high")
 _ANY = ""  # of a tool that learns from no rows

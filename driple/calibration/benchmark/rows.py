@@ -17,7 +17,7 @@ from pathlib import Path
 from zlib import crc32
 
 from driple.calibration.benchmark.tables import Line, ignored_columns, read_table
-from driple.calibration.step_key import capability_of
+from driple.calibration.step_key import attention_of
 from driple.catalog import device_named
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
@@ -143,7 +143,7 @@ class BenchmarkRow:
     @property
     def capability(self) -> int:
         """Of the device, for the kernels that a PyTorch model has on it; see `StepKey`."""
-        return capability_of(device_named(self.device).architecture.name)
+        return attention_of(self.job, self.library, device_named(self.device).architecture.name)
 
     @property
     def machine_type(self) -> tuple[str, int, int, str]:

@@ -3,6 +3,8 @@
 family   10 fixed folds of model families, one fold left out at a time
 device   each device left out
 source   each source left out
+size     the largest sizes of one fold of families left out, and the smallest of another; rows of
+         families with a single size, and of sizes between, are not predicted
 nothing  no row left out: what the shipped calibration was fitted to
 """
 
@@ -12,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from driple.calibration.benchmark.rows import BenchmarkRow, fold_of
+from driple.calibration.benchmark.rows import FOLDS, BenchmarkRow, fold_of
 from driple.calibration.benchmark.tables import read_table
+from driple.calibration.family_sizes import LARGEST, SMALLEST
 
-__all__ = ["Part", "parts_of", "read_folds"]
+__all__ = ["Part", "fold_of_smallest", "parts_of", "read_folds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Part:
 
     Attributes:
         split: one of `predictions.SPLITS`.
-        name: what is left out: `fold 3`, `A100`, a source; empty of nothing.
+        name: what is left out: `fold 3`, `sizes 3`, `A100`, a source; empty of nothing.
         train: positions of the rows that a fit may see.
         test: positions of the rows that it predicts.
     """
@@ -52,8 +55,16 @@ def read_folds(file: Path) -> dict[str, int]:
     return folds
 
 
+def fold_of_smallest(fold: int) -> int:
+    """The fold whose smallest sizes are left out with the largest sizes of a fold: another one."""
+    return (fold + FOLDS // 2) % FOLDS
+
+
 def parts_of(
-    rows: Sequence[BenchmarkRow], split: str, folds: Mapping[str, int] | None = None
+    rows: Sequence[BenchmarkRow],
+    split: str,
+    folds: Mapping[str, int] | None = None,
+    ends: Sequence[str] = (),
 ) -> list[Part]:
     """The parts of a split; a part is left out where no row would remain to fit to.
 
@@ -61,10 +72,14 @@ def parts_of(
         rows: all rows.
         split: one of `predictions.SPLITS`.
         folds: fold of each family; one that is not there gets a fold by its name.
+        ends: of each row, for the split `size`: whether it is of its family's `largest` or
+            `smallest` size; empty for neither.
     """
     if split == "nothing":
         everything = tuple(range(len(rows)))
         return [Part(split, "", everything, everything)]
+    if split == "size":
+        return _parts_of_sizes([fold_of(row.family, folds) for row in rows], ends)
     key: dict[str, Callable[[BenchmarkRow], str]] = {
         "family": lambda row: f"fold {fold_of(row.family, folds)}",
         "device": lambda row: row.device,
@@ -77,4 +92,16 @@ def parts_of(
         train = tuple(i for i, one in enumerate(names) if one != name)
         if train:
             parts.append(Part(split, name, train, test))
+    return parts
+
+
+def _parts_of_sizes(folds: Sequence[int], ends: Sequence[str]) -> list[Part]:
+    parts = []
+    for fold in range(FOLDS):
+        out = {(fold, LARGEST), (fold_of_smallest(fold), SMALLEST)}
+        is_out = [pair in out for pair in zip(folds, ends, strict=True)]
+        test = tuple(i for i, one in enumerate(is_out) if one)
+        train = tuple(i for i, one in enumerate(is_out) if not one)
+        if test and train:
+            parts.append(Part("size", f"sizes {fold}", train, test))
     return parts

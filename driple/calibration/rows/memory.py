@@ -20,7 +20,7 @@ from driple.calibration.memory_rows import MemoryRow
 from driple.calibration.published_rows import PublishedRow
 from driple.calibration.rows.cells import Raw, number, whole, whole_or
 from driple.calibration.rows.families import family_of
-from driple.calibration.step_key import capability_of
+from driple.calibration.step_key import UNFUSED, attention_of
 from driple.catalog import find_device
 
 __all__ = ["fine_tuning_rows", "mlp_rows", "step_rows", "timm_batch_before", "timm_rows"]
@@ -111,10 +111,10 @@ def _library(row: PublishedRow) -> str:
 
 
 def _capability(row: PublishedRow, generation: str) -> int:
-    """Kernels of attention: PyTorch 1 has no fused one; own models do not depend on it."""
+    """Kernels of attention; own models do not depend on it."""
     if not row.job.startswith("timm:"):
         return 80
-    return capability_of(generation) if _library(row) == "torch2" else 0
+    return attention_of(row.job, _library(row), generation)
 
 
 _TRAINER = MappingProxyType({
@@ -313,7 +313,7 @@ def timm_rows(rows: Iterable[PublishedRow], folds: Mapping[str, int]) -> list[Me
             "size": int(row.size or 0),
             "precision": row.precision,
             "optimizer": row.optimizer,
-            "capability": 0,  # PyTorch 1.12 has no fused attention
+            "capability": UNFUSED,  # PyTorch 1.12 has no fused attention
             "library": "torch1",
             "device": row.device,
             "capacity_gib": 24.0,

@@ -21,13 +21,16 @@ from torch.utils._pytree import tree_map
 
 from driple.graph.torch.attention import attention_kernel
 from driple.graph.torch.dispatch import below, library
+from driple.graph.torch.unfused_attention import unfused_attention
 
-__all__ = ["CAPABILITY", "registered"]
+__all__ = ["CAPABILITY", "FUSES_ATTENTION", "registered"]
 
 Lowered = Callable[[Any], Any]
 
 # Compute capability of the device that a step is read for; None if it has no fused attention.
 CAPABILITY: ContextVar[tuple[int, int] | None] = ContextVar("CAPABILITY", default=(8, 0))
+# Whether attention is one op of PyTorch at all, which it was not before PyTorch 2.
+FUSES_ATTENTION: ContextVar[bool] = ContextVar("FUSES_ATTENTION", default=True)
 _FLASH_SIDE = 8  # the flash kernel fills heads up to a multiple
 _MASK_SIDE = 16  # rows of a mask are filled up to a multiple
 # Modes of cuDNN's recurrent layers (cudnnRNNMode_t), and whether they have a cell state.
@@ -69,11 +72,12 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
         # PyTorch's own takes bfloat16 alone, as did the first kernels.
         meta.impl("_grouped_mm", _grouped_product, allow_override=True)  # type: ignore[no-untyped-call]
         for op, kernel in (
-            (_aten.scaled_dot_product_attention.default, _attention),
             *((getattr(_aten, name).input, _recurrent(name, packed=False)) for name in _MODES),
             *((getattr(_aten, name).data, _recurrent(name, packed=True)) for name in _MODES),
         ):
             aten.impl(op, _with_casts(op, kernel, lowered))  # type: ignore[no-untyped-call]
+        attention = _aten.scaled_dot_product_attention.default
+        aten.impl(attention, _attention_of(attention, lowered))  # type: ignore[no-untyped-call]
         aten.impl(_aten.dropout.default, _dropout)  # type: ignore[no-untyped-call]
         stack.enter_context(patch.object(torch, "cond", _branch))
         yield
@@ -83,6 +87,16 @@ def _with_casts(op: Any, kernel: Callable[..., Any], lowered: Lowered) -> Callab
     def called(*args: Any, **kwargs: Any) -> Any:
         with below():
             return kernel(op, *tree_map(lowered, args), **tree_map(lowered, kwargs))
+
+    return called
+
+
+def _attention_of(op: Any, lowered: Lowered) -> Callable[..., Any]:
+    """Attention by a kernel, or by ops of their own, each of which autocast casts for itself."""
+    fused = _with_casts(op, _attention, lowered)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return (fused if FUSES_ATTENTION.get() else unfused_attention)(*args, **kwargs)
 
     return called
 

@@ -14,12 +14,14 @@ from driple.errors import ConfigError
 
 __all__ = [
     "ACTIVATION_CHECKPOINTING",
+    "LIBRARIES",
     "OPTIMIZERS",
     "PRECISIONS",
     "TASKS",
     "UPDATE_KINDS",
     "ActivationCheckpointing",
     "Kernels",
+    "Library",
     "Precision",
     "StepOptions",
     "Task",
@@ -32,11 +34,14 @@ __all__ = [
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
 ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
-Library = Literal["torch1", "torch2.1", "torch2"]
+# Generations whose kernels differ: before 2.0 no attention was fused, to 2.1 it was by the first
+# version of flash attention; to 2.7 gradients of layer norms' weights took several times as long.
+Library = Literal["torch1", "torch2.1", "torch2.7", "torch2"]
 Task = Literal["train", "forward"]
 Kernels = Literal["gpu", "cpu"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 ACTIVATION_CHECKPOINTING: tuple[str, ...] = get_args(ActivationCheckpointing)
+LIBRARIES: tuple[str, ...] = get_args(Library)
 TASKS: tuple[str, ...] = get_args(Task)
 _FUSED = "-fused"
 # Those that PyTorch has a fused kernel for.
@@ -107,6 +112,8 @@ class StepOptions:
         compiled: whether `torch.compile` fuses element-wise ops and reductions.
         compute_capability: of the device, which decides the kernel of attention; None if it has no
             fused attention.
+        fused_attention: whether `scaled_dot_product_attention` may be one kernel; else the model
+            multiplies, scales and takes the softmax by ops of their own, as before PyTorch 2.
         library: generation of PyTorch: `torch1` updates parameter by parameter.
         trace: `meta` follows shapes alone, `real` runs the step on the CPU.
         task: `train`, or `forward`: one forward pass in eval mode without gradients, as for
@@ -123,6 +130,7 @@ class StepOptions:
     clip_gradients: bool = False
     compiled: bool = False
     compute_capability: tuple[int, int] | None = (8, 0)
+    fused_attention: bool = True
     trace: TraceMode = "meta"
     library: Library = "torch2"
     task: Task = "train"
@@ -148,8 +156,10 @@ class StepOptions:
             raise ConfigError(f"grad_accumulation must be a whole number from 1, got {count!r}")
         if self.trace not in get_args(TraceMode):
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
-        if self.library not in get_args(Library):
-            raise ConfigError(f"library must be torch1, torch2.1 or torch2, got {self.library!r}")
+        if self.library not in LIBRARIES:
+            raise ConfigError(
+                f"library must be one of {', '.join(LIBRARIES)}; got {self.library!r}"
+            )
         if self.kernels not in get_args(Kernels):
             raise ConfigError(f"kernels must be gpu or cpu, got {self.kernels!r}")
         if self.kernels == "cpu" and self.trace != "real":

@@ -28,7 +28,7 @@ from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.checkpointing import checkpointed
 from driple.graph.torch.data_dependence import step_error
 from driple.graph.torch.fusion import fusion_groups
-from driple.graph.torch.gpu_ops import CAPABILITY
+from driple.graph.torch.gpu_ops import CAPABILITY, FUSES_ATTENTION
 from driple.graph.torch.memory_format import laid_out_batch, laid_out_model
 from driple.graph.torch.one_device import OneDevice
 from driple.graph.torch.options import UPDATE_KINDS, StepOptions
@@ -107,7 +107,7 @@ def recorded_step(
     _check_device([*model.parameters(), *tensors], device)
     with (
         gpu_autocast() if on_gpu else nullcontext(),
-        _capability(options),
+        _attention(options),
         _gradients(model, options),
         _mode(model, options),
         _eager(),
@@ -200,12 +200,15 @@ def _eager() -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def _capability(options: StepOptions) -> Iterator[None]:
-    token = CAPABILITY.set(options.compute_capability)
+def _attention(options: StepOptions) -> Iterator[None]:
+    """Attention as on the device, by the generation of PyTorch."""
+    capability = CAPABILITY.set(options.compute_capability)
+    fuses = FUSES_ATTENTION.set(options.fused_attention)
     try:
         yield
     finally:
-        CAPABILITY.reset(token)
+        FUSES_ATTENTION.reset(fuses)
+        CAPABILITY.reset(capability)
 
 
 @contextmanager

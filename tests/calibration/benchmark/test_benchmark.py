@@ -166,7 +166,7 @@ def test_predictions_come_back_and_wrong_ones_are_refused(tmp_path: Path) -> Non
         ("id,seconds\na,1\na,2\n", "line 3, column id: row a has a prediction already"),
         ("id,seconds,low\na,1,0.5\n", "needs low and high"),
         ("id,seconds,low,high\na,1,2,1\n", "is below low"),
-        ("id,seconds,split\na,1,luck\n", "needs one of family, device, source, nothing"),
+        ("id,seconds,split\na,1,luck\n", "needs one of family, device, source, nothing, size"),
         ("id,seconds,splt\na,1,family\n", "column splt is not known; if it is split, call it so"),
     ):
         with pytest.raises(ConfigError, match=words):
@@ -251,6 +251,9 @@ def test_another_tool_and_held_out_predictions_stand_beside_the_simulator(tmp_pa
     assert found["device", "given"].p90_pct == pytest.approx(30)
     assert {name for _, name in found} == {"simulator", "given", *BASELINES}
     assert "9 of 18 rows" in contest.remarks[0]
+    sizes = Predictions({("size", row.row_id): Prediction(row.seconds) for row in rows})
+    other = run_contest(rows, Nets(), calibration=shipped_calibration(), given=sizes)
+    assert other.remarks == ("predictions given without size are not scored",)
 
 
 def test_the_command_scores_a_table_of_ones_own(tmp_path: Path) -> None:

@@ -66,6 +66,17 @@ def test_a_device_without_flash_attention_has_its_own_step(shipped: Shipped) -> 
     assert shipped.steps.lacks(new)  # no such row was published
 
 
+def test_rows_of_pytorch_1_have_no_fused_attention(shipped: Shipped) -> None:
+    """Those of timm; models that brought a kernel of another library keep it."""
+    old = [row for row in shipped.rows if row.library == "torch1"]
+    deit = next(row for row in old if row.job == "timm:deit_small_patch16_224")
+    mpt = next(row for row in old if row.job.startswith("own:mpt"))
+    for row, fused in ((deit, False), (replace(deit, library="torch2"), True), (mpt, True)):
+        kinds = set(shipped.steps.prepared(row).graph.kinds)
+        assert ("attention_gradient" in kinds, "softmax" in kinds) == (fused, not fused)
+    assert deit.step_key != replace(deit, library="torch2").step_key
+
+
 def test_models_of_no_language_are_not_among_those_of_language(shipped: Shipped) -> None:
     """Tables of transformers must hold transformers; look at a new family."""
     language = {row.family for row in shipped.rows if row.domain == "language"}
@@ -78,9 +89,11 @@ def test_models_of_no_language_are_not_among_those_of_language(shipped: Shipped)
 @pytest.mark.parametrize(
     ("name", "library"),
     [
-        ("torch1.13", "torch1"), ("torch2.1", "torch2.1"), ("torch2.2", "torch2"),
-        ("torch2.10", "torch2"), ("ngc22.09", "torch1"), ("ngc23.09", "torch2.1"),
-        ("ngc23.10", "torch2"), ("ngc", "torch1"), ("mxnet1.6", ""),
+        ("torch1.13", "torch1"), ("torch2.1", "torch2.1"), ("torch2.2", "torch2.7"),
+        ("torch2.7", "torch2.7"), ("torch2.8", "torch2"), ("torch2.10", "torch2"),
+        ("ngc22.09", "torch1"), ("ngc23.09", "torch2.1"),
+        ("ngc23.10", "torch2.7"), ("ngc25.03", "torch2.7"), ("ngc25.06", "torch2"),
+        ("ngc", "torch1"), ("mxnet1.6", ""),
     ],
 )  # fmt: skip
 def test_the_generation_of_a_library_follows_from_its_version(name: str, library: str) -> None:

@@ -1,0 +1,107 @@
+"""The error that one simulated answer states, and the sentence that a user reads of it.
+
+StatedError: what is expected of the answer, and the errors of the runs that this rests on
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from driple.codec import Json, json_field, to_dict
+
+__all__ = ["GUESS_FACTOR", "StatedError"]
+
+GUESS_FACTOR = 20.0
+"""Upper over lower end of an interval, from which on an answer is a guess."""
+_EMPTY_FACTOR = 1000.0  # the same, from which on an interval says nothing and is not stated
+_GUESS_PCT = 100.0  # median error, from which on it is one too
+_NOT_CHECKED = "this answer was not checked against any published run of this kind"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatedError:
+    """Error that is expected of a simulated iteration time, from runs like the answer's.
+
+    What is expected differs from the errors of these runs: it is scaled by how far the job's mix of
+    ops is from those of published jobs, and widened, and drawn to those of the runs around them,
+    where the runs are of few model families.
+
+    Attributes:
+        num_runs: how many; 0 if there are none.
+        runs: what they are, in words; without runs, why there are none.
+        median_pct: expected of the answer, percent; None without runs.
+        p90_pct: the 90th percentile that is expected of it; None without runs.
+        runs_median_pct: median error of the runs themselves, each model family counted alike,
+            percent; None without runs.
+        runs_p90_pct: their 90th percentile; None without runs.
+        tuned: names of the expected numbers that are those of the runs that the device was tuned
+            to, as these were larger.
+        low_factor: on the simulated time, to the lower end of its 90 % interval; None if no
+            interval was calibrated.
+        high_factor: to the upper end.
+    """
+
+    num_runs: int = field(default=0, metadata=json_field(name="runs"))
+    runs: str = field(metadata=json_field(name="of"))
+    median_pct: float | None = None
+    p90_pct: float | None = None
+    runs_median_pct: float | None = None
+    runs_p90_pct: float | None = None
+    tuned: tuple[str, ...] = ()
+    low_factor: float | None = None
+    high_factor: float | None = None
+
+    @property
+    def p90(self) -> float | None:
+        """The 90th percentile as a share; None if it is not known."""
+        return None if self.p90_pct is None else self.p90_pct / 100
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether the error expected of the answer is so large that it is but a guess."""
+        if self.low_factor is None or self.high_factor is None or self.median_pct is None:
+            return False
+        wide = self.high_factor > GUESS_FACTOR * self.low_factor
+        return wide or self.median_pct > _GUESS_PCT
+
+    def interval_of(self, seconds: float) -> tuple[float, float] | None:
+        """The 90 % interval of a simulated time; None if there is none, or it says nothing."""
+        if self.low_factor is None or self.high_factor is None:
+            return None
+        if self.high_factor > _EMPTY_FACTOR * self.low_factor:
+            return None
+        return seconds * self.low_factor, seconds * self.high_factor
+
+    def sentence(self) -> str:
+        """For a user: what is expected of this answer, then the errors of the runs themselves."""
+        if self.median_pct is None or self.p90_pct is None:
+            return f"{_NOT_CHECKED}: {self.runs}"
+        expected = _percentiles(self.median_pct, self.p90_pct)
+        words = f"{self.num_runs} {self.runs}"
+        if self.runs_median_pct is not None and self.runs_p90_pct is not None:
+            words += f": {_percentiles(self.runs_median_pct, self.runs_p90_pct)}"
+        if (self.median_pct, self.p90_pct) == (self.runs_median_pct, self.runs_p90_pct):
+            return f"the simulator's error on {words}"
+        expected = f"expected error of the simulator on this job: {expected}{self._tuned_words()}"
+        if len(self.tuned) == 2:
+            return f"{expected}; its error on {words} (each model family counted alike)"
+        return (
+            f"{expected}, from its error on {words} (each model family counted alike), adjusted to "
+            "how unlike published jobs the ops are and how few the families are"
+        )
+
+    def _tuned_words(self) -> str:
+        """Which of the expected numbers are those of a tuning; empty if neither is."""
+        if not self.tuned:
+            return ""
+        names = {"median_pct": "the median is that", "p90_pct": "the 90th percentile is that"}
+        which = "both are those" if len(self.tuned) == len(names) else names[self.tuned[0]]
+        return f" ({which} of the runs that the device is tuned to, each left out of the tuning)"
+
+    def to_dict(self) -> dict[str, Json]:
+        """As `--json` prints it."""
+        return {"checked": self.num_runs > 0, **to_dict(self)}
+
+
+def _percentiles(median_pct: float, p90_pct: float) -> str:
+    return f"median {median_pct:.0f} %, 90th percentile {p90_pct:.0f} %"

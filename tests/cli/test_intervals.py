@@ -1,0 +1,175 @@
+"""Where a step time is printed, its interval stands beside it: the same numbers as in the JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from driple.estimate import Interval
+from driple.estimation import stated_error as module
+from driple.estimation.error_statement import StatedError
+from driple.plot.step import _step_words
+from driple.units import format_duration, format_range, three_digits
+from tests.cli.test_main import EXAMPLE, MEASURED, driple
+
+QUICK = ("--set", "steps=20")
+SIMULATE = ("predict", "--method", "simulator")
+NARROW = StatedError(
+    num_runs=9, runs="runs", median_pct=5, p90_pct=9, runs_median_pct=4, runs_p90_pct=8,
+    low_factor=0.9, high_factor=1.1,
+)  # fmt: skip
+WIDE = StatedError(
+    num_runs=9, runs="runs", median_pct=300, p90_pct=3600, runs_median_pct=250, runs_p90_pct=900,
+    low_factor=1e-4, high_factor=2.0,
+)  # fmt: skip
+
+
+def asked(*arguments: object) -> tuple[str, dict[str, Any]]:
+    """What a command prints, and its JSON."""
+    shown, found = driple(*arguments), driple(*arguments, "--json")
+    assert shown.returncode == found.returncode == 0, shown.stderr + found.stderr
+    return shown.stdout, json.loads(found.stdout)
+
+
+def in_words(time: dict[str, Any]) -> str:
+    """A number of the JSON as it should be printed."""
+    ends, words = time["interval"], f"{three_digits(time['value'])} s"
+    return words if ends is None else f"{words} ({format_range(ends['low'], ends['high'])})"
+
+
+def stating(monkeypatch: pytest.MonkeyPatch, stated: StatedError) -> None:
+    monkeypatch.setattr(module, "stated_error", lambda *_, **__: stated)
+
+
+@pytest.mark.parametrize(
+    ("line", "has_interval"),
+    [
+        ((*SIMULATE, EXAMPLE, "--setting", "1xH100"), True),
+        ((*SIMULATE, EXAMPLE, "--setting", "2080Ti-P1w2/ho-10G"), True),
+        ((*SIMULATE, MEASURED, "--setting", "CPU-P1w2"), True),
+        ((*SIMULATE, EXAMPLE, "--setting", "2xA100"), False),
+        ((*SIMULATE, EXAMPLE, "--setting", "V100-P1w2"), False),
+    ],
+    ids=lambda part: part[-1] if isinstance(part, tuple) else None,
+)
+def test_the_simulators_step_time_is_printed_with_the_interval_of_the_json(
+    line: tuple[object, ...], has_interval: bool
+) -> None:
+    """Without a stated error there are no brackets, and no line that explains them."""
+    shown, found = asked(*line, *QUICK)
+    (answer,) = found["answers"]
+    time = answer["iteration_time_s"]
+    assert (time["interval"] is not None) == has_interval
+    lines = shown.splitlines()
+    assert f"iteration time {in_words(time)}" in lines
+    explained = [one for one in lines if one.startswith("in brackets: ")]
+    assert len(explained) == has_interval
+    if has_interval:
+        assert explained[0].startswith(f"in brackets: where {time['interval']['level']:.0%} of ")
+        at = lines.index(explained[0])
+        assert any("the simulator" in one and "median" in one for one in lines[at:])
+
+
+def test_an_interval_that_a_slower_host_lengthens_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of small kernels takes three times as long on it, far beyond the stated error."""
+    stating(monkeypatch, NARROW)
+    line = (*SIMULATE, MEASURED, "--setting", "1xH100", *QUICK)
+    shown, found = asked(*line)
+    (answer,) = found["answers"]
+    time, slow_s = answer["iteration_time_s"], answer["slow_host"]["step_s"]
+    assert time["interval"]["high"] > slow_s > 1.1 * time["value"]
+    assert f"iteration time {in_words(time)}" in shown
+    assert "errors stated below, and the upper end by the slower host\n" in shown
+    known, found = asked(*line, "--set", "host_us_per_op=20")
+    (answer,) = found["answers"]
+    time = answer["iteration_time_s"]
+    assert time["interval"]["high"] == pytest.approx(1.1 * time["value"])
+    assert f"iteration time {in_words(time)}" in known
+    assert "errors stated below\n" in known
+
+
+def test_a_guess_has_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a factor of 20 it is a guess, and printed all the same."""
+    stating(
+        monkeypatch,
+        StatedError(
+            num_runs=9, runs="runs", median_pct=50, p90_pct=90, low_factor=0.1, high_factor=9.0
+        ),
+    )
+    shown, found = asked(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
+    assert "a guess for 1xH100: " in shown
+    assert f"iteration time {in_words(found['answers'][0]['iteration_time_s'])}" in shown
+
+
+def test_an_interval_without_an_upper_end_says_or_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    stating(monkeypatch, WIDE)
+    shown, found = asked(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
+    time = found["answers"][0]["iteration_time_s"]
+    assert time["interval"]["high"] is None
+    assert f"iteration time {in_words(time)}\n" in shown
+    assert " or more)\n" in shown
+    pytest.importorskip("torch")
+    line = ("sweep", "resnet18", "--setting", "1xH100", "--batch-size", "16,32")
+    shown, found = asked(*line)
+    ends = found["estimates"]["iteration_time_s"]["interval"]
+    assert ends["high"] == [None, None]
+    for low in ends["low"]:
+        assert f"  {three_digits(low)} s or more  " in shown
+
+
+def test_closed_forms_are_printed_with_the_intervals_of_the_json() -> None:
+    shown, found = asked("predict", "--method", "analytic", MEASURED, "--setting", "CPU-P1w2")
+    methods = found["answers"][0]["methods"]
+    (row,) = [line for line in shown.splitlines() if line.startswith("iteration ")]
+    assert all(one["iteration_time_s"]["interval"] for one in methods.values())
+    assert re.split(r"  +", row)[1:] == [
+        in_words(one["iteration_time_s"]) for one in methods.values()
+    ]
+    assert "in brackets: where 90% of such steps are expected, by the errors stated below" in shown
+
+
+def test_all_methods_are_printed_with_the_intervals_of_the_json() -> None:
+    """The sentence on which to trust has the interval of that method, which is not symmetric."""
+    line = ("predict", "--method", "all", EXAMPLE, "--setting", "1xH100", *QUICK)
+    shown, found = asked(*line)
+    (answer,) = found["answers"]
+    time = answer["methods"]["simulator"]["iteration_time_s"]
+    assert in_words(time).replace(" s (", " (") in shown
+    ends = time["interval"]
+    (trust,) = [words for words in shown.splitlines() if ": trust the simulator" in words]
+    assert trust == answer["trust"]
+    assert trust.endswith(f" {three_digits(ends['low'])} to {three_digits(ends['high'])} s")
+
+
+def test_sweep_prints_the_interval_of_each_batch_size() -> None:
+    pytest.importorskip("torch")
+    shown, found = asked("sweep", "resnet18", "--setting", "1xH100", "--batch-size", "16-64")
+    time = found["estimates"]["iteration_time_s"]
+    ends = time["interval"]
+    for value, low, high in zip(time["value"], ends["low"], ends["high"], strict=True):
+        words = rf"{three_digits(value)} s +{format_range(low, high)} s "
+        assert re.search(words, shown), words
+    assert f"{100 * ends['level']:.0f} % interval" in shown
+
+
+def test_the_step_that_plan_explains_has_the_interval_of_the_json() -> None:
+    pytest.importorskip("torch")
+    shown, found = asked("plan", "resnet18", "--setting", "1xH100", "--samples", 1000, "--explain")
+    offer = next(one for one in found["offers"] if one["step_parts"] is not None)
+    time = offer["iteration_time_s"]
+    words = format_range(time["interval"]["low"], time["interval"]["high"], format_duration)
+    assert f": {format_duration(time['value'])} ({words} in nine of ten)\n" in shown
+
+
+def test_a_picture_of_a_step_has_its_interval() -> None:
+    class Step:
+        step_s = 0.0428
+
+    step: Any = Step()
+    ends = Interval(low=0.0311, high=0.0912, level=0.9)
+    assert _step_words(step, ends) == "0.0428 s (0.0311 to 0.0912)"
+    assert _step_words(step, Interval(low=0.0311, high=None)) == "0.0428 s (0.0311 or more)"
+    assert _step_words(step, None) == "0.0428 s"
