@@ -282,11 +282,26 @@ def _by_inspector(
             method="inspector",
             source=cast("Source", made.provenance),
         ),
-        assumptions=assumptions_on(job.graph, setting),
+        assumptions=(*assumptions_on(job.graph, setting), *_earlier_labels(made, setting)),
         stated=stated,
         prediction=made,
         host=asked.host,
     )
+
+
+def _earlier_labels(made: Prediction, setting: Setting) -> list[str]:
+    """Where an inspector learned from a simulation before today's fit of the simulator."""
+    from driple.simulate.calibration import shipped_calibration
+
+    fitted, trained = shipped_calibration(setting).about.get("fitted"), made.trained_on.date
+    if made.provenance != "simulated" or not isinstance(fitted, str) or trained is None:
+        return []
+    if trained >= fitted:
+        return []
+    return [
+        f"labels of the simulation before its fit of {fitted} (the inspector is of {trained}; "
+        "--method simulator answers by today's fit)"
+    ]
 
 
 def _by_simulator(
