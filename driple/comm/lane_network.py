@@ -106,18 +106,20 @@ class LaneNetwork:
         slots, count = len(self._server), self._num_servers
         keys = self._first[rows, :count] * count + np.arange(count)
         keys.sort(axis=1)
-        position, server = np.divmod(keys, count)
-        server, following = server[:, :slots], position[:, 1 : slots + 1].T
+        position, server = np.divmod(keys[:, : slots + 1], count)
+        server, following = server[:, :slots], position[:, 1:].T
         server[position[:, :slots] >= self._none] = count
         self._until[: len(following), rows] = following
         self._server[:, rows] = server.T
         self._slot_left[:, rows] = self._left[rows[:, None], server].T
         self._rates.place(rows, server)
         if self._are_parameters_in():
-            self.num_rows //= 2
-            self.now_s = self.now_s[: self.num_rows]
-            self.rate = self.rate[:, : self.num_rows]
-            changed = changed[: self.num_rows]
+            self.num_rows = half = self.num_rows // 2
+            changed, self.now_s = changed[:half], self.now_s[:half]
+            self.rate, self._server, self._slot_left, self._until = (
+                of_rows[:, :half].copy()
+                for of_rows in (self.rate, self._server, self._slot_left, self._until)
+            )
         self._rates.share(self.rate, changed)
 
     def _are_parameters_in(self) -> bool:
@@ -129,7 +131,7 @@ class LaneNetwork:
     def next_s(self) -> FloatArray:
         """When the next message of each lane arrives; shape [lanes]."""
         with np.errstate(divide="ignore"):
-            self._end_s = self._slot_left[:, : self.num_rows] / self.rate
+            self._end_s = self._slot_left / self.rate
         self._end_s += self.now_s
         by_lane = self._end_s.min(axis=0).reshape(-1, *self._shape)
         soonest: FloatArray = by_lane.min(axis=(0, 2))
@@ -150,7 +152,7 @@ class LaneNetwork:
             Row and position of each message that has arrived.
         """
         row_s = self.rows_of(until_s)
-        self._slot_left[:, : self.num_rows] -= self.rate * (row_s - self.now_s)
+        self._slot_left -= self.rate * (row_s - self.now_s)
         np.maximum(self._slot_left, _NOTHING_BYTES, out=self._slot_left)
         self.now_s = row_s
         ends = (self._end_s <= row_s * (1 + _MOMENT)).ravel().nonzero()[0]

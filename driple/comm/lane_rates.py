@@ -50,18 +50,22 @@ class LaneRates:
         joint = {link for row in paths for path in row for link in path[1:]}
         links = [*sorted(joint), *sorted(own)]
         number = {link: place for place, link in enumerate(links, 1)}
-        self._paths = _table([[[number[link] for link in path] for path in row] for row in paths])
+        self._paths = num_lanes * _table(
+            [[[number[link] for link in path] for path in row] for row in paths]
+        )
         self._num_joint = (1 + len(joint)) * num_lanes
         alone = [np.inf, *(wiring.links[link].capacity(1) for link in links)]
         self._alone = np.repeat(alone, num_lanes)
         crowded = _crowded_ports(wiring, paths[:num_workers])
         port_number = {port: place for place, port in enumerate(crowded, 1)}
-        self._ports = _table(
+        ports = _table(
             [
                 [[port_number[one // 2] for one in path if one // 2 in port_number] for path in row]
                 for row in paths
             ]
         )
+        user = np.tile(np.arange(num_workers), 2)[:, None, None]
+        self._ports = ports * num_lanes * num_workers + user
         contended = [link for link in links if link // 2 in port_number]
         self._contended = self._in_lanes([number[link] for link in contended])
         self._port_of = self._in_lanes([port_number[link // 2] for link in contended])
@@ -69,8 +73,12 @@ class LaneRates:
             [[wiring.links[link].capacity(n) for n in range(num_workers + 1)] for link in contended]
         )
         self._first_capacity = np.arange(len(contended)).repeat(num_lanes) * (num_workers + 1)
-        self._num_ports, self._ones = 1 + len(crowded), np.ones(num_workers, np.float32)
+        self._uses = np.zeros(((1 + len(crowded)) * num_lanes, num_workers), np.float32)
+        self._ones = np.ones(num_workers, np.float32)
         num_rows = 2 * num_lanes * num_workers
+        lane_and_way, worker = np.divmod(np.arange(num_rows), num_workers)
+        way, self._lane = np.divmod(lane_and_way, num_lanes)
+        self._group = way * num_workers + worker
         self._crossed = np.zeros((slots, self._paths.shape[2], num_rows), np.intp)
         self._used = np.zeros((slots, self._ports.shape[2], num_rows), np.intp)
 
@@ -86,14 +94,11 @@ class LaneRates:
             rows: shape [n].
             servers: shape [n, slots]; the number of servers stands for none.
         """
-        lane_and_way, worker = np.divmod(rows[:, None], self._num_workers)
-        way, lane = np.divmod(lane_and_way, self._num_lanes)
-        group = way * self._num_workers + worker
-        crossed = self._paths[group, servers] * self._num_lanes + lane[:, :, None]
+        group, lane = self._group.take(rows)[:, None], self._lane.take(rows)[:, None, None]
+        crossed = self._paths[group, servers] + lane
         self._crossed[:, :, rows] = crossed.transpose(1, 2, 0)
         if len(self._contended):
-            ports = self._ports[group, servers] * self._num_lanes + lane[:, :, None]
-            used = ports * self._num_workers + worker[:, :, None]
+            used = self._ports[group, servers] + lane * self._num_workers
             self._used[:, :, rows] = used.transpose(1, 2, 0)
 
     def share(self, rate: FloatArray, changed: BoolArray) -> None:
@@ -130,11 +135,16 @@ class LaneRates:
             count = np.bincount(np.concatenate(joint), minlength=self._num_joint)
             parts = [part / count.take(links) for part, links in zip(rest[1:], joint, strict=True)]
             share = np.minimum(rest[0], _least(parts))
+            get_less = [part > share for part in parts]
+            if not any(less.any() for less in get_less):  # all joint links are full at once
+                rate[rows] = share
+                left[own] -= share
+                for links in joint:
+                    left[links] = 0.0
+                return
             is_tight = np.ones(self._num_joint, bool)  # joint links whose streams all get its share
-            for links, part in zip(joint, parts, strict=True):
-                gets_less = part > share
-                if gets_less.any():
-                    is_tight[links[gets_less]] = False
+            for links, less in zip(joint, get_less, strict=True):
+                is_tight[links[less]] = False
             is_done = rest[0] == share
             full = [own[is_done]]
             for links, part in zip(joint, parts, strict=True):
@@ -156,10 +166,11 @@ class LaneRates:
         """Capacity of each link of each lane with the users of its port, bytes/s."""
         left = self._alone.copy()
         if len(self._contended):
-            uses = np.zeros(self._num_ports * self._num_lanes * self._num_workers, np.float32)
-            uses[self._used[:, :, :num_rows]] = 1.0
-            num_users = uses.reshape(-1, self._num_workers) @ self._ones
-            users = num_users.astype(np.intp).take(self._port_of)
+            self._uses.fill(0.0)
+            uses = self._uses.ravel()
+            for used in self._used[:, :, :num_rows].reshape(-1, num_rows):
+                uses[used] = 1.0
+            users = (self._uses @ self._ones).astype(np.intp).take(self._port_of)
             left[self._contended] = self._capacity_of.take(users + self._first_capacity)
         return left
 
