@@ -131,6 +131,23 @@ def test_the_host_of_a_tuned_device_is_not_slowed_beside_another() -> None:
     assert one.step_s < 1.1 * simulated_s(job, place_on(told, told))
 
 
+def test_a_host_is_not_simulated_where_servers_take_longer_than_it_could_add(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it adds to the computing is the most that a step grows by."""
+    place, prepared, simulations = place_of(Setting.parse("V100-P1w2/ho-1G")), step_of(8), []
+
+    def counted(*arguments: object, num_steps: int) -> list[object]:
+        simulations.append(arguments)
+        return simulate_steps(*arguments, num_steps=num_steps)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("driple.estimation.slow_hosts.simulate_steps", counted)
+    assert slow_host(prepared, place, step_s=1e3) is None
+    assert not simulations
+    assert slow_host(prepared, place, step_s=1e-6) is not None
+    assert len(simulations) == 1
+
+
 def test_processors_have_no_host() -> None:
     cpu = Setting.parse("CPU-P1w2")
     assert slow_host(step_of(1), place_of(cpu), step_s=1e-9) is None
