@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from driple.comm import servers
 from driple.comm.records import WorkerRecord
 from driple.comm.servers import ClusterSpec, simulate_cluster
 from driple.comm.synchronous import simulate_synchronous
@@ -88,12 +90,12 @@ def test_steps_at_once_are_those_in_turn(made: tuple[ClusterSpec, list[StepPlan]
     """Their ends, what each worker computes and sends, in whichever cluster."""
     spec, steps = made
     in_turn, together = simulate_cluster(spec, steps, NUM_STEPS), at_once(spec, steps)
-    seen: set[int] = set()
-    for one, other in zip(in_turn, together, strict=True):
+    first: dict[int, int] = {}  # worker whose record each is
+    for worker, (one, other) in enumerate(zip(in_turn, together, strict=True)):
         assert other.step_ends_s == pytest.approx(one.step_ends_s, rel=1e-9, abs=1e-9)
-        if id(other) in seen:
-            continue  # that of a worker like it
-        seen.add(id(other))
+        if first.setdefault(id(other), worker) != worker and spec.jitter:
+            assert steps[worker] is steps[first[id(other)]]
+            continue  # workers that are alike differ in their random slowness
         for field in ("start_s", "end_s", "busy_share", "memory_share"):
             expected = [getattr(part, field) for part in one.computing]
             found = [getattr(part, field) for part in other.computing]
@@ -125,10 +127,13 @@ def test_workers_that_are_alike_share_a_record() -> None:
     assert beside is not first
     unlike = at_once(replace(spec, copy_s_per_byte=(0.0, 0.0, 1e-7)), [step] * 3)
     assert unlike[1] is not unlike[2]
+    slower = replace(step, segments=(replace(step.segments[0], duration_s=2.0),))
+    other_plan = at_once(spec, [step, step, slower])
+    assert other_plan[1] is not other_plan[2]
 
 
-def test_few_and_many_steps_are_the_same_run() -> None:
-    """The first steps of a run do not depend on how many follow, whichever way is taken."""
+def plan_and_cluster() -> tuple[StepPlan, ClusterSpec]:
+    """A step of four parameters and gradients, and four workers with two servers."""
     step = StepPlan(
         pulls=tuple(Message(number % 2, 1e6) for number in range(4)),
         segments=tuple(
@@ -147,5 +152,34 @@ def test_few_and_many_steps_are_the_same_run() -> None:
         synchronous=True,
         jitter=0.3,
     )
+    return step, spec
+
+
+def test_few_and_many_steps_are_the_same_run() -> None:
+    """The first steps of a run do not depend on how many follow, whichever way is taken."""
+    step, spec = plan_and_cluster()
     few, many = (simulate_cluster(spec, [step] * 4, count)[0] for count in (5, 50))
     assert many.step_ends_s[:5] == pytest.approx(few.step_ends_s, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "warm_up", "needs"),
+    [
+        ({}, 0, 2),  # parameters may arrive after the step
+        ({"synchronous": False}, 0, 4),
+        ({"starts_s": (0.0, 0.1, 0.2, 0.3)}, 0, 4),
+        ({}, 3, 4),
+    ],
+)
+def test_steps_that_are_not_apart_are_simulated_in_turn(
+    change: dict[str, Any], warm_up: int, needs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only steps of which nothing is left when the next one begins are simulated at once."""
+    step, spec = plan_and_cluster()
+    segments = tuple(replace(segment, needs=needs) for segment in step.segments)
+    steps = [replace(step, segments=segments)] * 4
+    spec = replace(spec, **change)
+    usual = simulate_cluster(spec, steps, 25, warm_up=warm_up)
+    monkeypatch.setattr(servers, "_STEPS_AT_ONCE", 10**9)
+    in_turn = simulate_cluster(spec, steps, 25, warm_up=warm_up)
+    assert [one.step_ends_s for one in usual] == [one.step_ends_s for one in in_turn]
