@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,7 +136,7 @@ def test_the_host_of_a_tuned_device_is_not_slowed_beside_another() -> None:
 def test_a_host_is_not_simulated_where_servers_take_longer_than_it_could_add(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What it adds to the computing is the most that a step grows by."""
+    """A step grows by no more than twice what a slower host adds to its computing."""
     place, prepared, simulations = place_of(Setting.parse("V100-P1w2/ho-1G")), step_of(8), []
 
     def counted(*arguments: object, num_steps: int) -> list[object]:
@@ -146,6 +148,24 @@ def test_a_host_is_not_simulated_where_servers_take_longer_than_it_could_add(
     assert not simulations
     assert slow_host(prepared, place, step_s=1e-6) is not None
     assert len(simulations) == 1
+
+
+@pytest.mark.parametrize("name", ["V100-P1w2/ho-PCIe", "V100-P1w2/ho-10G"])
+def test_no_slower_host_that_matters_is_left_out(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From steps that wait for their host to steps that do not: the same with its simulation."""
+    setting = Setting.parse(name)
+    place, matters = place_of(setting), set()
+    for batch_size, synchronous in itertools.product((1, 64, 128, 256, 2**13), (True, False)):
+        job = PreparedJob(net(batch_size, depth=30), program=Program(synchronous=synchronous))
+        step_s = simulated_s(job, place)
+        found = slow_host(job, place, step_s=step_s)
+        with monkeypatch.context() as always:
+            always.setattr("driple.estimation.slow_hosts._added_s", lambda *_: math.inf)
+            assert slow_host(job, place, step_s=step_s) == found
+        matters.add(found is not None)
+    assert matters == {True, False}
 
 
 def test_processors_have_no_host() -> None:
