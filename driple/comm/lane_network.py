@@ -41,7 +41,7 @@ class LaneNetwork:
         num_workers: how many roles are workers.
         num_servers: how many are servers.
         num_lanes: how many runs.
-        num_messages: at most so many messages in a row.
+        num_messages: the most messages in a row.
         most_at_once: servers that a row is served by at the same time.
     """
 
