@@ -39,7 +39,7 @@ def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
 
 
 def test_the_order_of_options_changes_no_error() -> None:
-    """Each row states its own: a K80's is not a V100's, and eight K80s have none."""
+    """Each row states its own: a K80's is not a V100's, eight K80s' is that of rings."""
     cost = ("plan", RESNET50, "--batch-size", 32, "--json")
     stated = []
     for names in (("p2.xlarge", "p3.2xlarge", "p2.8xlarge"), ("p2.8xlarge", "p3.2xlarge", "p2")):
@@ -50,9 +50,12 @@ def test_the_order_of_options_changes_no_error() -> None:
         assert stated[1][name] == error
     assert "K80" in stated[0]["p2.xlarge"]["of"]
     assert stated[0]["p2.xlarge"]["median_pct"] != stated[0]["p3.2xlarge"]["median_pct"]
-    assert stated[0]["p2.8xlarge"]["checked"] is False
+    assert "rings of K80" in stated[0]["p2.8xlarge"]["of"]
+    assert "rings" not in stated[0]["p2.xlarge"]["of"]
+    unknown = driple(*cost[:-1], "--instance", "Standard_ND96isr_MI300X_v5").stdout
+    assert "not checked" in unknown
     shown = driple(*cost[:-1], "--instance", "p2").stdout
-    assert "not checked" in shown
+    assert "not checked" not in shown
     assert "assumed: products in float32; optimizer momentum; batches of 32 samples" in shown
 
 
