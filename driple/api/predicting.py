@@ -290,17 +290,24 @@ def _by_inspector(
 
 
 def _earlier_labels(made: Prediction, setting: Setting) -> list[str]:
-    """Where an inspector learned from a simulation before today's fit of the simulator."""
+    """Where an inspector learned from a simulation before today's fit of the simulator.
+
+    An inspector that does not record the fit behind its labels learned from one of its own day or
+    before.
+    """
     from driple.simulate.calibration import shipped_calibration
 
-    fitted, trained = shipped_calibration(setting).about.get("fitted"), made.trained_on.date
-    if made.provenance != "simulated" or not isinstance(fitted, str) or trained is None:
+    if made.provenance != "simulated":
         return []
-    if trained >= fitted:
+    fitted, learned = shipped_calibration(setting).about.get("fitted"), made.trained_on
+    labels, at_latest = learned.labels_fitted, ""
+    if labels is None:
+        labels, at_latest = learned.date, "at latest "
+    if not isinstance(fitted, str) or labels is None or labels >= fitted:
         return []
     return [
-        f"labels of the simulation before its fit of {fitted} (the inspector is of {trained}; "
-        "--method simulator answers by today's fit)"
+        f"the inspector learned from simulated labels of {at_latest}{labels}; the simulator was "
+        f"fitted again on {fitted} (--method simulator answers by that fit)"
     ]
 
 

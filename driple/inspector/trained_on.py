@@ -50,6 +50,7 @@ class TrainedOn:
         fingerprint: hash of the data set (`driple.dataset.fingerprint`).
         label_error: error of the simulator's iteration times, where labels are simulated.
         label_sources: `measured`, `simulated` or `published`, each once.
+        labels_fitted: day of the simulator's fit by which labels were simulated, ISO format.
         num_train: workloads of the training part.
         num_workloads: workloads of the data set.
         range: least and most value of each fact of a graph (`inputs.facts`) in the training part.
@@ -68,6 +69,7 @@ class TrainedOn:
     fingerprint: str | None = field(default=None, metadata=_OPTIONAL)
     label_error: TimeError | None = field(default=None, metadata=_OPTIONAL)
     label_sources: tuple[str, ...] = field(default=(), metadata=_OPTIONAL)
+    labels_fitted: str | None = field(default=None, metadata=_OPTIONAL)
     num_train: int | None = field(default=None, metadata=_OPTIONAL)
     num_workloads: int | None = field(default=None, metadata=_OPTIONAL)
     range: Mapping[str, tuple[float, float]] = field(default_factory=dict, metadata=_OPTIONAL)

@@ -208,6 +208,7 @@ def trained_on_facts(
     facts = fitted.prepared.parts["train"].facts
     common = set.intersection(*(set(some) for some in facts))
     ranges = {name: [some[name] for some in facts] for name in sorted(common)}
+    simulated_by = (dataset.about.calibration or {}).get("fitted")
     return TrainedOn(
         data_set=dataset.name,
         fingerprint=mark,
@@ -218,6 +219,7 @@ def trained_on_facts(
         epochs=len(fitted.history),
         best_epoch=fitted.best_epoch,
         label_error=dataset.about.iteration_time_error,
+        labels_fitted=simulated_by if isinstance(simulated_by, str) else None,
     )
 
 

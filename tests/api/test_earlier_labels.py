@@ -18,12 +18,23 @@ ROOT = Path(__file__).parents[2]
 GPU = Setting.parse("V100-P1w2/ho-PCIe")
 
 
-@pytest.mark.parametrize(("trained", "earlier"), [("2020-01-01", True), ("2999-01-01", False)])
-def test_labels_of_an_earlier_fit_stand_beside_the_answer(trained: str, earlier: bool) -> None:
+@pytest.mark.parametrize(
+    ("labels_fitted", "trained", "earlier"),
+    [
+        ("2020-01-01", "2999-01-01", True),  # trained today, on labels of before
+        ("2999-01-01", "2020-01-01", False),
+        (None, "2020-01-01", True),  # a checkpoint of before, which records no fit
+        (None, "2999-01-01", False),
+    ],
+)
+def test_labels_of_an_earlier_fit_stand_beside_the_answer(
+    labels_fitted: str | None, trained: str, earlier: bool
+) -> None:
     checkpoint = load_checkpoint(ROOT / "checkpoints" / GPU.file_name / "default.safetensors")
     graph = read_graph(ROOT / "datasets" / "examples" / "resnet20.pbtxt")
     made = predict(graph, checkpoint)
-    made = replace(made, trained_on=replace(made.trained_on, date=trained))
+    facts = replace(made.trained_on, date=trained, labels_fitted=labels_fitted)
+    made = replace(made, trained_on=facts)
     found = _earlier_labels(made, GPU)
     assert bool(found) is earlier
     if earlier:

@@ -18,7 +18,7 @@ import torch
 from driple.dataset import Split, merge_examples, random_split
 from driple.errors import ConfigError, DatasetError
 from driple.features import build_input
-from driple.inspector.checkpoint import load_checkpoint
+from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from driple.inspector.predict import Predictor
 from driple.trace.provenance import Provenance, TimeError
 from driple.trace.targets import Targets
@@ -368,6 +368,21 @@ def test_mixed_labels_are_called_by_the_least_direct(tmp_path: Path) -> None:
     result = train(dataset, SPLIT, small_preset(max_epochs=1), tmp_path, options=ONE_THREAD)
     assert result.checkpoint.provenance == "simulated"
     assert result.checkpoint.trained_on.label_sources == ("measured", "simulated")
+
+
+def test_a_checkpoint_keeps_the_fit_by_which_its_labels_were_simulated(tmp_path: Path) -> None:
+    """The day of the training says nothing of the labels: a data set may be older."""
+    about = replace(DATASET.about, calibration={"fitted": "2020-01-02", "rows": 3})
+    result = train(
+        replace(DATASET, about=about),
+        SPLIT,
+        small_preset(max_epochs=1),
+        tmp_path,
+        options=ONE_THREAD,
+    )
+    save_checkpoint(result.checkpoint, tmp_path / "kept.safetensors")
+    kept = load_checkpoint(tmp_path / "kept.safetensors")
+    assert kept.trained_on.labels_fitted == "2020-01-02"
 
 
 def test_the_error_of_simulated_labels_goes_with_the_checkpoint(
