@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from driple.calibration.benchmark.coverage import Coverage
-from driple.calibration.benchmark.doubts import LARGE_ERROR, Answers, Doubt
-from driple.calibration.benchmark.rankings import RankSummary
-from driple.calibration.benchmark.reached import Errors, Reached
-from driple.calibration.benchmark.scores import GroupScore
-from driple.calibration.benchmark.utilisation import UtilisationScore
+from driple.runs.benchmark.coverage import Coverage
+from driple.runs.benchmark.doubts import LARGE_ERROR, Answers, Doubt
+from driple.runs.benchmark.rankings import RankSummary
+from driple.runs.benchmark.reached import Errors, Reached
+from driple.runs.benchmark.scores import GroupScore
+from driple.runs.benchmark.utilisation import UtilisationScore
 from scripts.studies.kit.tables import markdown
 
 __all__ = [

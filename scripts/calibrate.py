@@ -19,13 +19,13 @@ from pathlib import Path
 
 from scipy.optimize import minimize_scalar
 
-from driple.calibration.leave_one_out import Fit, FittedLinks, Graphs, fit_links, prepare_runs
-from driple.calibration.published import FACTS, most_passed_by_servers, read_published, read_rows
-from driple.calibration.validate import load_fits, read_graphs
 from driple.catalog import DEVICES
 from driple.codec import Json
 from driple.errors import ConfigError
 from driple.files import atomic_write
+from driple.runs.leave_one_out import Fit, FittedLinks, Graphs, fit_links, prepare_runs
+from driple.runs.published import FACTS, most_passed_by_servers, read_published, read_rows
+from driple.runs.validate import load_fits, read_graphs
 from driple.simulate.calibration import (
     CalibratedDevice,
     Calibration,

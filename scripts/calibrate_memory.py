@@ -23,7 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.memory_check import (
+from driple.errors import ConfigError, DripleError
+from driple.files import atomic_write
+from driple.memory.calibration import ErrorRange, MemoryCalibration
+from driple.runs.memory_check import (
     NUMBERS,
     CheckedMemory,
     Pair,
@@ -34,11 +37,8 @@ from driple.calibration.memory_check import (
     quantile,
     weights_of,
 )
-from driple.calibration.memory_rows import MEMORY_FILE, MemoryRow, read_memory_rows
-from driple.calibration.memory_store import MEMORY_STEPS_FILE, MemoryStore
-from driple.errors import ConfigError, DripleError
-from driple.files import atomic_write
-from driple.memory.calibration import ErrorRange, MemoryCalibration
+from driple.runs.memory_rows import MEMORY_FILE, MemoryRow, read_memory_rows
+from driple.runs.memory_store import MEMORY_STEPS_FILE, MemoryStore
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "datasets" / "published"

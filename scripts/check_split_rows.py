@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.benchmark.from_published import library_of, setting_name
-from driple.calibration.published_rows import TRAINING_FILE, PublishedRow, read_published_rows
-from driple.calibration.step_key import capability_of
 from driple.catalog import device_named
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.graph.torch.options import StepOptions
+from driple.runs.benchmark.from_published import library_of, setting_name
+from driple.runs.published_rows import TRAINING_FILE, PublishedRow, read_published_rows
+from driple.runs.step_key import capability_of
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulated_step_s

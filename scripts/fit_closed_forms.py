@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from driple.analytic.closed_forms import FORMAT, ClosedForm
-from driple.calibration.zeng_runs import ZengFit, ZengRun, read_zeng
 from driple.cluster.setting import Setting
 from driple.dataset.graph_store import GraphStore
 from driple.errors import DripleError
 from driple.files import atomic_write
+from driple.runs.zeng_runs import ZengFit, ZengRun, read_zeng
 from driple.simulate.calibration import shipped_calibration
 from scripts.shipped import DATASETS, FIRST, ROOT
 from scripts.studies.models.checks import (

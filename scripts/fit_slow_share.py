@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.calibration.measured_kernels import (
+from driple.runs.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.runs.measured_kernels import (
     kinds_of_parts,
     seconds_of_parts,
     stored_job,
 )
-from driple.calibration.step_store import StepStore
+from driple.runs.step_store import StepStore
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.device_models import CalibratedDevice
 from driple.simulate.gpu_kernels import kernel_seconds, shares_with

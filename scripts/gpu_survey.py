@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from driple.calibration.rows.families import longest_start
 from driple.errors import ConfigError
+from driple.runs.rows.families import longest_start
 
 __all__ = ["SURVEY", "family_of"]
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from driple.calibration.paper_figures import read_facts, workloads_of
-from driple.calibration.published import MODELS
 from driple.cluster.setting import Setting
 from driple.dataset.graph_store import build_graphs
 from driple.jobs.workload import Workload
+from driple.runs.paper_figures import read_facts, workloads_of
+from driple.runs.published import MODELS
 
 DATA = Path(__file__).parents[1] / "datasets"
 SETTING = Setting.parse("V100-P1w2/ho-PCIe")

@@ -9,7 +9,7 @@ folder after a change of the device model. At the end it writes
 
     datasets/published/heldout.csv.gz            id, split, predicted seconds
     datasets/published/heldout_tensorflow.csv.gz the same of TensorFlow runs, by id of the run
-    driple/estimation/checked_runs.json          what `driple predict` takes its stated errors from
+    driple/answers/checked_runs.json          what `driple predict` takes its stated errors from
     driple/simulate/calibration-gpu.json         its errors on TensorFlow runs, which data sets keep
 """
 
@@ -25,40 +25,40 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from driple.calibration.benchmark.contest import HELD_OUT
-from driple.calibration.benchmark.coverage import coverage_of, cross_conformal
-from driple.calibration.benchmark.fits import held_out_fit
-from driple.calibration.benchmark.predictions import (
+from driple.answers.checked_runs import FILE, runs_to_json
+from driple.errors import ConfigError
+from driple.files import atomic_write
+from driple.runs.benchmark.contest import HELD_OUT
+from driple.runs.benchmark.coverage import coverage_of, cross_conformal
+from driple.runs.benchmark.fits import held_out_fit
+from driple.runs.benchmark.predictions import (
     Prediction,
     Predictions,
     read_predictions,
     write_predictions,
 )
-from driple.calibration.benchmark.shipped import HELD_OUT as HELD_OUT_FILE
-from driple.calibration.benchmark.shipped import Shipped, read_shipped
-from driple.calibration.benchmark.simulated import simulate_rows
-from driple.calibration.benchmark.sizes import sizes_of
-from driple.calibration.benchmark.splits import Part, parts_of
-from driple.calibration.benchmark.tensorflow import (
+from driple.runs.benchmark.shipped import HELD_OUT as HELD_OUT_FILE
+from driple.runs.benchmark.shipped import Shipped, read_shipped
+from driple.runs.benchmark.simulated import simulate_rows
+from driple.runs.benchmark.sizes import sizes_of
+from driple.runs.benchmark.splits import Part, parts_of
+from driple.runs.benchmark.tensorflow import (
     TENSORFLOW_FILE,
     read_tensorflow,
     write_tensorflow,
 )
-from driple.calibration.checked import (
+from driple.runs.checked import (
     checked_rows,
     checked_runs,
     cluster_errors,
     with_distances,
     without_repeats,
 )
-from driple.calibration.gpu_fits import GpuFits, sampled_forward
-from driple.calibration.measured_gpu import measured_beside
-from driple.calibration.published import read_published
-from driple.calibration.validate import read_graphs
-from driple.calibration.validate import validate as predict_tensorflow
-from driple.errors import ConfigError
-from driple.estimation.checked_runs import FILE, runs_to_json
-from driple.files import atomic_write
+from driple.runs.gpu_fits import GpuFits, sampled_forward
+from driple.runs.measured_gpu import measured_beside
+from driple.runs.published import read_published
+from driple.runs.validate import read_graphs
+from driple.runs.validate import validate as predict_tensorflow
 from driple.simulate.calibration import shipped_calibration
 
 ROOT = Path(__file__).resolve().parents[1]

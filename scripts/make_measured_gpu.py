@@ -25,29 +25,29 @@ from typing import Any
 
 import numpy as np
 
-from driple.calibration.measured_gpu import (
-    MEASURED_FILE,
-    MEASURED_STEPS_FILE,
-    MeasuredRow,
-    read_measured_rows,
-    write_measured_rows,
-)
-from driple.calibration.measured_kernels import (
-    KERNELS_FILE,
-    KernelTime,
-    key_of,
-    read_kernel_times,
-    write_kernel_times,
-)
-from driple.calibration.memory_store import write_memory_steps
-from driple.calibration.published import read_rows
-from driple.calibration.step_pack import StepPacker
 from driple.catalog import device_named
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DatasetError, DripleError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.memory.step_memory import BatchedMemory, StepMemory
+from driple.runs.measured_gpu import (
+    MEASURED_FILE,
+    MEASURED_STEPS_FILE,
+    MeasuredRow,
+    read_measured_rows,
+    write_measured_rows,
+)
+from driple.runs.measured_kernels import (
+    KERNELS_FILE,
+    KernelTime,
+    key_of,
+    read_kernel_times,
+    write_kernel_times,
+)
+from driple.runs.memory_store import write_memory_steps
+from driple.runs.published import read_rows
+from driple.runs.step_pack import StepPacker
 from scripts.gpu_jobs import configured
 from scripts.gpu_survey import family_of
 from scripts.kernel_parts import parts_of

@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from driple.calibration.memory_rows import MEMORY_FILE, write_memory_rows
-from driple.calibration.published_rows import TRAINING_FILE, read_published_rows
-from driple.calibration.rows.cells import read_raw
-from driple.calibration.rows.memory import fine_tuning_rows, mlp_rows, step_rows, timm_rows
 from driple.errors import DripleError
+from driple.runs.memory_rows import MEMORY_FILE, write_memory_rows
+from driple.runs.published_rows import TRAINING_FILE, read_published_rows
+from driple.runs.rows.cells import read_raw
+from driple.runs.rows.memory import fine_tuning_rows, mlp_rows, step_rows, timm_rows
 
 _PUBLISHED = Path(__file__).resolve().parents[1] / "datasets" / "published"
 _EVERY_MLP = 7

@@ -25,14 +25,14 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.memory_rows import MEMORY_FILE, MemoryRow, read_memory_rows
-from driple.calibration.memory_store import MEMORY_STEPS_FILE, MemoryStore, write_memory_steps
-from driple.calibration.step_key import TIMM
 from driple.errors import DatasetError, DripleError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import TensorRole
 from driple.memory.step_memory import BatchedMemory, StepMemory
+from driple.runs.memory_rows import MEMORY_FILE, MemoryRow, read_memory_rows
+from driple.runs.memory_store import MEMORY_STEPS_FILE, MemoryStore, write_memory_steps
+from driple.runs.step_key import TIMM
 from scripts.make_published_steps import MARK, OWN, options_of
 
 _GROUP = 128  # weights that share a scale of two bytes

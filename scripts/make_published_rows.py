@@ -17,14 +17,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from driple.calibration.published_rows import FORWARD_FILE, TRAINING_FILE, write_published_rows
-from driple.calibration.rows import tables
-from driple.calibration.rows.cells import read_raw
-from driple.calibration.rows.families import timm_family
-from driple.calibration.rows.ops import OPS_COLUMNS, kernel_rows, op_rows
-from driple.calibration.rows.utilisation import UTILISATION_COLUMNS, utilisation_rows
 from driple.errors import ConfigError, DripleError
 from driple.files import atomic_write
+from driple.runs.published_rows import FORWARD_FILE, TRAINING_FILE, write_published_rows
+from driple.runs.rows import tables
+from driple.runs.rows.cells import read_raw
+from driple.runs.rows.families import timm_family
+from driple.runs.rows.ops import OPS_COLUMNS, kernel_rows, op_rows
+from driple.runs.rows.utilisation import UTILISATION_COLUMNS, utilisation_rows
 
 _PUBLISHED = Path(__file__).resolve().parents[1] / "datasets" / "published"
 _LAMBDA, _NAMES, _FOLDS = "lambda_batches.csv.gz", "timm_names.csv.gz", "folds.csv"

@@ -29,17 +29,6 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.benchmark.from_published import library_of
-from driple.calibration.step_key import TIMM, UNFUSED, StepKey, attention_of
-from driple.calibration.step_pack import StepPacker
-from driple.calibration.step_store import (
-    ATTENTION,
-    FLASH_FROM,
-    SOFTMAX,
-    StepStore,
-    StoredStep,
-    follows_from,
-)
 from driple.catalog import device_named
 from driple.errors import ConfigError, DatasetError, DripleError, GraphError, SettingError
 from driple.files import atomic_write
@@ -48,6 +37,17 @@ from driple.graph.signature import OpSignature
 from driple.graph.step_facts import TensorLifetimes
 from driple.graph.stored_graph import graph_to_bytes, read_stored_graph
 from driple.graph.torch.options import StepOptions
+from driple.runs.benchmark.from_published import library_of
+from driple.runs.step_key import TIMM, UNFUSED, StepKey, attention_of
+from driple.runs.step_pack import StepPacker
+from driple.runs.step_store import (
+    ATTENTION,
+    FLASH_FROM,
+    SOFTMAX,
+    StepStore,
+    StoredStep,
+    follows_from,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = (

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.measured_gpu import (
+from driple.cluster.setting import Setting
+from driple.memory.calibration import MemoryCalibration
+from driple.memory.estimate import Bytes, MemoryEstimate, memory_of_step
+from driple.memory.place import MemoryPlace
+from driple.runs.measured_gpu import (
     MEASURED_FILE,
     MEASURED_STEPS_FILE,
     MeasuredRow,
     read_measured_rows,
 )
-from driple.calibration.memory_store import MemoryStore
-from driple.cluster.setting import Setting
-from driple.memory.calibration import MemoryCalibration
-from driple.memory.estimate import Bytes, MemoryEstimate, memory_of_step
-from driple.memory.place import MemoryPlace
+from driple.runs.memory_store import MemoryStore
 
 _DATASETS = Path(__file__).resolve().parents[1] / "datasets"
 FOLDERS = {"H100": _DATASETS / "measured-h100", "H200": _DATASETS / "measured-h200"}

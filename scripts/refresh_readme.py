@@ -16,9 +16,9 @@ import textwrap
 import numpy as np
 from shipped import DOCS, ROOT
 
-from driple.calibration.benchmark.shipped import read_shipped
 from driple.errors import DripleError
 from driple.files import atomic_write
+from driple.runs.benchmark.shipped import read_shipped
 
 COMMAND = re.compile(r"^\$ driple (.*)$", re.MULTILINE)
 UNSEEN = re.compile(r"(<!-- unseen families -->)\n.*?(<!-- end -->)", re.DOTALL)

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from driple.answers.checked import predict
 from driple.cluster.setting import Setting
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
 from driple.errors import DripleError, GraphError, PredictionError
-from driple.estimation.checked import predict
 from driple.graph import OpGraph, ReadOptions, read_graph, require_training
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.simulate.calibration import shipped_calibration

@@ -16,43 +16,43 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from driple.calibration.benchmark.coverage import (
+from driple.answers.checked_runs import CheckedRun, shipped_checked_runs
+from driple.errors import DripleError
+from driple.evaluation.foldfiles import read_fold
+from driple.files import atomic_write
+from driple.plot.scatter import plot_scatter, plot_utilisation
+from driple.runs.benchmark.coverage import (
     Coverage,
     CoveredRun,
     coverage_of,
     cross_conformal,
 )
-from driple.calibration.benchmark.doubts import doubts_of
-from driple.calibration.benchmark.from_published import benchmark_rows
-from driple.calibration.benchmark.predictions import Prediction, Predictions, read_predictions
-from driple.calibration.benchmark.rankings import rank_summaries
-from driple.calibration.benchmark.reached import (
+from driple.runs.benchmark.doubts import doubts_of
+from driple.runs.benchmark.from_published import benchmark_rows
+from driple.runs.benchmark.predictions import Prediction, Predictions, read_predictions
+from driple.runs.benchmark.rankings import rank_summaries
+from driple.runs.benchmark.reached import (
     SPLITS,
     errors_by,
     reached,
     reached_by_tensorflow,
 )
-from driple.calibration.benchmark.rows import BenchmarkRow
-from driple.calibration.benchmark.scores import scores_of, task_of
-from driple.calibration.benchmark.shipped import FOLDS, FORWARD, HELD_OUT, ROWS, STEPS
-from driple.calibration.benchmark.speedups import SPEEDUP, speedup_scores
-from driple.calibration.benchmark.splits import read_folds
-from driple.calibration.benchmark.steps_of_store import StoredSteps
-from driple.calibration.benchmark.tensorflow import read_tensorflow
-from driple.calibration.benchmark.utilisation import (
+from driple.runs.benchmark.rows import BenchmarkRow
+from driple.runs.benchmark.scores import scores_of, task_of
+from driple.runs.benchmark.shipped import FOLDS, FORWARD, HELD_OUT, ROWS, STEPS
+from driple.runs.benchmark.speedups import SPEEDUP, speedup_scores
+from driple.runs.benchmark.splits import read_folds
+from driple.runs.benchmark.steps_of_store import StoredSteps
+from driple.runs.benchmark.tensorflow import read_tensorflow
+from driple.runs.benchmark.utilisation import (
     UTILISATION_FILE,
     MeanUtilisation,
     predict_utilisation,
     read_utilisation,
     utilisation_scores,
 )
-from driple.calibration.published_rows import read_published_rows
-from driple.calibration.step_store import StepStore
-from driple.errors import DripleError
-from driple.estimation.checked_runs import CheckedRun, shipped_checked_runs
-from driple.evaluation.foldfiles import read_fold
-from driple.files import atomic_write
-from driple.plot.scatter import plot_scatter, plot_utilisation
+from driple.runs.published_rows import read_published_rows
+from driple.runs.step_store import StepStore
 from driple.simulate.calibration import shipped_calibration
 from scripts.accuracy_tables import (
     KINDS,

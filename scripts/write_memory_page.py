@@ -16,7 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.memory_check import (
+from driple.errors import DripleError
+from driple.files import atomic_write
+from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
+from driple.plot.memory_scatter import plot_memory, plot_need
+from driple.runs.memory_check import (
     CheckedMemory,
     Pair,
     checked_rows,
@@ -26,12 +30,8 @@ from driple.calibration.memory_check import (
     quantile,
     weights_of,
 )
-from driple.calibration.memory_rows import MEMORY_FILE, read_memory_rows
-from driple.calibration.memory_store import MEMORY_STEPS_FILE, MemoryStore
-from driple.errors import DripleError
-from driple.files import atomic_write
-from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
-from driple.plot.memory_scatter import plot_memory, plot_need
+from driple.runs.memory_rows import MEMORY_FILE, read_memory_rows
+from driple.runs.memory_store import MEMORY_STEPS_FILE, MemoryStore
 from scripts.calibrate_memory import JUDGED, OLD, interval_of, level_of
 from scripts.memory_measured import measured_part
 

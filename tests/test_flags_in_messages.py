@@ -64,7 +64,7 @@ CANNOT_PRINT = {
         ("measure",),
         "it says in its own words which workload the inspector does not know",
     ),
-    ("driple.estimation.slow_hosts._advice", "--set host_us_per_op"): (
+    ("driple.answers.slow_hosts._advice", "--set host_us_per_op"): (
         ("plan", "sweep"),
         "the table of sweep has no room for the host, and plan leaves the advice out",
     ),

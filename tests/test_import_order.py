@@ -39,7 +39,7 @@ ROWS = (
     ("jobs",),
     ("tensorflow",),
     ("step",),
-    ("comm",),
+    ("schemes",),
     ("simulate",),
     ("analytic",),
     ("memory",),
@@ -50,8 +50,8 @@ ROWS = (
     ("evaluation",),
     ("async_sgd",),
     ("measure",),
-    ("estimation",),
-    ("calibration",),
+    ("answers",),
+    ("runs",),
     ("profiler",),
     ("planning",),
     ("api",),
@@ -65,16 +65,16 @@ FACES = ROW_OF["cli"]  # nobody imports from this row on
 # What a user's answer is made of imports no program that fits it.
 FORBIDDEN = {
     "training": {"measure", "jobs", "simulate"},
-    "estimation": {"calibration"},
-    "planning": {"calibration"},
-    "plot": {"calibration"},
+    "answers": {"runs"},
+    "planning": {"runs"},
+    "plot": {"runs"},
 }
 
 # Optional extras, and the modules (by prefix) that alone may import them.
 EXTRAS = {
     "torch": (
-        "calibration.benchmark.correction_network.",
-        "calibration.device_fit.",
+        "runs.benchmark.correction_network.",
+        "runs.device_fit.",
         "dataset.released.",
         "evaluation.",
         "graph.torch.",

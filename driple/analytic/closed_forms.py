@@ -31,8 +31,8 @@ from driple.analytic.sweep import iteration_seconds
 from driple.analytic.zhang import shared_link_bytes_per_s
 from driple.cluster.topology import Topology
 from driple.codec import Json
-from driple.comm.fair_shares import SharedLink
 from driple.graph.cost import GraphCost
+from driple.schemes.fair_shares import SharedLink
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.versioned import from_versioned_json

@@ -11,10 +11,10 @@ import numpy as np
 
 from driple.analytic.sweep import JobProfile, Points
 from driple.cluster.topology import Topology
-from driple.comm.fair_shares import SharedLink
-from driple.comm.registry import scheme_named
 from driple.errors import GraphError, SettingError
 from driple.graph.placement import Strategy, server_bytes
+from driple.schemes.fair_shares import SharedLink
+from driple.schemes.registry import scheme_named
 from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.step.plan import StepPlan

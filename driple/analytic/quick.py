@@ -14,7 +14,7 @@ from driple.analytic.job_profile import points_of, profile_of, slowest_device
 from driple.analytic.sweep import JobProfile, Points, iteration_seconds
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
-from driple.comm.registry import scheme_named
+from driple.schemes.registry import scheme_named
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import iteration_time_s, simulate_steps

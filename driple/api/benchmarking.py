@@ -14,12 +14,12 @@ from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from driple.calibration.benchmark.contest import Contest
-    from driple.calibration.benchmark.predictions import Prediction
-    from driple.calibration.benchmark.rows import BenchmarkRow
-    from driple.calibration.benchmark.scores import GroupScore
-    from driple.calibration.benchmark.steps import StepSource
-    from driple.calibration.benchmark.utilisation import UtilisationScore
+    from driple.runs.benchmark.contest import Contest
+    from driple.runs.benchmark.predictions import Prediction
+    from driple.runs.benchmark.rows import BenchmarkRow
+    from driple.runs.benchmark.scores import GroupScore
+    from driple.runs.benchmark.steps import StepSource
+    from driple.runs.benchmark.utilisation import UtilisationScore
 
 __all__ = [
     "OwnRun",
@@ -79,9 +79,9 @@ def contest_of_published(
     Raises:
         ConfigError: a table is damaged.
     """
-    from driple.calibration.benchmark.contest import run_contest
-    from driple.calibration.benchmark.predictions import read_predictions
-    from driple.calibration.benchmark.shipped import read_shipped
+    from driple.runs.benchmark.contest import run_contest
+    from driple.runs.benchmark.predictions import read_predictions
+    from driple.runs.benchmark.shipped import read_shipped
     from driple.simulate.calibration import shipped_calibration
 
     shipped = read_shipped(published, forward=forward)
@@ -112,11 +112,11 @@ def contest_of_table(
         ConfigError: a table is not as described.
         DripleError: a row's job cannot be made.
     """
-    from driple.calibration.benchmark.contest import run_contest
-    from driple.calibration.benchmark.predictions import read_predictions
-    from driple.calibration.benchmark.rows import read_rows
-    from driple.calibration.benchmark.shipped import read_shipped
-    from driple.calibration.benchmark.steps import LoadedSteps
+    from driple.runs.benchmark.contest import run_contest
+    from driple.runs.benchmark.predictions import read_predictions
+    from driple.runs.benchmark.rows import read_rows
+    from driple.runs.benchmark.shipped import read_shipped
+    from driple.runs.benchmark.steps import LoadedSteps
     from driple.simulate.calibration import shipped_calibration
 
     remarks: list[str] = []
@@ -166,9 +166,9 @@ def _with_intervals(
 
     Of a user's own runs, which no interval was made of.
     """
-    from driple.calibration.checked import kind_of_prepared
+    from driple.answers.stated_error import stated_error
     from driple.cluster.setting import Setting
-    from driple.estimation.stated_error import stated_error
+    from driple.runs.checked import kind_of_prepared
 
     found = list(predicted)
     for i in sorted(range(len(rows)), key=lambda i: repr(rows[i].step_key)):
@@ -188,15 +188,15 @@ def utilisation_of_published(published: Path, *, progress: Progress) -> list[Uti
     Raises:
         ConfigError: the table is damaged.
     """
-    from driple.calibration.benchmark.shipped import STEPS
-    from driple.calibration.benchmark.steps_of_store import StoredSteps
-    from driple.calibration.benchmark.utilisation import (
+    from driple.runs.benchmark.shipped import STEPS
+    from driple.runs.benchmark.steps_of_store import StoredSteps
+    from driple.runs.benchmark.utilisation import (
         UTILISATION_FILE,
         predict_utilisation,
         read_utilisation,
         utilisation_scores,
     )
-    from driple.calibration.step_store import StepStore
+    from driple.runs.step_store import StepStore
     from driple.simulate.calibration import shipped_calibration
 
     if not (published / UTILISATION_FILE).exists():

@@ -82,7 +82,7 @@ def break_down_step(job: Job, setting: Setting) -> Breakdown:
         CatalogError: the catalogue lacks a fact about the device.
     """
     from driple.cluster.topology import topology_of
-    from driple.comm.registry import scheme_named
+    from driple.schemes.registry import scheme_named
     from driple.simulate.calibration import shipped_calibration
     from driple.simulate.prepared_job import PreparedJob
 

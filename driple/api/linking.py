@@ -181,7 +181,6 @@ def predict_stalls(
     """
     from driple.catalog import shipped_hardware
     from driple.cluster.topology import topology_of
-    from driple.comm.registry import scheme_named
     from driple.profiler.communication import (
         bucketed,
         calibrated_channel,
@@ -189,6 +188,7 @@ def predict_stalls(
         gradients_of_job,
     )
     from driple.profiler.linkfit import read_channels
+    from driple.schemes.registry import scheme_named
     from driple.simulate.calibration import shipped_calibration
     from driple.simulate.prepared_job import PreparedJob
     from driple.units import format_rate

@@ -12,10 +12,10 @@ from driple.codec import Json, to_dict
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
 
 if TYPE_CHECKING:
+    from driple.answers.compare import MethodTime
+    from driple.answers.methods import MethodAnswers
     from driple.api.predicting import Answer
     from driple.estimate import Estimate, Method, Source
-    from driple.estimation.compare import MethodTime
-    from driple.estimation.methods import MethodAnswers
     from driple.trace.targets import Targets
 
 __all__ = ["answer_dict", "answer_row", "estimate_of", "source_of"]
@@ -216,7 +216,7 @@ def _methods(answer: Answer) -> dict[str, Json]:
 
 
 def _ends(value: float, p90_pct: float) -> tuple[float, float]:
-    from driple.estimation.compare import MethodTime
+    from driple.answers.compare import MethodTime
 
     ends = MethodTime(method="", iteration_time_s=value, p90=p90_pct / 100).interval_s
     return cast("tuple[float, float]", ends)

@@ -13,7 +13,7 @@ from driple.cluster.setting import Setting
 from driple.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
-    from driple.estimation.methods import Place
+    from driple.answers.methods import Place
     from driple.inspector.checkpoint import Checkpoint
 
 __all__ = [
@@ -103,12 +103,12 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
                 )
         unknown = f"no inspector is trained for {setting.name}: the simulator answers"
         reason = _FITTED if fitted else unknown
-    from driple.estimation.methods import place_of
+    from driple.answers.methods import place_of
 
     place = place_of(setting)
     if method == "analytic":
         from driple.analytic.job_profile import link_loads
-        from driple.comm.fair_shares import SharedLink
+        from driple.schemes.fair_shares import SharedLink
 
         link_loads(place.topology, SharedLink(1.0), 1.0)  # refuses a ring
     name = "simulator" if method == "auto" else method
@@ -138,7 +138,7 @@ def plan_instead(plan: AnswerPlan, reason: str) -> AnswerPlan:
         plan: by an inspector.
         reason: why, without the words on who answers.
     """
-    from driple.estimation.methods import place_of
+    from driple.answers.methods import place_of
 
     return replace(
         plan,

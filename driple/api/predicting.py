@@ -35,10 +35,10 @@ from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
 
 if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
+    from driple.answers.methods import MethodAnswers, Place
+    from driple.answers.slow_hosts import SlowHost
+    from driple.answers.stated_error import StatedError
     from driple.estimate import Source
-    from driple.estimation.methods import MethodAnswers, Place
-    from driple.estimation.slow_hosts import SlowHost
-    from driple.estimation.stated_error import StatedError
     from driple.graph.placement import Strategy
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.host import HostTuning
@@ -254,9 +254,9 @@ def _doubt_of(answer: Answer) -> str:
 def _by_inspector(
     plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions
 ) -> Answer:
+    from driple.answers.checked import predict as checked_predict
+    from driple.answers.stated_error import StatedError, stated_error
     from driple.cluster.topology import known_topology
-    from driple.estimation.checked import predict as checked_predict
-    from driple.estimation.stated_error import StatedError, stated_error
     from driple.simulate.prepared_job import assumptions_on
 
     checkpoint, setting = cast("Checkpoint", plan.checkpoint), plan.setting
@@ -314,8 +314,8 @@ def _earlier_labels(made: Prediction, setting: Setting) -> list[str]:
 def _by_simulator(
     plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions
 ) -> Answer:
+    from driple.answers.slow_hosts import host_is_told
     from driple.api.simulating import simulated
-    from driple.estimation.slow_hosts import host_is_told
 
     place, host_us = cast("Place", plan.place), asked.host_us_per_op
     assumed: tuple[str, ...] = ()
@@ -367,9 +367,9 @@ def _uneven(plan: AnswerPlan, prepared: PreparedJob, asked: MethodOptions) -> li
 
 def _by_closed_forms(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answer:
     from driple.analytic.closed_forms import work_of
-    from driple.estimation.compare import MethodTime
-    from driple.estimation.methods import closed_form_error, closed_forms_of
-    from driple.estimation.stated_error import StatedError, stated_error
+    from driple.answers.compare import MethodTime
+    from driple.answers.methods import closed_form_error, closed_forms_of
+    from driple.answers.stated_error import StatedError, stated_error
     from driple.simulate.prepared_job import closed_form_assumptions
 
     place = cast("Place", plan.place)
@@ -400,7 +400,7 @@ def _by_closed_forms(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answe
 
 
 def _by_all(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions) -> Answer:
-    from driple.estimation.methods import ask_all
+    from driple.answers.methods import ask_all
     from driple.simulate.prepared_job import assumptions_on, closed_form_assumptions
 
     found = ask_all(

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from driple.api.predict_json import estimate_of
 
 if TYPE_CHECKING:
+    from driple.answers.methods import Place
+    from driple.answers.slow_hosts import SlowHost
+    from driple.answers.stated_error import StatedError
     from driple.api.predicting import Answer
     from driple.cluster.setting import Setting
     from driple.estimate import Estimate
-    from driple.estimation.methods import Place
-    from driple.estimation.slow_hosts import SlowHost
-    from driple.estimation.stated_error import StatedError
     from driple.jobs.load import Job
     from driple.simulate.prepared_job import PreparedJob
     from driple.simulate.run import Simulation
@@ -66,9 +66,9 @@ def simulated(
     Raises:
         GraphError: a graph that cannot be simulated.
     """
-    from driple.estimation.compare import MethodTime
-    from driple.estimation.slow_hosts import interval_with, slow_host
-    from driple.estimation.stated_error import StatedError, stated_error
+    from driple.answers.compare import MethodTime
+    from driple.answers.slow_hosts import interval_with, slow_host
+    from driple.answers.stated_error import StatedError, stated_error
     from driple.simulate.run import simulate
 
     made = simulate(
@@ -114,7 +114,7 @@ def step_of_answer(answer: Answer) -> StepProfile | None:
         return made.step.corrected(step_s)
     if answer.setting.worker.is_cpu:
         return None
-    from driple.estimation.methods import place_of
+    from driple.answers.methods import place_of
     from driple.simulate.prepared_job import PreparedJob
     from driple.simulate.run import simulate_steps, step_of
 

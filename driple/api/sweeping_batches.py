@@ -70,8 +70,8 @@ class _Point:
 
 
 def _point(source: str, setting: str | Setting | None, options: JobOptions) -> _Point:
+    from driple.answers.methods import place_of
     from driple.api.simulating import simulated
-    from driple.estimation.methods import place_of
     from driple.simulate.prepared_job import PreparedJob
 
     named = Setting.parse(setting) if isinstance(setting, str) else setting

@@ -20,10 +20,10 @@ from driple.errors import ConfigError
 from driple.files import atomic_write
 
 if TYPE_CHECKING:
-    from driple.calibration.benchmark.rows import BenchmarkRow
-    from driple.calibration.tuning import FloatArray, Tuning
     from driple.catalog import Device
     from driple.cluster.setting import Setting
+    from driple.runs.benchmark.rows import BenchmarkRow
+    from driple.runs.tuning import FloatArray, Tuning
 
 __all__ = ["TuningResult", "tune_device", "write_tuning"]
 
@@ -48,7 +48,7 @@ class TuningResult(Result):
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple transfer --from gpu --json` prints."""
-        from driple.calibration.tuning import errors_pct
+        from driple.runs.tuning import errors_pct
 
         before = errors_pct(self.tuning.before)
         return {
@@ -101,9 +101,9 @@ def tune_device(
         ConfigError: the table is not as described, or has too few runs on one such device.
         DripleError: a row's job cannot be made.
     """
-    from driple.calibration.benchmark.rows import read_rows
-    from driple.calibration.benchmark.steps import LoadedSteps
-    from driple.calibration.tuning import LEAST_RUNS, tune, tuned_step
+    from driple.runs.benchmark.rows import read_rows
+    from driple.runs.benchmark.steps import LoadedSteps
+    from driple.runs.tuning import LEAST_RUNS, tune, tuned_step
     from driple.simulate.calibration import shipped_calibration
 
     if not setting.homogeneous:

@@ -25,12 +25,12 @@ from driple.codec import Json, to_dict
 from driple.extras import require_torch
 
 if TYPE_CHECKING:
-    from driple.calibration.benchmark.rankings import RankSummary
-    from driple.calibration.benchmark.scores import GroupScore
-    from driple.calibration.benchmark.utilisation import UtilisationScore
-    from driple.calibration.paper_figures import Fact
-    from driple.calibration.validate import ErrorRow
     from driple.dataset.example import Dataset
+    from driple.runs.benchmark.rankings import RankSummary
+    from driple.runs.benchmark.scores import GroupScore
+    from driple.runs.benchmark.utilisation import UtilisationScore
+    from driple.runs.paper_figures import Fact
+    from driple.runs.validate import ErrorRow
 
 __all__ = ["ValidateResult", "validate"]
 
@@ -122,7 +122,7 @@ def validate(
         MissingExtraError: a package is not installed that the comparison or a fit needs.
         ConfigError: a table is not as described; the message names the line and the column.
     """
-    from driple.calibration.benchmark.baselines import require_trees
+    from driple.runs.benchmark.baselines import require_trees
 
     require_trees()
     if forward:
@@ -160,11 +160,11 @@ def _tensorflow(datasets: Path, progress: Callable[[str], None], *, refit: bool)
 
     The fits take minutes: their committed predictions are read unless they are to be made again.
     """
-    from driple.calibration.benchmark.tensorflow import TENSORFLOW_FILE, read_tensorflow
-    from driple.calibration.paper_figures import check_facts, read_facts, workloads_of
-    from driple.calibration.validate import error_rows
-    from driple.calibration.validate import validate as fit_and_predict
     from driple.dataset.graph_store import GraphStore
+    from driple.runs.benchmark.tensorflow import TENSORFLOW_FILE, read_tensorflow
+    from driple.runs.paper_figures import check_facts, read_facts, workloads_of
+    from driple.runs.validate import error_rows
+    from driple.runs.validate import validate as fit_and_predict
     from driple.simulate.calibration import shipped_calibration
     from driple.simulate.prepared_job import PreparedJob
 

@@ -231,7 +231,7 @@ def _takes_time(node: ModuleNode, total_s: float) -> bool:
 
 def _traffic_words(graph: OpGraph, setting: Setting) -> str:
     """What a worker of the setting sends and receives in a step."""
-    from driple.comm.registry import scheme_named
+    from driple.schemes.registry import scheme_named
 
     if not graph.is_training:
         return "a forward pass exchanges nothing"

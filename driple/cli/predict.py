@@ -165,8 +165,8 @@ def _with_scheme(settings: list[Setting], scheme: str) -> list[Setting]:
         SettingError: no such scheme, or one that does not fit a setting.
     """
     from driple.cluster.schemes import SchemeChoice
-    from driple.comm.registry import scheme_named
     from driple.errors import ConfigError
+    from driple.schemes.registry import scheme_named
 
     if not settings:
         raise ConfigError("--scheme needs --setting, such as --setting 8xH100 --scheme fsdp")
@@ -184,7 +184,7 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
     if methods == {"inspector"}:
         _draw_inspectors(answers, plot, title)
     elif methods == {"all"}:
-        from driple.estimation.methods import METHOD_WORDS
+        from driple.answers.methods import METHOD_WORDS
         from driple.plot.compare import plot_compared
 
         bars = [
@@ -209,7 +209,7 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
 
             plot_timeline(made_by, plot, title=title)
     else:
-        from driple.estimation.methods import METHOD_WORDS
+        from driple.answers.methods import METHOD_WORDS
         from driple.plot.closed_forms import plot_parts
 
         parts = [(METHOD_WORDS[form.method], form.parts_s) for form in answers[0].forms]

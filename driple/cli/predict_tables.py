@@ -10,10 +10,10 @@ from driple.cli.show import note, print_assumptions, print_table, print_targets
 from driple.units import format_range, three_digits
 
 if TYPE_CHECKING:
+    from driple.answers.compare import MethodTime
+    from driple.answers.methods import MethodAnswers
     from driple.api.predicting import Answer
     from driple.estimate import Estimate
-    from driple.estimation.compare import MethodTime
-    from driple.estimation.methods import MethodAnswers
     from driple.inspector.predict import Prediction
     from driple.simulate.run import Simulation
     from driple.step.profile import StepProfile
@@ -230,8 +230,8 @@ def _large(value: float) -> str:
 def _print_closed_forms(answer: Answer) -> None:
     from driple.analytic.advice import BOTTLENECKS
     from driple.analytic.closed_forms import PARTS
-    from driple.estimation.compare import MethodTime
-    from driple.estimation.methods import METHOD_WORDS
+    from driple.answers.compare import MethodTime
+    from driple.answers.methods import METHOD_WORDS
 
     forms, work = answer.forms, answer.work
     if work is not None:
@@ -273,7 +273,7 @@ def _print_closed_forms(answer: Answer) -> None:
 
 def print_compared(answers: Sequence[Answer]) -> None:
     """All methods: a row for each, a column for each setting; then who contradicts whom."""
-    from driple.estimation.methods import METHOD_WORDS
+    from driple.answers.methods import METHOD_WORDS
 
     print_assumptions(dict.fromkeys(words for one in answers for words in one.assumptions))
     print(
@@ -296,7 +296,7 @@ def print_compared(answers: Sequence[Answer]) -> None:
 
 
 def _print_doubts(item: MethodAnswers) -> None:
-    from driple.estimation.methods import METHOD_WORDS
+    from driple.answers.methods import METHOD_WORDS
 
     name = item.setting.name
     if item.measured is not None:

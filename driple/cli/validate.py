@@ -18,7 +18,7 @@ from driple.cli.validate_tables import (
 )
 
 if TYPE_CHECKING:
-    from driple.calibration.paper_figures import Fact
+    from driple.runs.paper_figures import Fact
 
 __all__ = ["validate"]
 

@@ -10,9 +10,9 @@ from driple.cli.show import print_table
 
 if TYPE_CHECKING:
     from driple.api.benchmarking import OwnRun
-    from driple.calibration.benchmark.rankings import RankSummary
-    from driple.calibration.benchmark.scores import GroupScore
-    from driple.calibration.benchmark.utilisation import UtilisationScore
+    from driple.runs.benchmark.rankings import RankSummary
+    from driple.runs.benchmark.scores import GroupScore
+    from driple.runs.benchmark.utilisation import UtilisationScore
 
 __all__ = ["print_own_runs", "print_rankings", "print_scores", "print_utilisation"]
 

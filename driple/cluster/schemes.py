@@ -1,6 +1,6 @@
 """Names of the schemes that distribute training, and their parameters: no behaviour.
 
-`driple.comm.schemes` registers what each scheme does, by the same name.
+`driple.schemes.schemes` registers what each scheme does, by the same name.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ from driple.checks import check_fields, check_whole
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.codec import from_json, to_json
-from driple.comm.registry import scheme_named
 from driple.dataset.example import Dataset, Detail, Example
 from driple.dataset.graph_store import GraphStore
 from driple.dataset.store import write_dataset
@@ -34,6 +33,7 @@ from driple.graph.opgraph import OpGraph
 from driple.jobs.catalogue import model_of
 from driple.jobs.workload import Workload
 from driple.processes import end_with_parent
+from driple.schemes.registry import scheme_named
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate

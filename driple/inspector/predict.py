@@ -5,7 +5,7 @@
 Entry points: `predict` for one graph, `Predictor` for inputs that are built already. No number is
 clamped: `Predictor` reports what a checkpoint gives, and `predict` refuses what no job can have.
 Intervals hold values that can be measured, so that those of a GPU's utilisation end at 100 %.
-`driple.estimation.checked` compares the step time of a prediction with a closed form.
+`driple.answers.checked` compares the step time of a prediction with a closed form.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@
            pass, one block ahead, and freed after it; its gradients are freed once they are reduced
     hsdp   fsdp within a machine
 
-The facts are those of the step times in `driple.comm.ddp` and `driple.comm.sharded`. Rajbhandari et
-al., SC 2020, table 1: with P bytes of parameters, G of gradients and S of states on n devices, a
+The facts are those of the step times in `driple.schemes.ddp` and `driple.schemes.sharded`.
+Rajbhandari et al., SC 2020, table 1: with P bytes of parameters, G of gradients and S of states on n devices, a
 device keeps P + G + S, P + G + S/n, P + (G + S)/n and (P + G + S)/n.
 """
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from driple.answers.methods import Place
+from driple.answers.slow_hosts import SlowHost, slow_host
+from driple.answers.stated_error import JobKind, StatedError, job_kind, stated_error
 from driple.catalog.catalog import Catalog
 from driple.cluster.names import machines_setting
 from driple.cluster.schemes import FSDP, HSDP, ZERO2
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import ConfigError, DripleError, GraphError
-from driple.estimation.methods import Place
-from driple.estimation.slow_hosts import SlowHost, slow_host
-from driple.estimation.stated_error import JobKind, StatedError, job_kind, stated_error
 from driple.jobs.load import Job
 from driple.memory.estimate import MemoryEstimate, memory_of, memory_of_places
 from driple.memory.place import MemoryPlace, gpu_kinds

@@ -10,17 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from driple.answers.compare import MethodTime
+from driple.answers.slow_hosts import interval_with
 from driple.catalog import Instance, Price
 from driple.errors import MeasureError
-from driple.estimation.compare import MethodTime
-from driple.estimation.slow_hosts import interval_with
 from driple.planning.amount import AmountAsked
 from driple.planning.prices import PriceBook
 from driple.units import HOUR_S
 
 if TYPE_CHECKING:
-    from driple.estimation.slow_hosts import SlowHost
-    from driple.estimation.stated_error import StatedError
+    from driple.answers.slow_hosts import SlowHost
+    from driple.answers.stated_error import StatedError
     from driple.memory.estimate import MemoryEstimate
     from driple.planning.places import Candidate
     from driple.planning.step_parts import StepParts

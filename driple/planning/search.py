@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from driple.checks import check_whole
 from driple.cluster.schemes import PS, SchemeChoice
-from driple.comm.registry import scheme_named
 from driple.errors import ConfigError, DripleError, SettingError
 from driple.graph.torch.options import PRECISIONS
 from driple.planning.evaluator import Evaluator
 from driple.planning.offers import Offer
 from driple.planning.places import Candidate, Place, Refused, schemes_for
 from driple.planning.variants import Variant
+from driple.schemes.registry import scheme_named
 
 __all__ = ["VARY", "Asked", "Found", "candidates_of", "last_that", "search"]
 

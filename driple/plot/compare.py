@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from driple.plot.pattern import save_picture
 
 if TYPE_CHECKING:
-    from driple.estimation.compare import MethodTime
+    from driple.answers.compare import MethodTime
 
 __all__ = ["plot_compared"]
 

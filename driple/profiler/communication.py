@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from driple.catalog import Link
 from driple.checks import check_choice, check_number
-from driple.comm.ring import RingSpec, passing
 from driple.errors import ConfigError
 from driple.profiler.profile_records import SeenGradients
+from driple.schemes.ring import RingSpec, passing
 from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.prepared_job import PreparedJob
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from driple.calibration.solver import least_squares
 from driple.codec import from_json, to_dict
 from driple.errors import ConfigError
 from driple.files import atomic_write
@@ -33,6 +32,7 @@ from driple.profiler.communication import (
     communication_stall,
 )
 from driple.profiler.stall_profile import StallProfile
+from driple.runs.solver import least_squares
 from driple.storedfiles import read_json
 from driple.units import format_rate
 

@@ -20,10 +20,10 @@ from driple.cluster.cluster import INFINITY_FABRIC
 from driple.cluster.links import NVLINK
 from driple.cluster.setting import Setting
 from driple.codec import Json, json_field, to_dict
-from driple.comm.links import LinkEfficiency
-from driple.comm.records import check_rate
-from driple.comm.registry import scheme_named
 from driple.errors import ConfigError
+from driple.schemes.links import LinkEfficiency
+from driple.schemes.records import check_rate
+from driple.schemes.registry import scheme_named
 from driple.simulate.device_models import CalibratedDevice, CoreModel, GpuModel, Reached
 from driple.simulate.gpu_kernels import Runtime
 from driple.simulate.gpu_rates import tuning_words

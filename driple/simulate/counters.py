@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from driple.comm.records import Computing, WorkerRecord
 from driple.errors import SimulationError, TraceError
+from driple.schemes.records import Computing, WorkerRecord
 from driple.trace import Trace
 from driple.trace.targets import RESOURCES, UNITS
 

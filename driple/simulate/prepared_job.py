@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.cluster.setting import Setting
-from driple.comm.registry import scheme_named
-from driple.comm.scheme import ProgramExchange, Scheme
 from driple.errors import GraphError
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
+from driple.schemes.registry import scheme_named
+from driple.schemes.scheme import ProgramExchange, Scheme
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.fused import FusedOps, fused_times
 from driple.simulate.gpu_kernels import Library, Runtime

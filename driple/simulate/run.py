@@ -19,15 +19,15 @@ from driple.checks import check_whole
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, copies_s_per_byte, topology_of
 from driple.codec import Json
-from driple.comm.links import ReachedLink
-from driple.comm.records import WorkerRecord
-from driple.comm.registry import scheme_named
-from driple.comm.scheme import SchemeStep, ServerRates
-from driple.comm.timeline import StepUpdate
 from driple.errors import CatalogError, GraphError
 from driple.garbage import no_search_for_garbage
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
+from driple.schemes.links import ReachedLink
+from driple.schemes.records import WorkerRecord
+from driple.schemes.registry import scheme_named
+from driple.schemes.scheme import SchemeStep, ServerRates
+from driple.schemes.timeline import StepUpdate
 from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
 from driple.simulate.prepared_job import PreparedJob, assumptions_on

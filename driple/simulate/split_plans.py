@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from driple.cluster.topology import Topology
-from driple.comm.scheme import SchemeStep
-from driple.comm.split import SplitGroups, split_groups
+from driple.schemes.scheme import SchemeStep
+from driple.schemes.split import SplitGroups, split_groups
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.prepared_job import PreparedJob
 from driple.step.exchange import BUCKETS, passes_of, plan_exchange

@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from driple.comm.records import Computing, WorkerRecord
 from driple.errors import SimulationError
+from driple.schemes.records import Computing, WorkerRecord
 from driple.step.phases import COMPUTING, EXCHANGE, PhasePart
 from driple.step.profile import DeviceSpan, LinkSpan, StepProfile
 

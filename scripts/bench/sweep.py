@@ -21,10 +21,10 @@ from resource import RUSAGE_SELF, getrusage
 import numpy as np
 
 import driple
-from driple.calibration.benchmark.shipped import STEPS
-from driple.calibration.step_store import StepStore, StoredStep
 from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
+from driple.runs.benchmark.shipped import STEPS
+from driple.runs.step_store import StepStore, StoredStep
 from scripts.write_accuracy_page import PUBLISHED
 
 BATCHES = (4, 8, 16, 32)

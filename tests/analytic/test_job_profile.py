@@ -18,9 +18,9 @@ from driple.analytic.job_profile import (
 from driple.analytic.sweep import Points, iteration_seconds
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
-from driple.comm.ps import ClusterSpec, simulate_cluster
 from driple.errors import GraphError, SettingError
 from driple.graph import read_graph
+from driple.schemes.ps import ClusterSpec, simulate_cluster
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from driple.analytic import zeng
-from driple.calibration.published import read_rows
 from driple.errors import ConfigError
+from driple.runs.published import read_rows
 
 DATA = Path(__file__).parents[2] / "datasets" / "published"
 FLOPS = {row["model"]: row for row in read_rows(DATA / "zeng_flops.csv.gz")}

@@ -14,11 +14,11 @@ from jsonschema import Draft202012Validator
 
 import driple
 from driple.api.results import schema_text
-from driple.calibration.benchmark.scores import GroupScore
-from driple.calibration.paper_figures import Fact
-from driple.calibration.validate import ErrorRow
 from driple.codec import to_dict
 from driple.graph.torch.options import LIBRARIES
+from driple.runs.benchmark.scores import GroupScore
+from driple.runs.paper_figures import Fact
+from driple.runs.validate import ErrorRow
 from tests.cli.test_main import driple as command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +69,7 @@ QUESTIONS = {
 # Questions that other tests check, with the file.
 ELSEWHERE = {
     "tune": "cli/test_transfer_gpu.py",
-    "evaluate-published": "calibration/benchmark/test_corrections.py",
+    "evaluate-published": "runs/benchmark/test_corrections.py",
     "build": "cli/test_stalls.py",
     "links": "cli/test_stalls.py",
     "profile": "cli/test_stalls.py",

@@ -12,8 +12,8 @@ from driple.async_sgd.jobtrace import JobTrace, Resource
 from driple.async_sgd.order import downlink_ranks, uses_of_downlinks
 from driple.async_sgd.origin import TraceOrigin
 from driple.async_sgd.scaling import Cluster
-from driple.comm.engine import EventQueue
-from driple.comm.network import SharedNetwork
+from driple.schemes.engine import EventQueue
+from driple.schemes.network import SharedNetwork
 
 RATE = 100e6
 

@@ -1,11 +1,11 @@
-"""The compiled sharing of links is the solver of `driple.comm`."""
+"""The compiled sharing of links is the solver of `driple.schemes`."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from driple.comm.fair_shares import max_min_rates
+from driple.schemes.fair_shares import max_min_rates
 
 pytest.importorskip("numba")
 

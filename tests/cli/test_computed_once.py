@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from driple.answers.stated_error import job_kind
 from driple.cli.main import run
 from driple.cluster.topology import topology_of
-from driple.estimation.stated_error import job_kind
 from driple.features.communities import group_nodes
 from driple.graph import read_graph
 from driple.graph.cost.cost import SignatureCosts, cost_of_graph

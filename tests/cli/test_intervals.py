@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from driple.answers import stated_error as module
+from driple.answers.error_statement import StatedError
 from driple.estimate import Interval
-from driple.estimation import stated_error as module
-from driple.estimation.error_statement import StatedError
 from driple.plot.step import _step_words
 from driple.units import format_duration, format_range, three_digits
 from tests.cli.test_main import EXAMPLE, MEASURED, driple

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from driple.answers import checked as checked_module
 from driple.cli.main import _run
 from driple.cli.show import print_targets
-from driple.estimation import checked as checked_module
 from driple.features import FEATURES_VERSION
 from driple.graph import READER_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from driple.answers.stated_error import StatedError
 from driple.catalog import Price
 from driple.errors import ConfigError
-from driple.estimation.stated_error import StatedError
 from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.planning.offers import Offer
 from driple.planning.ranking import (

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from driple.calibration.benchmark.coverage import Coverage
-from driple.calibration.benchmark.reached import Errors, Reached
-from driple.calibration.benchmark.utilisation import UtilisationScore
 from driple.evaluation.foldfiles import read_fold, write_fold
 from driple.plot.scatter import plot_scatter, plot_utilisation
+from driple.runs.benchmark.coverage import Coverage
+from driple.runs.benchmark.reached import Errors, Reached
+from driple.runs.benchmark.utilisation import UtilisationScore
 from scripts.accuracy_tables import (
     NOT_MADE,
     coverage_table,

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from driple.calibration.published_rows import read_published_rows
 from driple.cluster.setting import Setting
+from driple.runs.published_rows import read_published_rows
 from scripts.check_split_rows import ROWS, chosen, split_setting
 
 

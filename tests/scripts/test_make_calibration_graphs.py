@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from driple.calibration.published import MODELS
 from driple.dataset.graph_store import GraphStore
+from driple.runs.published import MODELS
 
 
 def test_all_graphs_are_shipped(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

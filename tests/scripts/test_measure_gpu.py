@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from driple.calibration.measured_gpu import (
+from driple.errors import ConfigError
+from driple.runs.measured_gpu import (
     MEASURED_FILE,
     read_measured_rows,
     write_measured_rows,
 )
-from driple.calibration.measured_kernels import KERNELS_FILE, write_kernel_times
-from driple.errors import ConfigError
+from driple.runs.measured_kernels import KERNELS_FILE, write_kernel_times
 from scripts.gpu_jobs import JOBS, configured, hugging_face
 from scripts.make_measured_gpu import main as make_tables
 from scripts.make_measured_gpu import rows_of, setting_on, with_known

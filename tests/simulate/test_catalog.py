@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.calibration.published import DEVICES_OF_RUNS
 from driple.catalog import DEVICES, Device
 from driple.cluster.setting import Setting
 from driple.cluster.topology import copy_s_per_byte, topology_of
 from driple.errors import CatalogError
+from driple.runs.published import DEVICES_OF_RUNS
 from driple.simulate.calibration import (
     link_kind,
     nearest_link,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from driple.comm.ps import Computing, WorkerRecord
 from driple.errors import SimulationError, TraceError
+from driple.schemes.ps import Computing, WorkerRecord
 from driple.simulate import counters
 from driple.simulate.counters import lengthened, traces_of_worker
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from driple.calibration.step_key import StepKey
-from driple.calibration.step_store import StepStore
 from driple.catalog import Device, shipped_hardware
 from driple.cluster.setting import Setting
 from driple.errors import CatalogError
 from driple.graph import read_graph
+from driple.runs.step_key import StepKey
+from driple.runs.step_store import StepStore
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s

@@ -10,17 +10,17 @@ import pytest
 
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
-from driple.comm.records import Computing, WorkerRecord
-from driple.comm.scheme import bytes_of, messages_of
 from driple.errors import SimulationError
 from driple.graph.step_facts import Phase
+from driple.schemes.records import Computing, WorkerRecord
+from driple.schemes.scheme import bytes_of, messages_of
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import Simulation, simulate, simulate_steps, step_of
 from driple.simulate.step_profile import profile_of
 from driple.step.exchange import BUCKETS
 from driple.step.phases import PhasePart
-from tests.comm.test_split import gpt2
+from tests.schemes.test_split import gpt2
 from tests.simulate.jobs import net
 
 SETTINGS = (

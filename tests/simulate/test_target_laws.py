@@ -15,9 +15,9 @@ import pytest
 
 from driple.catalog import device_named, link_named
 from driple.cluster.setting import Setting
-from driple.comm.ps import ClusterSpec, WorkerRecord, simulate_cluster
-from driple.comm.ring import RingSpec, simulate_ring
 from driple.graph.placement import Strategy
+from driple.schemes.ps import ClusterSpec, WorkerRecord, simulate_cluster
+from driple.schemes.ring import RingSpec, simulate_ring
 from driple.simulate.calibration import CalibratedDevice, LinkEfficiency
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate, targets_of_record

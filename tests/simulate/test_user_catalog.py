@@ -13,11 +13,11 @@ from driple.analytic.closed_forms import (
     zhang_pipeline,
 )
 from driple.analytic.quick import quick_step_s
+from driple.answers.stated_error import stated_error
 from driple.api.planning import plan
 from driple.cluster.setting import Setting, parse_setting
 from driple.cluster.topology import topology_of
 from driple.errors import CatalogError
-from driple.estimation.stated_error import stated_error
 from driple.jobs.load import JobOptions
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob

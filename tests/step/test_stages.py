@@ -6,7 +6,7 @@ import pytest
 
 from driple.simulate.calibration import shipped_calibration
 from driple.step.stages import last_backward_s, stages_of
-from tests.comm.exchanged import LAYERS, transformer
+from tests.schemes.exchanged import LAYERS, transformer
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 7])

@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from driple.calibration.benchmark.rows import fold_of
-from driple.calibration.benchmark.simulated import simulate_rows
-from driple.calibration.gpu_fits import LeftOut, sampled_forward
-from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.calibration.measured_kernels import MEASURED_DEVICE, stored_job
-from driple.calibration.step_store import StepStore
-from driple.calibration.tuning import tuned_step
 from driple.catalog.fields import TUNED
+from driple.runs.benchmark.rows import fold_of
+from driple.runs.benchmark.simulated import simulate_rows
+from driple.runs.gpu_fits import LeftOut, sampled_forward
+from driple.runs.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.runs.measured_kernels import MEASURED_DEVICE, stored_job
+from driple.runs.step_store import StepStore
+from driple.runs.tuning import tuned_step
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from scripts.make_heldout import fits, shipped

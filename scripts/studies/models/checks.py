@@ -18,14 +18,14 @@ from driple.analytic.closed_forms import ClosedForm, zeng_published, zeng_repair
 from driple.analytic.job_profile import imbalance, points_of, profile_of, slowest_device
 from driple.analytic.repaired import Exchange
 from driple.analytic.sweep import JobProfile, Points, iteration_seconds
-from driple.calibration.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
 from driple.catalog import device_named, link_named
 from driple.cluster.schemes import PS
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
-from driple.comm.ps import ClusterSpec, simulate_cluster
 from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
+from driple.runs.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
+from driple.schemes.ps import ClusterSpec, simulate_cluster
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate

@@ -16,10 +16,10 @@ from driple.analytic import zeng
 from driple.analytic.advice import BestCompression
 from driple.analytic.closed_forms import work_of
 from driple.analytic.job_profile import profile_of
-from driple.calibration.published import read_rows
-from driple.calibration.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s
 from driple.dataset.graph_store import GraphStore
 from driple.inspector.checkpoint import load_checkpoint
+from driple.runs.published import read_rows
+from driple.runs.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from scripts.fit_closed_forms import GRAPHS, TABLES, Errors, Fitted, fitted, progress

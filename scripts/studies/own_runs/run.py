@@ -22,16 +22,16 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from driple.calibration.benchmark.rows import BenchmarkRow, fold_of
-from driple.calibration.gpu_fits import LeftOut
-from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.calibration.measured_kernels import stored_job
-from driple.calibration.step_store import StepStore
-from driple.calibration.tuning import TunedStep, errors_pct, factors_of, tuned_step
 from driple.catalog.fields import TUNED
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
+from driple.runs.benchmark.rows import BenchmarkRow, fold_of
+from driple.runs.gpu_fits import LeftOut
+from driple.runs.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.runs.measured_kernels import stored_job
+from driple.runs.step_store import StepStore
+from driple.runs.tuning import TunedStep, errors_pct, factors_of, tuned_step
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from scripts.make_heldout import fits, shipped

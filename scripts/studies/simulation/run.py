@@ -15,9 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import pyplot as plt
 
-from driple.calibration.benchmark.tensorflow import read_tensorflow
-from driple.calibration.paper_figures import Fact, check_facts, read_facts, workloads_of
-from driple.calibration.validate import ErrorRow, HeldOutPrediction, error_rows, read_graphs
 from driple.catalog import DEVICES
 from driple.cluster.setting import KNOWN_SETTINGS, Setting
 from driple.dataset.example import Dataset, Example
@@ -27,6 +24,9 @@ from driple.dataset.store import read_dataset
 from driple.errors import PredictionError
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.predict import predict
+from driple.runs.benchmark.tensorflow import read_tensorflow
+from driple.runs.paper_figures import Fact, check_facts, read_facts, workloads_of
+from driple.runs.validate import ErrorRow, HeldOutPrediction, error_rows, read_graphs
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.trace.repeatability import smape_shares

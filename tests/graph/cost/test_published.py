@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from driple.analytic.zeng import convolution_flops, dense_flops
-from driple.calibration.published import read_rows
 from driple.dataset.graph_store import GraphStore
 from driple.graph.cost import cost_of_graph, cost_of_op
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
+from driple.runs.published import read_rows
 from tests.jobs.test_architectures import PUBLISHED
 
 DATA = Path(__file__).parents[3] / "datasets"

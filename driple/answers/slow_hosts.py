@@ -1,0 +1,185 @@
+"""What a step takes on a slower host than those of published runs.
+
+    Simulation on a GPU setting -> SlowHost: its step time, and what the host takes for an op
+
+Hosts differ more than GPUs of one kind: on a virtual machine with an H100 (datasets/measured-h100)
+PyTorch takes several times as long to start a kernel as on the hosts that the calibration knows.
+Nobody knows a user's host before a run, so an answer that depends on it says by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from driple.catalog.fields import HOST_RUNS
+from driple.simulate.device_models import GpuModel
+from driple.simulate.gpu_rates import tuned_host
+from driple.simulate.run import iteration_time_s, simulate_steps
+
+if TYPE_CHECKING:
+    from driple.answers.methods import Place
+    from driple.catalog import Device
+    from driple.simulate.gpu_kernels import Runtime
+    from driple.simulate.prepared_job import PreparedJob
+
+__all__ = [
+    "NINE_OF_TEN",
+    "SLOWER",
+    "SLOWER_TRAINING",
+    "SlowHost",
+    "host_is_told",
+    "interval_with",
+    "slow_host",
+]
+
+SLOWER = 1.9
+"""How many times as long the host of datasets/measured-h100 takes as those of published runs:
+`driple.runs.tuning.factors_of` on all its steps, to two digits."""
+SLOWER_TRAINING = 1.6
+"""How many times that in training steps; the same of the host of datasets/measured-h200."""
+NINE_OF_TEN = 1.4
+"""How many times as long as that host's simulated step nine of ten of its steps were at most, of
+those that wait for it: hosts take from half to twice their mean for an op, by what it launches."""
+_MATTERS = 1.1  # a step that grows less does not wait for its host
+_MOST_GROWTH = 2.0
+"""A step with servers grows by no more than this times what is added to its computing: 1.6 times in
+1,225 random clusters, where gradients that come later meet others, and 1.1 times by random slowness
+of the workers (decision 0042)."""
+_STEPS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlowHost:
+    """A step on a slower host.
+
+    Attributes:
+        step_s: seconds of the step.
+        usual_us: microseconds that the host of the answer takes for an op.
+        slow_us: that the slower one takes.
+        sentence: for a user.
+        advice: how a user of `predict` says what his host is.
+    """
+
+    step_s: float
+    usual_us: float
+    slow_us: float
+    sentence: str
+    advice: str
+
+
+def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost | None:
+    """What a step would take on a slower host; None where that makes no difference.
+
+    Args:
+        prepared: the job.
+        place: machines and their calibration.
+        step_s: of the answer, on a host like those of published runs.
+
+    Returns:
+        The step; None on processors, and where the user's own runs tell of all hosts.
+
+    Raises:
+        GraphError: a graph that cannot be simulated.
+    """
+    model, runtime = place.calibration.model, prepared.runtime
+    if not isinstance(model, GpuModel):
+        return None
+    kinds = dict.fromkeys(place.topology.workers)
+    slower = {device: _slower(device, trains=runtime.trains) for device in kinds}
+    changed = [both for both in slower.items() if both[0] != both[1]]
+    if not changed:
+        return None
+    servers = len(place.topology.server_machine)
+    added_s = _MOST_GROWTH * _added_s(prepared, place, changed, servers) if servers else inf
+    if step_s + added_s < step_s * _MATTERS:
+        return None
+    workers = tuple(slower[device] for device in place.topology.workers)
+    topology = replace(place.topology, workers=workers)
+    records = simulate_steps(prepared, topology, place.calibration, num_steps=_STEPS)
+    slow_s = iteration_time_s(topology, records)
+    if slow_s < step_s * _MATTERS:
+        return None
+    usual_us, slow_us = (
+        1e6 * tuned_host(device, model.host).each_s(runtime) for device in changed[0]
+    )
+    return SlowHost(
+        step_s=slow_s,
+        usual_us=usual_us,
+        slow_us=slow_us,
+        sentence=(
+            f"the host decides: a host that takes {usual_us:.0f} us for each op, "
+            f"{_assumed(place.topology.workers)}, is assumed; on one that takes {slow_us:.0f} us, "
+            f"{_measured(runtime, slow_us / usual_us)}, the step is {slow_s:.3g} s"
+        ),
+        advice=_advice(place.topology.workers),
+    )
+
+
+def _added_s(
+    prepared: PreparedJob,
+    place: Place,
+    changed: Sequence[tuple[Device, Device]],
+    num_servers: int,
+) -> float:
+    """Most seconds by which computing a step takes longer on the slower one of both devices."""
+    usual, slow = (
+        [
+            prepared.plan(place.calibration.device(both[way]), num_servers, "round_robin").compute_s
+            for both in changed
+        ]
+        for way in (0, 1)
+    )
+    return max(after - before for before, after in zip(usual, slow, strict=True))
+
+
+def _assumed(workers: Sequence[Device]) -> str:
+    tuned = any(device.find("tuned_host") is not None for device in workers)
+    return "of which no run of yours tells" if tuned else "as in published runs"
+
+
+def _measured(runtime: Runtime, factor: float) -> str:
+    machine = "as a virtual machine that was measured"
+    if not runtime.compiled and runtime.library == "torch2":
+        return machine
+    return f"{factor:.1f} times as long, {machine} did in PyTorch without a compiler"
+
+
+def _advice(workers: Sequence[Device]) -> str:
+    if any(host_is_told(device) for device in workers):
+        return "runs of such steps tell of yours (driple transfer --from gpu)"
+    return "if you know yours, --set host_us_per_op=N simulates it"
+
+
+def host_is_told(device: Device) -> bool:
+    """Whether the user's own runs tell of the host of a device, in some kind of step."""
+    return device.find("tuned_host") is not None and device.find(HOST_RUNS[0]) != 0
+
+
+def _slower(device: Device, *, trains: bool) -> Device:
+    """The device with a slower host, as far as the user's own runs do not tell of his.
+
+    Runs that do not wait for their host tell nothing, and forward passes nothing of training.
+    """
+    factor, training = SLOWER, SLOWER_TRAINING
+    if host_is_told(device):
+        if not trains or device.find(HOST_RUNS[1]) != 0:
+            return device
+        factor = 1.0
+    own = {name: float(device.find(name) or 1.0) for name in ("tuned_host", "tuned_host_training")}
+    facts = {
+        "tuned_host": own["tuned_host"] * factor,
+        "tuned_host_training": own["tuned_host_training"] * training,
+    }
+    return replace(device, facts={**device.facts, **facts})
+
+
+def interval_with(
+    ends: tuple[float, float] | None, slow_step_s: float | None
+) -> tuple[float, float] | None:
+    """An interval that holds nine of ten steps on a slower host too; None where there was none."""
+    if ends is None or slow_step_s is None:
+        return ends
+    return ends[0], max(ends[1], NINE_OF_TEN * slow_step_s)

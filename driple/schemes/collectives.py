@@ -1,0 +1,187 @@
+"""Time and bytes of collectives: rings and double binary trees with the protocols of NCCL.
+
+    Group (devices, machines, hops) + bytes -> the fastest of ring and tree x LL, LL128, Simple
+
+n devices on m machines exchange S bytes. A ring has n - 1 steps (an all-reduce twice as many), of
+which m - 1 cross the network, and each device sends (n - 1) / n S (an all-reduce twice as much)
+over the slowest hop. The two trees of an all-reduce halve the rate and replace the steps between
+machines by 2 log2(m). A protocol trades rate for latency. NCCL predicts each combination and takes
+the fastest (`src/graph/tuning.cc`, NVIDIA/nccl at 5067397c); the constants here are rounded from
+the tables there.
+
+No term falls when a hop becomes slower or bytes become more, and the minimum of such terms does
+not either: a faster link never makes a collective slower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_choice, check_number, check_whole
+from driple.errors import ConfigError
+from driple.schemes.records import check_rate
+
+__all__ = ["COLLECTIVES", "CollectiveKind", "Group", "Hop"]
+
+FloatArray = npt.NDArray[np.float64]
+CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast"]
+COLLECTIVES: tuple[str, ...] = get_args(CollectiveKind)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Protocol:
+    """How NCCL passes data between two devices.
+
+    Attributes:
+        base_s: start of a collective, seconds.
+        latency: of a step, as a share of that of the Simple protocol.
+        ring_rate: share of a hop's rate that a ring reaches.
+        tree_rate: share of a hop's rate that trees reach.
+        in_order: whether it needs a hop that keeps 128 bytes together, as NVLink does.
+    """
+
+    base_s: float
+    latency: float
+    ring_rate: float
+    tree_rate: float
+    in_order: bool = False
+
+
+_PROTOCOLS = (
+    _Protocol(base_s=8.4e-6, latency=1.0, ring_rate=1.0, tree_rate=0.92),  # Simple
+    _Protocol(base_s=6.7e-6, latency=0.2, ring_rate=0.5, tree_rate=0.92 / 3.8),  # LL: 8 bytes
+    _Protocol(
+        base_s=14e-6, latency=0.5, ring_rate=0.92, tree_rate=0.92 * 7 / 9, in_order=True
+    ),  # LL128
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hop:
+    """One step of a collective: from device to device, or from machine to machine.
+
+    Attributes:
+        bytes_per_s: rate of one direction: of a device within a machine, of all network adapters
+            of a machine together between machines.
+        latency_s: time of a step without data in the Simple protocol, seconds.
+        in_order: whether it keeps 128 bytes together, as NVLink does.
+
+    Raises:
+        ConfigError: a rate that is not above 0, or a negative time.
+    """
+
+    bytes_per_s: float
+    latency_s: float
+    in_order: bool = False
+
+    def __post_init__(self) -> None:
+        check_rate("bytes_per_s of a hop", self.bytes_per_s)
+        check_number("latency_s of a hop", self.latency_s, least=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """Devices that exchange tensors.
+
+    Attributes:
+        count: how many there are.
+        machines: on how many machines.
+        within: hop within a machine; None if each machine has one device.
+        between: hop between machines; None for one machine.
+
+    Raises:
+        ConfigError: a hop that is needed is missing, or more machines than devices.
+    """
+
+    count: int
+    machines: int = 1
+    within: Hop | None = None
+    between: Hop | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("count of a group", self.count, 1)
+        check_whole("machines of a group", self.machines, 1, self.count)
+        if (self.count > self.machines and self.within is None) or (
+            self.machines > 1 and self.between is None
+        ):
+            raise ConfigError(
+                f"{self.count} devices on {self.machines} machine(s) need a hop within machines "
+                "if one has several, and one between machines if there are several"
+            )
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The hops that are crossed."""
+        within = self.within if self.count > self.machines else None
+        between = self.between if self.machines > 1 else None
+        return tuple(hop for hop in (within, between) if hop is not None)
+
+    @property
+    def per_machine(self) -> int:
+        """Devices of the fullest machine."""
+        return -(-self.count // self.machines)
+
+    def sent_bytes(self, kind: CollectiveKind, sizes: FloatArray) -> FloatArray:
+        """Bytes that a device sends, and receives, of each tensor; the mean over all devices.
+
+        Args:
+            kind: of collective.
+            sizes: shape [num_tensors], bytes of each whole tensor.
+        """
+        check_choice("kind of a collective", kind, COLLECTIVES)
+        turns = 2 if kind == "all_reduce" else 1
+        sent: FloatArray = turns * (self.count - 1) / self.count * np.asarray(sizes, np.float64)
+        return sent
+
+    def seconds(self, kind: CollectiveKind, sizes: FloatArray) -> FloatArray:
+        """Duration of each collective alone, seconds, shape [num_tensors]; 0 on one device.
+
+        Args:
+            kind: of collective.
+            sizes: shape [num_tensors], bytes of each whole tensor: what is added up, what all
+                devices have after an all-gather, or before a reduce-scatter.
+        """
+        check_choice("kind of a collective", kind, COLLECTIVES)
+        sizes = np.asarray(sizes, dtype=np.float64)
+        if self.count == 1:
+            return np.zeros(sizes.shape)
+        usable = [one for one in _PROTOCOLS if self._is_usable(one)]
+        found = [self._ring_s(kind, sizes, one) for one in usable]
+        if kind in ("all_reduce", "broadcast"):
+            found += [self._tree_s(kind, sizes, one) for one in usable]
+        fastest: FloatArray = np.min(found, axis=0)
+        return fastest
+
+    def _is_usable(self, protocol: _Protocol) -> bool:
+        return not protocol.in_order or all(hop.in_order for hop in self.hops)
+
+    @property
+    def _slowest_bytes_per_s(self) -> float:
+        return min(hop.bytes_per_s for hop in self.hops)
+
+    def _latency_s(self, within_steps: float, between_steps: float) -> float:
+        """Seconds of steps within machines and between them."""
+        within_s = self.within.latency_s if self.within is not None else 0.0
+        between_s = self.between.latency_s if self.between is not None else 0.0
+        return within_steps * within_s + between_steps * between_s
+
+    def _ring_s(self, kind: CollectiveKind, sizes: FloatArray, protocol: _Protocol) -> FloatArray:
+        turns = 2 if kind == "all_reduce" else 1
+        between = self.machines - 1
+        steps = turns * self._latency_s(self.count - 1 - between, between)
+        moved = sizes if kind == "broadcast" else self.sent_bytes(kind, sizes)
+        rate = protocol.ring_rate * self._slowest_bytes_per_s
+        took_s: FloatArray = protocol.base_s + protocol.latency * steps + moved / rate
+        return took_s
+
+    def _tree_s(self, kind: CollectiveKind, sizes: FloatArray, protocol: _Protocol) -> FloatArray:
+        turns = 2 if kind == "all_reduce" else 1
+        steps = turns * self._latency_s(self.per_machine - 1, log2(self.machines))
+        rate = protocol.tree_rate * self._slowest_bytes_per_s
+        took_s: FloatArray = protocol.base_s + protocol.latency * steps + turns * sizes / rate
+        return took_s

@@ -1,0 +1,62 @@
+"""Efficiency of links: the rate that transfers reach.
+
+Link (catalogue) + LinkEfficiency (calibration) -> ReachedLink -> bytes/s with n users, Hop
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driple.catalog import Link
+from driple.checks import check_number
+from driple.schemes.collectives import Hop
+
+__all__ = ["LinkEfficiency", "ReachedLink"]
+
+_IN_ORDER = "NVLink"  # kind of links that keep 128 bytes together
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEfficiency:
+    """Efficiency of one kind of link.
+
+    Attributes:
+        share: fraction of the nominal rate that a transfer between two devices reaches.
+        latency_s: time of a step of a collective without data (NCCL's Simple protocol), or between
+            the end of a message to or from a parameter server and its use, seconds.
+        sharing: with n users, each gets (2 / n) ** sharing of the rate of two users: 0 for a
+            switch, 1 for a single shared bottleneck.
+    """
+
+    share: float
+    latency_s: float
+    sharing: float
+
+    def __post_init__(self) -> None:
+        check_number("share of a link's rate", self.share, above=0)
+        check_number("latency_s of a link", self.latency_s, least=0)
+        check_number("sharing of a link", self.sharing, least=0)
+
+    def effective_share(self, count: int) -> float:
+        """Fraction of the nominal rate that each of `count` users gets."""
+        return self.share * float((2 / max(count, 2)) ** self.sharing)
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedLink:
+    """A link with its efficiency."""
+
+    link: Link
+    efficiency: LinkEfficiency
+
+    def bytes_per_s(self, count: int) -> float:
+        """Rate of one direction with `count` users, bytes/s."""
+        return self.link.bytes_per_s * self.efficiency.effective_share(count)
+
+    def hop(self, count: int) -> Hop:
+        """A step of a collective over this link with `count` users."""
+        return Hop(
+            bytes_per_s=self.bytes_per_s(count),
+            latency_s=self.efficiency.latency_s,
+            in_order=self.link.kind == _IN_ORDER,
+        )

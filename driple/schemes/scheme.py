@@ -1,0 +1,217 @@
+"""Interface of a scheme of distributed training: a class with these members, registered by name.
+
+    SchemeStep (roles, plans, links, rates) -> Scheme.simulate -> a WorkerRecord per worker
+
+A new scheme is one file with such a class and a row in `driple.schemes.registry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.cluster.topology import Topology
+from driple.errors import SettingError
+from driple.graph.opgraph import Layout
+from driple.schemes.collectives import Group
+from driple.schemes.fair_shares import SharedLink
+from driple.schemes.links import ReachedLink
+from driple.schemes.records import WorkerRecord
+from driple.schemes.timeline import StepUpdate
+from driple.step.exchange import ExchangeRule
+from driple.step.plan import Message, StepPlan
+
+__all__ = [
+    "PROGRAMS",
+    "Layouts",
+    "ProgramExchange",
+    "Scheme",
+    "SchemeStep",
+    "ServerRates",
+    "bytes_of",
+    "group_of",
+    "link_of",
+    "messages_of",
+]
+
+# How a program exchanges gradients without servers: in buckets (PyTorch), fused while others are on
+# their way (Horovod), or tensor by tensor (tf_cnn_benchmarks with variable_update=replicated).
+ProgramExchange = Literal["buckets", "horovod", "tensors"]
+PROGRAMS: tuple[str, ...] = get_args(ProgramExchange)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerRates:
+    """Rates of parameter servers and their machines.
+
+    Attributes:
+        bridge_bytes_per_s: rate between two roles of one machine, each way.
+        role_copy_bytes_per_s: rate at which a role copies what crosses links between machines, each
+            way, in series with the link.
+        apply_s_per_byte: time of a server to apply one byte of gradient, seconds.
+        copy_s_per_byte: time of each worker to copy one byte between host and device, seconds;
+            empty without servers.
+    """
+
+    bridge_bytes_per_s: float
+    role_copy_bytes_per_s: float
+    apply_s_per_byte: float
+    copy_s_per_byte: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SchemeStep:
+    """A training step, ready to be simulated with any scheme.
+
+    Attributes:
+        topology: machine of each worker and server.
+        plans: step plan of each worker.
+        within: link between the devices of one machine; None if it is unknown or not needed.
+        between: network between machines; None for one machine.
+        host: link of a device to its host's memory, which everything crosses on its way to the
+            network; None if it is unknown.
+        update: updates on the workers, jitter and overlap.
+        share: fraction of the gradients' bytes that is exchanged: a half if they are cast to half
+            precision before.
+        program: how the program exchanges gradients without servers.
+        servers: rates of parameter servers.
+        synchronous: whether workers on servers wait for each other.
+        are_alike: whether all workers have the same device.
+    """
+
+    topology: Topology
+    plans: tuple[StepPlan, ...]
+    within: ReachedLink | None
+    between: ReachedLink | None
+    update: StepUpdate
+    servers: ServerRates
+    synchronous: bool
+    are_alike: bool
+    host: ReachedLink | None = None
+    share: float = 1.0
+    program: ProgramExchange = "buckets"
+
+
+class Scheme(Protocol):
+    """Behaviour of one scheme.
+
+    Attributes:
+        name: name in settings and in `--scheme`.
+        uses_servers: whether parameter servers hold and update the variables.
+    """
+
+    name: str
+    uses_servers: bool
+
+    def rule(self, program: ProgramExchange) -> ExchangeRule | None:
+        """How messages of a step are grouped; None with parameter servers."""
+
+    def assumption(self, layout: Layout, num_workers: int) -> str:
+        """One sentence on a graph that was built for another scheme; empty if it fits."""
+
+    def error_kind(self, num_workers: int) -> str:
+        """Kind of published runs that give its error: `single`, `ring`, `servers`, or its own."""
+
+    def link_loads(
+        self, topology: Topology, link: SharedLink, bridge: float
+    ) -> tuple[float, float] | None:
+        """Seconds per byte of gradients at workers and at servers; None without a closed form."""
+
+    def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
+        """Simulate every worker, step by step; a record each."""
+
+
+class Layouts:
+    """Sentences about graphs that were built for another kind of cluster."""
+
+    _UNDISTRIBUTED: Mapping[str, str] = MappingProxyType(
+        {
+            "unplaced": "the graph names no device",
+            "one_machine": "the graph is of one machine",
+        }
+    )
+    _ONE_DEVICE = "the model is of one device"
+    _ON_SERVERS = "its variables and their updates are placed on the parameter servers"
+    _ALONE = "the device updates all variables itself; nothing crosses the network"
+    _NO_SERVERS = "the graph has parameter servers, this setting has none"
+
+    @classmethod
+    def on_servers(cls, layout: Layout) -> str:
+        """On a setting with parameter servers."""
+        if layout == "all_reduce":
+            return (
+                "the graph adds up gradients by all-reduce, this setting has parameter servers: "
+                f"{cls._ON_SERVERS}, and workers wait for each other"
+            )
+        undistributed = {**cls._UNDISTRIBUTED, "one_device": cls._ONE_DEVICE}
+        found = undistributed.get(layout)
+        return f"{found}: {cls._ON_SERVERS}" if found else ""
+
+    @classmethod
+    def without_servers(cls, layout: Layout, exchange: str) -> str:
+        """On several workers without servers; `exchange` describes the exchange that is assumed."""
+        found = cls._NO_SERVERS if layout == "servers" else cls._UNDISTRIBUTED.get(layout)
+        return f"{found}: {exchange}" if found else ""
+
+    @classmethod
+    def alone(cls, layout: Layout) -> str:
+        """On one device."""
+        if layout == "servers":
+            return f"{cls._NO_SERVERS}: {cls._ALONE}"
+        if layout == "all_reduce":
+            return f"the graph adds up gradients of several workers: {cls._ALONE}"
+        return ""
+
+
+def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
+    """The link that gradients cross within machines, or between them; None if they cross none.
+
+    Raises:
+        SettingError: the setting does not name that link.
+    """
+    topology = step.topology
+    crossed = topology.num_sharing > 1 if between else topology.devices_per_machine > 1
+    found = step.between if between else step.within
+    if crossed and found is None:
+        where = "between machines" if between else "within a machine"
+        raise SettingError(f"the link {where} is not known; name it, as in 2x8xV100/NVLink+100G")
+    return found if crossed else None
+
+
+def group_of(step: SchemeStep) -> Group:
+    """All devices of a step, as one group of a collective.
+
+    The network of a machine is no faster than the links of its devices to the host together.
+
+    Raises:
+        SettingError: the setting does not name a link that is crossed.
+    """
+    topology = step.topology
+    within, between = link_of(step, between=False), link_of(step, between=True)
+    hop = None
+    if between is not None:
+        hop = between.hop(topology.num_sharing)
+        if step.host is not None:
+            most = topology.devices_per_machine * step.host.bytes_per_s(1)
+            hop = replace(hop, bytes_per_s=min(hop.bytes_per_s, most))
+    return Group(
+        count=len(topology.workers),
+        machines=topology.num_sharing,
+        within=None if within is None else within.hop(topology.devices_per_machine),
+        between=hop,
+    )
+
+
+def bytes_of(messages: Iterable[Message]) -> npt.NDArray[np.float64]:
+    """Bytes of each message; shape [num_messages]."""
+    return np.array([one.nbytes for one in messages], dtype=np.float64)
+
+
+def messages_of(plan: StepPlan) -> list[Message]:
+    """Messages of gradients of a step, in order."""
+    return [message for segment in plan.segments for message in segment.sends]

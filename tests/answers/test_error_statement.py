@@ -1,0 +1,69 @@
+"""The sentence on an error: what is expected of the answer, and the runs' own error beside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from driple.answers.stated_error import JobKind, StatedError, stated_error
+from driple.cluster.setting import Setting
+from tests.answers.test_stated_error import CNN, CONV, RUNS, mix_of, run_of, stated
+
+
+def test_the_error_of_the_runs_is_their_own_whatever_the_job() -> None:
+    """Two mixes of one network: what is expected differs, the errors of the runs do not.
+
+    Six runs are 2, 2.8, 3.6, 4.4, 5.2 and 6 % off; each stands for a sixth of the families.
+    """
+    far = mix_of(dense_conv=0.3, depthwise_conv=0.5, norm=0.1, elementwise=0.1)
+    near, other = (stated("V100", replace(CNN, mix=mix)) for mix in (CONV, far))
+    assert near.median_pct != other.median_pct
+    for found in (near, other):
+        assert found.num_runs == 6
+        assert found.runs_median_pct == pytest.approx(4)
+        assert found.runs_p90_pct == pytest.approx(5.2 + 0.8 * (0.9 - 4.5 / 6) * 6)
+        expected, own = re.findall(r"median (\d+) %, 90th percentile (\d+) %", found.sentence())
+        assert expected == (f"{found.median_pct:.0f}", f"{found.p90_pct:.0f}")
+        assert own == ("4", "6")
+        assert f"its error on 6 {found.runs}: median 4 %" in found.sentence()
+
+
+def test_many_runs_of_one_family_do_not_outweigh_the_others() -> None:
+    copies = [run_of("single", "V100", 2, family="resnet") for _ in range(40)]
+    usual = stated("V100").runs_median_pct
+    found = stated_error(Setting.parse("1xV100"), CNN, runs=[*RUNS, *copies])
+    assert found.num_runs == 46
+    assert found.runs_median_pct == pytest.approx(usual)
+
+
+def test_the_shipped_runs_have_one_error_of_their_own_for_all_batches() -> None:
+    """One network with more of its time in element-wise ops, as with a smaller batch."""
+    cluster = Setting.parse("1x3090")
+    found = []
+    for share in (0.1, 0.3, 0.5):
+        mix = mix_of(dense_conv=0.9 - share, norm=0.1, elementwise=share)
+        found.append(stated_error(cluster, JobKind(framework="pytorch", mix=mix)))
+    assert len({one.median_pct for one in found}) > 1
+    assert len({(one.runs, one.runs_median_pct, one.runs_p90_pct) for one in found}) == 1
+
+
+def test_a_sentence_says_which_numbers_are_of_a_tuning() -> None:
+    usual = StatedError(
+        num_runs=9, runs="runs", median_pct=30, p90_pct=90, runs_median_pct=20, runs_p90_pct=40
+    )
+    adjusted = "adjusted to how unlike published jobs the ops are and how few the families are"
+    assert usual.sentence() == (
+        "expected error of the simulator on this job: median 30 %, 90th percentile 90 %, from its "
+        f"error on 9 runs: median 20 %, 90th percentile 40 % (each model family counted alike), "
+        f"{adjusted}"
+    )
+    assert adjusted in replace(usual, tuned=("p90_pct",)).sentence()
+    both = replace(usual, tuned=("median_pct", "p90_pct")).sentence()
+    assert "(both are those of the runs that the device is tuned to" in both
+    assert adjusted not in both
+    assert (
+        replace(usual, runs_median_pct=30, runs_p90_pct=90).sentence()
+        == "the simulator's error on 9 runs: median 30 %, 90th percentile 90 %"
+    )

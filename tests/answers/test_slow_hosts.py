@@ -1,0 +1,219 @@
+"""What a step takes on a slower host, and that the constant is what was measured."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driple import predict
+from driple.answers.methods import Place, place_of
+from driple.answers.slow_hosts import NINE_OF_TEN, SLOWER, SLOWER_TRAINING, slow_host
+from driple.api.simulating import simulated
+from driple.catalog.fields import HOST_RUNS
+from driple.cluster.setting import Setting
+from driple.jobs.load import Job, load_job
+from driple.jobs.options import JobOptions
+from driple.runs.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.runs.measured_kernels import stored_job
+from driple.runs.step_store import StepStore
+from driple.runs.tuning import TUNED, TunedStep, factors_of, tuned_step
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import PreparedJob, Program
+from driple.simulate.run import iteration_time_s, simulate_steps
+from tests.simulate.jobs import net
+
+DATASETS = Path(__file__).resolve().parents[2] / "datasets"
+SETTING = Setting.parse("1xH100")
+SLOW = {"host": SLOWER, "host_training": SLOWER_TRAINING}
+
+
+def own_steps(device: str) -> list[TunedStep]:
+    """Steps that we measured, as the simulator of their device has them."""
+    folder = DATASETS / f"measured-{device.lower()}"
+    store = StepStore.open(DATASETS / "measured-h100")  # which has the steps of both
+    calibrated = shipped_calibration().device(device)
+    return [
+        tuned_step(job, calibrated, name=row.key, group=row.name, seconds=row.step_s)
+        for row in read_measured_rows(folder / MEASURED_FILE)
+        if row.step_s is not None and (job := stored_job(row, store)) is not None
+    ]
+
+
+def test_the_slower_host_is_the_one_that_was_measured() -> None:
+    """To one digit after the point."""
+    factors = dict(zip(TUNED, factors_of(own_steps("H100")), strict=True))
+    assert factors["host"] == pytest.approx(SLOWER, abs=0.1)
+    assert factors["host_training"] == pytest.approx(SLOWER_TRAINING, abs=0.1)
+    other = dict(zip(TUNED, factors_of(own_steps("H200")), strict=True))
+    assert other["host_training"] == pytest.approx(SLOWER_TRAINING, abs=0.2)
+
+
+def test_nine_of_ten_steps_that_wait_for_that_host_are_below_the_end_of_the_interval() -> None:
+    ratios = []
+    for step in own_steps("H100"):
+        usual = np.ones(len(TUNED))
+        slow_s = step.predicted_s(np.array([SLOW.get(name, 1.0) for name in TUNED]))
+        if slow_s > 1.1 * step.predicted_s(usual):
+            ratios.append(step.seconds / slow_s)
+    assert len(ratios) > 100
+    assert np.quantile(ratios, 0.9) == pytest.approx(NINE_OF_TEN, abs=0.1)
+
+
+def step_of(batch_size: int) -> PreparedJob:
+    """A step of many small, or of a few large ops."""
+    return PreparedJob(net(batch_size, depth=30))
+
+
+def simulated_s(job: PreparedJob, place: Place) -> float:
+    """A step on these machines."""
+    records = simulate_steps(job, place.topology, place.calibration, num_steps=20)
+    return iteration_time_s(place.topology, records)
+
+
+def test_a_step_that_waits_for_its_host_is_slower_on_a_slower_one() -> None:
+    """By at most the factor; one of large ops is not."""
+    place = place_of(SETTING)
+    few = step_of(1)
+    usual_s = simulated_s(few, place)
+    found = slow_host(few, place, step_s=usual_s)
+    assert found is not None
+    factor = SLOWER * SLOWER_TRAINING
+    assert 1.1 * usual_s < found.step_s < factor * 1.05 * usual_s
+    assert found.slow_us == pytest.approx(factor * found.usual_us)
+    many = step_of(2**17)
+    assert slow_host(many, place, step_s=simulated_s(many, place)) is None
+
+
+def place_on(*facts: dict[str, float]) -> Place:
+    """Devices with what the user's own runs tell of each."""
+    setting = Setting.parse(f"{len(facts)}x{SETTING.device}")
+    place = place_of(setting)
+    workers = [
+        replace(device, facts={**device.facts, **own})
+        for device, own in zip(place.topology.workers, facts, strict=True)
+    ]
+    return replace(place, topology=replace(place.topology, workers=tuple(workers)))
+
+
+@pytest.mark.parametrize("trains", [True, False])
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [(None, "both"), ((0, 0), "neither"), ((3, 0), "forward"), ((3, 3), "both"), ((3, 1), "both")],
+)
+def test_a_host_that_runs_tell_of_has_no_slower_one(
+    counts: tuple[int, int] | None, told: str, trains: bool
+) -> None:
+    """Runs that do not wait for it tell nothing, forward passes nothing of training."""
+    facts = {"tuned_host": 1.5, "tuned_host_training": 1.0}
+    if counts is not None:
+        facts |= dict(zip(HOST_RUNS, counts, strict=True))
+    job = PreparedJob(replace(net(1, depth=30), is_training=trains))
+    found = slow_host(job, place_on(facts), step_s=1e-9)
+    is_told = told == "both" or (told == "forward" and not trains)
+    assert (found is None) is is_told
+    if found is not None:
+        slower = SLOWER if told == "neither" else 1.0
+        factor = slower * (SLOWER_TRAINING if trains else 1.0)
+        assert found.slow_us == pytest.approx(factor * found.usual_us)
+        assert "no run of yours tells" in found.sentence
+
+
+def test_the_host_of_a_tuned_device_is_not_slowed_beside_another() -> None:
+    """Whatever the order of the machines; and its step is that of the slower of both."""
+    told = {"tuned_host": 3.04, HOST_RUNS[0]: 3, HOST_RUNS[1]: 3}
+    job = step_of(1)
+    one, other = (slow_host(job, place_on(*both), step_s=1e-9) for both in ((told, {}), ({}, told)))
+    assert one is not None and other is not None
+    assert one.step_s == pytest.approx(other.step_s, rel=0.05)
+    assert one.step_s < 1.1 * simulated_s(job, place_on(told, told))
+
+
+def test_a_host_is_not_simulated_where_servers_take_longer_than_it_could_add(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A step grows by no more than twice what a slower host adds to its computing."""
+    place, prepared, simulations = place_of(Setting.parse("V100-P1w2/ho-1G")), step_of(8), []
+
+    def counted(*arguments: object, num_steps: int) -> list[object]:
+        simulations.append(arguments)
+        return simulate_steps(*arguments, num_steps=num_steps)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("driple.answers.slow_hosts.simulate_steps", counted)
+    assert slow_host(prepared, place, step_s=1e3) is None
+    assert not simulations
+    assert slow_host(prepared, place, step_s=1e-6) is not None
+    assert len(simulations) == 1
+
+
+@pytest.mark.parametrize("name", ["V100-P1w2/ho-PCIe", "V100-P1w2/ho-10G"])
+def test_no_slower_host_that_matters_is_left_out(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From steps that wait for their host to steps that do not: the same with its simulation."""
+    setting = Setting.parse(name)
+    place, matters = place_of(setting), set()
+    for batch_size, synchronous in itertools.product((1, 64, 128, 256, 2**13), (True, False)):
+        job = PreparedJob(net(batch_size, depth=30), program=Program(synchronous=synchronous))
+        step_s = simulated_s(job, place)
+        found = slow_host(job, place, step_s=step_s)
+        with monkeypatch.context() as always:
+            always.setattr("driple.answers.slow_hosts._added_s", lambda *_: math.inf)
+            assert slow_host(job, place, step_s=step_s) == found
+        matters.add(found is not None)
+    assert matters == {True, False}
+
+
+def test_processors_have_no_host() -> None:
+    cpu = Setting.parse("CPU-P1w2")
+    assert slow_host(step_of(1), place_of(cpu), step_s=1e-9) is None
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_the_named_host_gives_the_named_step(trains: bool) -> None:
+    """With `--set host_us_per_op`; also for a compiler, and PyTorch's update."""
+    for program in (Program(), Program(fused=True), Program(library="tensorflow")):
+        job = PreparedJob(replace(net(1, depth=30), is_training=trains), program=program)
+        place = place_of(SETTING)
+        found = slow_host(job, place, step_s=1e-9)
+        assert found is not None
+        known = place.calibration.with_host(found.slow_us / 1e6, job.runtime)
+        step_s = simulated_s(job, replace(place, calibration=known))
+        assert step_s == pytest.approx(found.step_s, rel=1e-6)
+
+
+@pytest.fixture(scope="module")
+def job() -> Job:
+    """A small step of a model of images."""
+    return load_job("resnet18", JobOptions(batch_size=2), setting=SETTING)
+
+
+def test_an_interval_holds_the_step_on_a_slower_host(job: Job) -> None:
+    """And the answer names it, unless the user gave his host's time."""
+    place = place_of(SETTING)
+    made = simulated(job, PreparedJob.of_job(job), SETTING, place, num_steps=20)
+    assert made.slow_host is not None
+    ends = made.iteration_time_s.interval
+    assert ends is not None and ends.high is not None
+    assert ends.high >= NINE_OF_TEN * made.slow_host.step_s
+    known = simulated(
+        job, PreparedJob.of_job(job), SETTING, place, num_steps=20, host_is_known=True
+    )
+    assert known.slow_host is None
+    narrow = known.iteration_time_s.interval
+    assert narrow is not None and narrow.high is not None and narrow.high <= ends.high
+
+
+def test_the_answer_states_it(job: Job) -> None:
+    """In `predict` and its JSON."""
+    answer = predict(job, SETTING, method="simulator").answers[0]
+    assert answer.slow_host is not None
+    stated = answer.to_dict()["slow_host"]
+    assert isinstance(stated, dict) and stated["step_s"] == answer.slow_host.step_s
+    assert f"that takes {answer.slow_host.slow_us:.0f} us" in answer.slow_host.sentence
+    known = predict(job, SETTING, method="simulator", host_us_per_op=35.0).answers[0]
+    assert known.slow_host is None
