@@ -11,8 +11,8 @@
     hsdp   fsdp within a machine
 
 The facts are those of the step times in `driple.schemes.ddp` and `driple.schemes.sharded`.
-Rajbhandari et al., SC 2020, table 1: with P bytes of parameters, G of gradients and S of states on n devices, a
-device keeps P + G + S, P + G + S/n, P + (G + S)/n and (P + G + S)/n.
+Rajbhandari et al., SC 2020, table 1: with P bytes of parameters, G of gradients and S of
+states on n devices, a device keeps P + G + S, P + G + S/n, P + (G + S)/n and (P + G + S)/n.
 """
 
 from __future__ import annotations

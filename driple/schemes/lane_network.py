@@ -3,8 +3,8 @@
     rows (direction, lane, worker) -> queues of messages by server -> first of each row -> rates
 
 The rules are those of `driple.schemes.network`, where each direction of a worker is a group:
-messages to or from a server keep their order, and of a row at most `most_at_once` servers are served, those
-whose messages were sent first.
+messages to or from a server keep their order, and of a row at most `most_at_once` servers are
+served, those whose messages were sent first.
 """
 
 from __future__ import annotations
