@@ -5,7 +5,8 @@ Every scheme returns one `WorkerRecord` per worker; counters read them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from driple.errors import ConfigError
 from driple.step.phases import PhasePart
@@ -33,21 +34,71 @@ class Computing:
     parts: tuple[PhasePart, ...] = ()
 
 
-@dataclass(kw_only=True, slots=True)
+Rates = list[tuple[float, float]]
+Use = tuple[list[Computing], Rates, Rates]
+
+
 class WorkerRecord:
     """What one worker did.
 
     Attributes:
-        computing: segments, in order.
         step_ends_s: end of each step after the warm-up, while all workers are training, seconds.
+
+    Args:
+        computing: segments, in order.
+        step_ends_s: see above.
         tx: (time in s, bytes/s from then on) of its outgoing link.
         rx: the same of its incoming link.
+        make_use: returns segments, tx and rx when they are first asked for: counters read them,
+            a step time does not.
     """
 
-    computing: list[Computing] = field(default_factory=list)
-    step_ends_s: list[float] = field(default_factory=list)
-    tx: list[tuple[float, float]] = field(default_factory=list)
-    rx: list[tuple[float, float]] = field(default_factory=list)
+    __slots__ = ("_make_use", "_use", "step_ends_s")
+
+    def __init__(
+        self,
+        *,
+        computing: list[Computing] | None = None,
+        step_ends_s: list[float] | None = None,
+        tx: Rates | None = None,
+        rx: Rates | None = None,
+        make_use: Callable[[], Use] | None = None,
+    ) -> None:
+        self.step_ends_s = [] if step_ends_s is None else step_ends_s
+        self._make_use = make_use
+        self._use: Use = (
+            [] if computing is None else computing,
+            [] if tx is None else tx,
+            [] if rx is None else rx,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another worker did the same at the same times."""
+        if not isinstance(other, WorkerRecord):
+            return NotImplemented
+        return self.step_ends_s == other.step_ends_s and self._found() == other._found()
+
+    __hash__ = None  # type: ignore[assignment]  # it compares by content, which may still change
+
+    def _found(self) -> Use:
+        if self._make_use is not None:
+            self._use, self._make_use = self._make_use(), None
+        return self._use
+
+    @property
+    def computing(self) -> list[Computing]:
+        """Segments of its device, in order."""
+        return self._found()[0]
+
+    @property
+    def tx(self) -> Rates:
+        """Rates on its outgoing link: (time in s, bytes/s from then on)."""
+        return self._found()[1]
+
+    @property
+    def rx(self) -> Rates:
+        """The same of its incoming link."""
+        return self._found()[2]
 
     @property
     def iteration_time_s(self) -> float:

@@ -277,13 +277,15 @@ class _Cluster:
         of the servers' capacity than in a long training.
         """
         all_train_s = min(worker.record.step_ends_s[-1] for worker in self.workers)
-        for number, worker in enumerate(self.workers):
-            worker.record.step_ends_s = [
-                end for end in worker.record.step_ends_s if end <= all_train_s
-            ]
-            worker.record.tx = self.network.rates[2 * number]
-            worker.record.rx = self.network.rates[2 * number + 1]
-        return [worker.record for worker in self.workers]
+        return [
+            WorkerRecord(
+                computing=worker.record.computing,
+                step_ends_s=[end for end in worker.record.step_ends_s if end <= all_train_s],
+                tx=self.network.rates[2 * number],
+                rx=self.network.rates[2 * number + 1],
+            )
+            for number, worker in enumerate(self.workers)
+        ]
 
 
 class _Server:

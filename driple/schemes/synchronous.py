@@ -11,6 +11,7 @@ share the record of the first of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from driple.schemes.lane_network import LaneNetwork
 from driple.schemes.lane_workers import LaneWorkers
-from driple.schemes.records import Computing, WorkerRecord
+from driple.schemes.records import Computing, Use, WorkerRecord
 from driple.step.plan import Message, StepPlan
 
 if TYPE_CHECKING:
@@ -192,19 +193,20 @@ class _Steps:
         starts_s = step_ends_s - step_s
         times_s = np.array([time_s for time_s, _ in self.meters])  # turns, lanes
         rates = np.array([rate for _, rate in self.meters])  # turns, lanes, meters
-        records = {}
-        for place, worker in enumerate(self.recorded):
+
+        def use(place: int, worker: int) -> Use:
             tx, rx = (
                 _meter(starts_s, times_s, rates[:, :, number])
                 for number in (place, place + len(self.recorded))
             )
-            records[worker] = WorkerRecord(
-                computing=self._computing(worker, starts_s),
-                step_ends_s=step_ends_s.tolist(),
-                tx=tx,
-                rx=rx,
+            return self._computing(worker, starts_s), tx, rx
+
+        return {
+            worker: WorkerRecord(
+                step_ends_s=step_ends_s.tolist(), make_use=partial(use, place, worker)
             )
-        return records
+            for place, worker in enumerate(self.recorded)
+        }
 
     def _computing(self, worker: int, starts_s: FloatArray) -> list[Computing]:
         """Segments of a worker in all steps, in order."""

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.checks import check_number, check_whole
 from driple.errors import ConfigError
-from driple.schemes.records import Computing, WorkerRecord
+from driple.schemes.records import Computing, Use, WorkerRecord
 from driple.step.phases import UPDATE, PhasePart
 from driple.step.plan import StepPlan
 
@@ -323,22 +324,18 @@ class _Line:
     def records(self, step_s: FloatArray) -> list[WorkerRecord]:
         """Record of the first worker of each kind; steps end when all groups are ready."""
         starts_s = np.cumsum(step_s) - step_s
-        step_ends_s = (starts_s + step_s).tolist()
-        meter = self._meter(starts_s)
-        found = []
-        for row, plan in enumerate(self.plans):
-            if any(segment.sent_bytes for segment in plan.segments):
-                meter = self._added_meter(row, plan, starts_s)
-            computing = self._computing(row, plan, starts_s)
-            found.append(
-                WorkerRecord(
-                    computing=computing,
-                    step_ends_s=list(step_ends_s),
-                    tx=list(meter),
-                    rx=list(meter),
-                )
-            )
-        return found
+        ends_s = (starts_s + step_s).tolist()
+        return [
+            WorkerRecord(step_ends_s=list(ends_s), make_use=partial(self._use, row, starts_s))
+            for row in range(len(self.plans))
+        ]
+
+    def _use(self, row: int, starts_s: FloatArray) -> Use:
+        """Segments of one row, and the rates on its links in both directions."""
+        plan = self.plans[row]
+        sends = any(segment.sent_bytes for segment in plan.segments)
+        meter = self._added_meter(row, plan, starts_s) if sends else self._meter(starts_s)
+        return self._computing(row, plan, starts_s), list(meter), list(meter)
 
     def _computing(self, row: int, plan: StepPlan, starts_s: FloatArray) -> list[Computing]:
         """Segments and updates of one row, in order."""

@@ -55,7 +55,7 @@ def test_without_a_window_each_sample_stands_for_itself() -> None:
 def test_a_lengthened_record_goes_on_as_it_was() -> None:
     """Two steps and a half a second become twenty; use and bytes of a step stay."""
     short = record(0.25, 0.1, 3)
-    short.tx = [(0.0, 0.0), (0.25, 8.0), (0.3, 0.0), (0.5, 8.0), (0.55, 0.0)]
+    short.tx[:] = [(0.0, 0.0), (0.25, 8.0), (0.3, 0.0), (0.5, 8.0), (0.55, 0.0)]
     long = lengthened(short, 5.0)
     assert long.step_ends_s == pytest.approx(0.25 + 0.25 * np.arange(21))
     assert long.iteration_time_s == pytest.approx(short.iteration_time_s)
@@ -82,7 +82,7 @@ def test_steps_too_short_or_too_long_for_counters_are_refused() -> None:
 def test_no_sample_above_100_pct_is_shown(share: float, found: str, window_s: float) -> None:
     """Neither cut off nor shown: a device in use for more than all of the time is a fault."""
     odd = record(1.0, 1.0, 5)
-    odd.computing = [Computing(one.start_s, one.end_s, 1.0, share) for one in odd.computing]
+    odd.computing[:] = [Computing(one.start_s, one.end_s, 1.0, share) for one in odd.computing]
     with pytest.raises(SimulationError, match=f"device_mem_util of {found}, needed is 0 to 100 %"):
         device_trace(odd, window_s=window_s)
 
@@ -93,8 +93,8 @@ def test_the_bound_counts_all_that_a_longer_record_would_hold(
     """3 segments, 5 and 7 changes of rates, four times: 60, and one more is too many."""
     made = record(1.0, 0.5, 3)
     made.step_ends_s = [1.0, 1.5, 2.0]
-    made.tx = [(0.1 * i, 0.0) for i in range(5)]
-    made.rx = [(0.1 * i, 0.0) for i in range(7)]
+    made.tx[:] = [(0.1 * i, 0.0) for i in range(5)]
+    made.rx[:] = [(0.1 * i, 0.0) for i in range(7)]
     monkeypatch.setattr(counters, "MOST_SEGMENTS", 60)
     assert lengthened(made, 4.0).step_ends_s[-1] == pytest.approx(5.0)
     monkeypatch.setattr(counters, "MOST_SEGMENTS", 59)
@@ -106,7 +106,7 @@ def test_a_record_is_lengthened_from_its_first_step_on_to_its_last() -> None:
     """What begins with the end of the last step belongs to the next, which is not repeated."""
     short = record(0.25, 0.1, 3)
     short.computing.append(Computing(0.75, 0.85, 1.0, 0.5))
-    short.tx = [(0.0, 0.0), (0.25, 8.0), (0.5, 0.0), (0.75, 9.0)]
+    short.tx[:] = [(0.0, 0.0), (0.25, 8.0), (0.5, 0.0), (0.75, 9.0)]
     long = lengthened(short, 0.75)
     assert long.step_ends_s == pytest.approx([0.25, 0.5, 0.75, 1.0, 1.25])
     assert [one.start_s for one in long.computing] == pytest.approx([0.25, 0.5, 0.75, 1.0])
@@ -145,7 +145,7 @@ def test_the_first_sample_above_100_pct_is_named() -> None:
 
 def test_a_device_that_does_nothing_shows_nothing_as_long_as_the_trace() -> None:
     idle = record(1.0, 0.5, 4)
-    idle.computing = []
+    idle.computing[:] = []
     traces = traces_of_worker(idle, period_s=0.25, start_s=1.0, end_s=4.0, window_s=WINDOW_S)
     assert all(trace.amount.tolist() == [0.0] * 12 for trace in traces.values())
 
@@ -153,6 +153,6 @@ def test_a_device_that_does_nothing_shows_nothing_as_long_as_the_trace() -> None
 def test_a_trace_may_end_before_the_rates_do() -> None:
     """4 MB/s from 1 s to 9 s, of which 4 s are shown."""
     made = record(1.0, 0.5, 12)
-    made.tx = [(0.0, 0.0), (1.0, 4e6), (9.0, 0.0), (10.0, 7e6), (11.0, 0.0)]
+    made.tx[:] = [(0.0, 0.0), (1.0, 4e6), (9.0, 0.0), (10.0, 7e6), (11.0, 0.0)]
     traces = traces_of_worker(made, period_s=1.0, start_s=0.0, end_s=5.0, window_s=WINDOW_S)
     assert traces["net_tx"].amount == pytest.approx([0, 4, 4, 4, 4])
