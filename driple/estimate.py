@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from typing import Literal
 
 from driple.errors import ConfigError
 
-__all__ = ["Estimate", "Interval", "Method", "Source"]
+__all__ = ["GUESS_FACTOR", "Estimate", "Interval", "Method", "Source"]
+
+GUESS_FACTOR = 6.0
+"""Upper over lower end of an interval, from which on a number is called a guess."""
 
 Method = Literal["inspector", "simulator", "zhang", "zeng-repaired", "zeng", "measured"]
 Source = Literal["measured", "simulated", "published"]
@@ -40,6 +43,11 @@ class Interval:
             raise ConfigError(
                 f"an interval needs finite ends in order, got {self.low} to {self.high}"
             )
+
+    @property
+    def width(self) -> float:
+        """Upper over lower end; infinite where there is no upper bound, or the lower end is 0."""
+        return self.high / self.low if self.high is not None and self.low > 0 else inf
 
     @classmethod
     def of(cls, ends: Sequence[float] | None, level: float | None) -> Interval | None:
@@ -71,3 +79,8 @@ class Estimate:
         """Refuse a value that is not finite."""
         if not isfinite(self.value):
             raise ConfigError(f"the {self.method} gives {self.value}, a finite number is needed")
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether the interval is so wide that the value alone would mislead."""
+        return self.interval is not None and self.interval.width > GUESS_FACTOR

@@ -56,6 +56,7 @@ ROWS = (
     ("planning",),
     ("api",),
     ("plot",),
+    ("render",),
     ("cli", "web", "__main__"),
 )
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}

@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from driple.codec import Json, json_field, to_dict
+from driple.estimate import GUESS_FACTOR
 
-__all__ = ["GUESS_FACTOR", "StatedError"]
+__all__ = ["StatedError"]
 
-GUESS_FACTOR = 20.0
-"""Upper over lower end of an interval, from which on an answer is a guess."""
 _EMPTY_FACTOR = 1000.0  # the same, from which on an interval says nothing and is not stated
 _GUESS_PCT = 100.0  # median error, from which on it is one too
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
@@ -36,6 +35,7 @@ class StatedError:
         runs_p90_pct: their 90th percentile; None without runs.
         tuned: names of the expected numbers that are those of the runs that the device was tuned
             to, as these were larger.
+        short: what the runs are and what was left out of their fits, in few words.
         low_factor: on the simulated time, to the lower end of its 90 % interval; None if no
             interval was calibrated.
         high_factor: to the upper end.
@@ -48,6 +48,7 @@ class StatedError:
     runs_median_pct: float | None = None
     runs_p90_pct: float | None = None
     tuned: tuple[str, ...] = ()
+    short: str = ""
     low_factor: float | None = None
     high_factor: float | None = None
 
@@ -100,7 +101,8 @@ class StatedError:
 
     def to_dict(self) -> dict[str, Json]:
         """As `--json` prints it."""
-        return {"checked": self.num_runs > 0, **to_dict(self)}
+        facts = {name: value for name, value in to_dict(self).items() if name != "short"}
+        return {"checked": self.num_runs > 0, **facts}
 
 
 def _percentiles(median_pct: float, p90_pct: float) -> str:

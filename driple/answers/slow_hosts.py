@@ -20,9 +20,9 @@ from driple.simulate.gpu_rates import tuned_host
 from driple.simulate.run import iteration_time_s, simulate_steps
 
 if TYPE_CHECKING:
-    from driple.answers.methods import Place
     from driple.catalog import Device
     from driple.simulate.gpu_kernels import Runtime
+    from driple.simulate.place import Place
     from driple.simulate.prepared_job import PreparedJob
 
 __all__ = [

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from driple.answers.checked_runs import CheckedRun, shipped_checked_runs, size_class
 from driple.answers.conformal import ErrorSpread, error_quantiles
-from driple.answers.error_statement import GUESS_FACTOR, StatedError
+from driple.answers.error_statement import StatedError
 from driple.answers.job_kind import JobKind, job_kind
 from driple.answers.like_cluster import (
     SCHEME_WORDS,
@@ -41,7 +41,6 @@ from driple.graph.opgraph import OpGraph
 from driple.simulate.calibration import Calibration, shipped_calibration
 
 __all__ = [
-    "GUESS_FACTOR",
     "Cluster",
     "ErrorTable",
     "JobKind",
@@ -50,6 +49,7 @@ __all__ = [
     "stated_error",
 ]
 
+_WIDEST_TUNED = 20.0  # upper end over the time, where the runs of a tuning were that far off
 _ENOUGH_RUNS = 5  # of one device, or in one framework, for an error of its own
 _ENOUGH_FAMILIES = 5  # of runs like an answer; with fewer, runs of its scheme are asked too
 _ENOUGH_ON_DEVICE = 2  # families that ran on a device by itself
@@ -105,7 +105,7 @@ def _with_tuning(found: StatedError, device: Device) -> StatedError:
         p90_pct=100 * share,
         tuned=(*found.tuned, "p90_pct"),
         low_factor=None if low is None else min(low, 1 / (1 + share)),
-        high_factor=None if high is None else max(high, 1 / max(1 - share, 1 / GUESS_FACTOR)),
+        high_factor=None if high is None else max(high, 1 / max(1 - share, 1 / _WIDEST_TUNED)),
     )
 
 
@@ -117,6 +117,7 @@ class _Part:
     cells: tuple[npt.NDArray[np.bool_], ...]
     num_runs: int
     words: str
+    short: str
     errors: tuple[float, float]  # median and 90th percentile of the runs themselves, as shares
     least: _Part | None = None  # whose error is no larger
 
@@ -128,6 +129,7 @@ class _Part:
         return StatedError(
             num_runs=self.num_runs,
             runs=self.words,
+            short=self.short,
             median_pct=100 * found.median,
             p90_pct=100 * found.p90,
             runs_median_pct=100 * self.errors[0],
@@ -353,7 +355,16 @@ def _part_of(
         [run.family for run in pool],
     )
     errors = error_quantiles(np.array([run.log_ratio for run in shown]), _weights(shown))
-    return _Part(spread=spread, cells=cells, num_runs=len(shown), words=words, errors=errors)
+    left_out = "each family left out" if known else f"{device} itself left out"
+    short = f"runs of {job.network} networks; {left_out}"
+    return _Part(
+        spread=spread,
+        cells=cells,
+        num_runs=len(shown),
+        words=words,
+        short=short,
+        errors=errors,
+    )
 
 
 def _without_family(runs: Sequence[CheckedRun]) -> list[CheckedRun]:

@@ -49,12 +49,15 @@ class JobMemory:
         reason: why it is unknown; empty if it is known.
         remedies: what would make it fit, if it may not; those that fit come first.
         remedies_asked: whether remedies were looked for.
+        largest_batch: samples of a device, the most that fit, where the job fits; None if that is
+            not known, as of graphs whose batch cannot be changed.
     """
 
     estimate: MemoryEstimate | None
     reason: str = ""
     remedies: tuple[Remedy, ...] = ()
     remedies_asked: bool = False
+    largest_batch: int | None = None
 
 
 def memory_beside(job: Job, setting: Setting) -> JobMemory | None:
@@ -88,6 +91,7 @@ def memory_dict(found: JobMemory | None) -> dict[str, Json] | None:
         "parts": dict(made.parts),
         "largest": made.largest,
         "source": made.source,
+        "largest_batch": found.largest_batch,
         "what_would_fit": [
             {"flag": one.flag, **_estimate_dict(one.memory)} for one in found.remedies
         ],

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 from driple.api.memory import JobMemory, Remedy
 from driple.errors import ConfigError, GraphError, SettingError
+from driple.jobs.options import JobOptions
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
-    from driple.jobs.load import Job, JobOptions, JobSource
+    from driple.jobs.load import Job, JobSource
     from driple.memory.estimate import MemoryEstimate
 
 __all__ = ["largest_batch", "with_remedies"]
 
 _ADAM = ("adam", "adamw")
 _FSDP, _EIGHT_BITS = "fsdp", "adam8bit"
+_MOST_BATCH = 2**20  # that is looked for
 _LEAST_BATCH = 2  # of one sample, PyTorch runs other ops
 
 
@@ -32,7 +34,9 @@ def with_remedies(
     source: JobSource,
     options: JobOptions | None,
 ) -> JobMemory | None:
-    """The memory of a job with remedies, if it may not fit and can be loaded anew.
+    """The memory of a job with the largest batch that fits; with remedies, if it may not fit.
+
+    Both need a job that can be loaded anew.
 
     Args:
         found: memory of the job.
@@ -41,10 +45,13 @@ def with_remedies(
         source: where the job came from.
         options: as it was loaded.
     """
-    if found is None or found.estimate is None or found.estimate.fits in ("yes", None):
+    if found is None or found.estimate is None or found.estimate.fits is None:
         return found
     if not isinstance(source, str | Path):
         return found
+    if found.estimate.fits == "yes":
+        most = _most_that_fit(job, setting, str(source), options or JobOptions())
+        return replace(found, largest_batch=most)
     remedies = sorted(_remedies(job, setting, str(source), options), key=_order)
     return replace(found, remedies=tuple(remedies), remedies_asked=True)
 
@@ -58,7 +65,6 @@ def _remedies(
     job: Job, setting: Setting, source: str, options: JobOptions | None
 ) -> Iterator[Remedy]:
     """A smaller batch, recomputed activations, sharded parameters, states of 8 bits."""
-    from driple.jobs.load import JobOptions
     from driple.memory.estimate import memory_of
 
     asked = options or JobOptions()
@@ -94,7 +100,7 @@ def largest_batch(
         source: where the job came from; it is loaded once more, at another batch size.
         options: as the job was loaded.
     """
-    from driple.memory.estimate import memory_at_batches
+    from driple.memory.estimate import batched_memory
     from driple.planning.search import last_that
 
     size = job.batch_size
@@ -104,13 +110,43 @@ def largest_batch(
     if other is None:
         return None
 
-    def at(batch: int) -> MemoryEstimate:
-        return memory_at_batches(other, job, setting, [batch])[0]
-
     try:
+        at = batched_memory(other, job, setting)
         best = 1 + last_that(lambda number: at(number + 1).fits == "yes", size - 1)
         return (best, at(best)) if best else None
     except ConfigError:  # the two jobs are not on one line
+        return None
+
+
+def _most_that_fit(job: Job, setting: Setting, source: str, options: JobOptions) -> int | None:
+    """The largest batch size that fits, of a job that does; None if it is not known.
+
+    The job is loaded once more, at another batch size.
+    """
+    from driple.memory.estimate import batched_memory
+    from driple.planning.search import last_that
+
+    size = job.batch_size
+    if size is None:
+        return None
+    small, large = max(size, _LEAST_BATCH), 2 * max(size, _LEAST_BATCH)
+    few = job if small == size else _loaded(source, replace(options, batch_size=small), setting)
+    many = _loaded(source, replace(options, batch_size=large), setting)
+    if few is None or many is None or many.batch_size == few.batch_size:
+        return None
+
+    try:
+        at = batched_memory(few, many, setting)
+
+        def fits(batch: int) -> bool:
+            return at(batch).fits == "yes"
+
+        below = 1
+        while below < _MOST_BATCH and fits(size * below * 2):
+            below *= 2
+        more = last_that(lambda number: fits(size * below + number + 1), size * below)
+        return size * below + more + 1
+    except (ConfigError, GraphError):  # the two jobs are not on one line
         return None
 
 

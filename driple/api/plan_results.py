@@ -133,7 +133,7 @@ class PlanResult(Result):
                 {"part": name, "seconds": seconds, "pct": pct}
                 for name, seconds, pct in offer.parts.rows()
             ],
-            "slow_step_s": offer.slow_step_s,
+            "slow_step_s": None if offer.slow_host is None else offer.slow_host.step_s,
             "stated_error": None if offer.error is None else offer.error.to_dict(),
         }
 

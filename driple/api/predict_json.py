@@ -7,47 +7,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from driple.api.memory import memory_dict
+from driple.api.method_words import trust_sentence
 from driple.api.results import Cell, estimate, job_facts, optional_estimate
 from driple.codec import Json, to_dict
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
 
 if TYPE_CHECKING:
-    from driple.answers.compare import MethodTime
-    from driple.answers.methods import MethodAnswers
+    from driple.answers.method_answer import MethodAnswer
     from driple.api.predicting import Answer
-    from driple.estimate import Estimate, Method, Source
-    from driple.trace.targets import Targets
+    from driple.estimate import Source
 
-__all__ = ["answer_dict", "answer_row", "estimate_of", "source_of"]
-
-LEVEL = 0.9  # of intervals that come from the 90th percentile of known errors
-
-
-def estimate_of(one: MethodTime, source: Source = "simulated") -> Estimate:
-    """What a method answers, as a number with its interval."""
-    from driple.estimate import Estimate, Interval
-
-    # A measured time has no interval of its own.
-    ends = None if one.method == "measured" else one.interval_s
-    return Estimate(
-        value=one.iteration_time_s,
-        interval=Interval.of(ends, LEVEL),
-        method=cast("Method", one.method),
-        source=source,
-    )
-
-
-def source_of(method: str, found: MethodAnswers) -> Source:
-    """What the answer of a method rests on."""
-    if method == "inspector" and found.prediction is not None:
-        return cast("Source", found.prediction.provenance)
-    return "measured" if method == "measured" else "simulated"
+__all__ = ["answer_dict", "answer_row"]
 
 
 def answer_dict(answer: Answer) -> dict[str, Json]:
     """All that is known of one job on one setting."""
-    made, forms = answer.prediction, answer.forms
+    from driple.answers.ask import disagreements
+
+    made, forms, compared = answer.prediction, answer.forms, answer.compared
     simulation = answer.simulation
+    form = forms[0].form if forms else None
     is_inspector = answer.method == "inspector" and made is not None
     return {
         "job": job_facts(answer.job),
@@ -61,14 +40,14 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
         "units": dict(UNITS),
         "step": _step(answer),
         "methods": _methods(answer),
-        "silent": {} if answer.compared is None else dict(answer.compared.silent),
+        "silent": {} if compared is None else dict(compared.silent),
         "disagreements": []
-        if answer.compared is None
+        if compared is None
         else [
             {"methods": [pair.one.method, pair.other.method], "factor": pair.factor}
-            for pair in answer.compared.disagreements
+            for pair in disagreements(compared.answers)
         ],
-        "trust": "" if answer.compared is None else answer.compared.trust_sentence,
+        "trust": "" if compared is None else trust_sentence(compared.trusted),
         "assumptions": list(answer.assumptions),
         "warnings": list(made.warnings) if is_inspector and made is not None else [],
         "remarks": list(made.remarks) if is_inspector and made is not None else [],
@@ -76,8 +55,16 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
         "host": None if answer.host is None else to_dict(answer.host),
         "slow_host": None if answer.slow_host is None else to_dict(answer.slow_host),
         "closed_form_s": None if made is None else optional_estimate(made.closed_form_s, "zhang"),
-        "bottleneck": forms[0].bottleneck if forms else None,
-        "communication_ratio": forms[0].communication_ratio if forms else None,
+        "bottleneck": answer.bottleneck or None,
+        "model_flops_utilisation_pct": answer.flops_pct,
+        "step_parts": None
+        if answer.parts is None
+        else [
+            {"part": name, "seconds": seconds, "pct": pct}
+            for name, seconds, pct in answer.parts.rows()
+        ],
+        "is_guess": answer.iteration_time_s.is_guess,
+        "communication_ratio": None if form is None else form.communication_ratio,
         "work": _work(answer),
         "workers": []
         if simulation is None
@@ -170,60 +157,21 @@ def _step(answer: Answer) -> dict[str, Json] | None:
 
 def _methods(answer: Answer) -> dict[str, Json]:
     """Iteration time and parts of each method that was asked."""
-    parts = {form.method: dict(form.parts_s) for form in answer.forms}
-    found = answer.compared
-    if found is not None:
-        entries: dict[str, Json] = {}
-        for one in found.times:
-            entry: dict[str, Json] = {
-                "iteration_time_s": to_dict(estimate_of(one, source_of(one.method, found))),
-                "p90_error_pct": None if one.p90 is None else 100 * one.p90,
-                "parts_s": parts.get(one.method),
-                "error": None,
-                "workload": None,
-            }
-            if one.method == "measured" and found.measured is not None:
-                entry["workload"] = found.measured.workload
-            entries[one.method] = entry
-        return entries
-    if not answer.forms:
-        time = answer.iteration_time_s
-        p90 = None if answer.stated is None else answer.stated.p90_pct
-        return {
-            time.method: {
-                "iteration_time_s": to_dict(time),
-                "p90_error_pct": p90 if time.method == "simulator" else None,
-                "parts_s": None,
-                "error": None,
-                "workload": None,
-            }
-        }
+    return {one.method: _method(one) for one in answer.answers}
+
+
+def _method(one: MethodAnswer) -> dict[str, Json]:
     return {
-        form.method: {
-            "iteration_time_s": estimate(
-                form.iteration_time_s,
-                cast("Method", form.method),
-                ends=None if error is None else _ends(form.iteration_time_s, error.p90_pct),
-                level=LEVEL,
-            ),
-            "p90_error_pct": None if error is None else error.p90_pct,
-            "parts_s": parts[form.method],
-            "error": None if error is None else to_dict(error),
-            "workload": None,
-        }
-        for form, error in zip(answer.forms, answer.errors, strict=True)
+        "iteration_time_s": to_dict(one.step_time),
+        "p90_error_pct": None if one.p90 is None else 100 * one.p90,
+        "parts_s": None if one.parts_s is None else dict(one.parts_s),
+        "error": None if one.form_error is None else to_dict(one.form_error),
+        "workload": None if one.measured is None else one.measured.workload,
     }
 
 
-def _ends(value: float, p90_pct: float) -> tuple[float, float]:
-    from driple.answers.compare import MethodTime
-
-    ends = MethodTime(method="", iteration_time_s=value, p90=p90_pct / 100).interval_s
-    return cast("tuple[float, float]", ends)
-
-
 def _work(answer: Answer) -> dict[str, Json] | None:
-    work = answer.work
+    work = answer.forms[0].work if answer.method == "analytic" else None
     if work is None:
         return None
     return {
@@ -260,16 +208,8 @@ def answer_row(answer: Answer) -> dict[str, Cell]:
         "low_s": None if time.interval is None else time.interval.low,
         "high_s": None if time.interval is None else time.interval.high,
     }
-    found = _target_values(answer)
-    if found is not None:
-        for resource, figures in found.to_dict().items():
+    if answer.targets is not None:
+        for resource, figures in answer.targets.to_dict().items():
             for figure, value in figures.items():
                 row[f"{resource}_{figure}"] = value
     return row
-
-
-def _target_values(answer: Answer) -> Targets | None:
-    """The twelve targets of the method that answered; None of closed forms."""
-    if answer.method == "inspector":
-        return None if answer.prediction is None else answer.prediction.targets
-    return None if answer.simulation is None else answer.simulation.step_targets

@@ -12,46 +12,48 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from driple.api.arguments import PathLike, catalog_of, jobs_of, path_of, settings_of
-from driple.api.device_remarks import device_remarks
-from driple.api.memory import JobMemory, memory_beside
-from driple.api.memory_remedies import with_remedies
-from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
-from driple.api.predict_options import MethodOptions, host_of
-from driple.api.predict_plan import (
+from driple.answers.choosing import (
     AnswerPlan,
+    doubt_of,
     plan_instead,
     plan_of,
     plan_of_forward,
     plan_with_checkpoint,
 )
+from driple.answers.options import MethodOptions
+from driple.api.arguments import PathLike, catalog_of, jobs_of, path_of, settings_of
+from driple.api.device_remarks import device_remarks
+from driple.api.memory import JobMemory, memory_beside
+from driple.api.memory_remedies import with_remedies
+from driple.api.predict_json import answer_dict, answer_row
 from driple.api.results import Cell, Result
 from driple.checks import check_choice
 from driple.cluster.setting import Setting
 from driple.codec import Json
-from driple.errors import ConfigError, PredictionError
-from driple.estimate import Estimate, Interval
+from driple.errors import ConfigError, DripleError, PredictionError
 from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
 
 if TYPE_CHECKING:
-    from driple.analytic.closed_forms import ClosedForm, MethodError, Work
-    from driple.answers.methods import MethodAnswers, Place
+    from driple.answers.ask import AllAnswers
+    from driple.answers.error_statement import StatedError
+    from driple.answers.method_answer import MethodAnswer
+    from driple.answers.ready_job import ReadyJob
     from driple.answers.slow_hosts import SlowHost
-    from driple.answers.stated_error import StatedError
-    from driple.estimate import Source
+    from driple.answers.step_parts import StepParts
+    from driple.estimate import Estimate
     from driple.graph.placement import Strategy
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.host import HostTuning
     from driple.inspector.predict import Prediction
-    from driple.simulate.prepared_job import PreparedJob
+    from driple.simulate.place import Place
     from driple.simulate.run import Simulation
+    from driple.step.profile import StepProfile
+    from driple.trace.targets import Targets
 
 __all__ = ["METHODS", "Answer", "AnswerMethod", "PredictResult", "predict"]
 
 AnswerMethod = Literal["auto", "inspector", "simulator", "analytic", "all"]
 METHODS: tuple[str, ...] = get_args(AnswerMethod)
-_STEPS, _STEPS_OF_ALL = 100, 50
-_MOST_OFF_PCT = 20.0  # mean error of step times, from which on what an inspector imitates is better
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -63,17 +65,15 @@ class Answer:
         setting: the cluster.
         method: what answered: `inspector`, `simulator`, `analytic` or `all`.
         reason: why this method was chosen; empty if the user chose it.
-        iteration_time_s: of one training iteration; with several methods, by the most trusted one.
-        assumptions: what was assumed where the job and the setting do not fit, one sentence each.
-        stated: error of the simulator on such jobs; None if it does not matter for the answer.
-        prediction: the inspector's answer with its twelve targets, if it was asked.
-        simulation: the simulator's answer, if it was asked.
-        forms: the closed forms' answers, if they were asked.
-        errors: known error of each closed form on such clusters.
-        work: what the closed forms count in the job.
+        best: the answer that counts: with several methods, that of the most trusted one.
+        answers: of all methods that were asked.
         compared: all methods side by side, with `all`.
+        assumptions: what was assumed where the job and the setting do not fit, one sentence each.
+        parts: where the time of a step goes; None on processors and with servers.
+        flops_pct: model FLOPs utilisation, percent; None where it is not known.
+        bottleneck: what holds a setting with servers back, a key of
+            `driple.analytic.advice.BOTTLENECKS`; empty elsewhere.
         memory: what a device needs; None on processors.
-        slow_host: the simulator's step on a slower host; None where it makes no difference.
         host: what the user measured of this machine; None if nothing.
     """
 
@@ -81,26 +81,82 @@ class Answer:
     setting: Setting
     method: str
     reason: str = ""
-    iteration_time_s: Estimate
+    best: MethodAnswer
+    answers: tuple[MethodAnswer, ...]
+    compared: AllAnswers | None = None
     assumptions: tuple[str, ...]
-    stated: StatedError | None = None
-    prediction: Prediction | None = None
-    simulation: Simulation | None = None
-    forms: tuple[ClosedForm, ...] = ()
-    errors: tuple[MethodError | None, ...] = ()
-    work: Work | None = None
-    compared: MethodAnswers | None = None
+    parts: StepParts | None = None
+    flops_pct: float | None = None
+    bottleneck: str = ""
     memory: JobMemory | None = None
-    slow_host: SlowHost | None = None
     host: HostTuning | None = None
 
     def __repr__(self) -> str:
         step_s = f"{self.iteration_time_s.value:.3g} s"
         return f"<Answer {self.job.source} on {self.setting.name}, {self.method}: {step_s}>"
 
+    @property
+    def iteration_time_s(self) -> Estimate:
+        """Time of one training iteration, with its interval."""
+        return self.best.step_time
+
+    @property
+    def prediction(self) -> Prediction | None:
+        """The inspector's answer with its twelve targets, if it was asked."""
+        return next((one.prediction for one in self.answers if one.prediction), None)
+
+    @property
+    def simulation(self) -> Simulation | None:
+        """The simulator's answer, if it was asked."""
+        return next((one.simulation for one in self.answers if one.simulation), None)
+
+    @property
+    def forms(self) -> tuple[MethodAnswer, ...]:
+        """The closed forms' answers, if they were asked."""
+        return tuple(one for one in self.answers if one.form is not None)
+
+    @property
+    def stated(self) -> StatedError | None:
+        """Error of the simulator on such jobs; None if it does not matter for the answer."""
+        return next((one.stated for one in self.answers if one.stated), None)
+
+    @property
+    def slow_host(self) -> SlowHost | None:
+        """The simulator's step on a slower host; None where it makes no difference."""
+        return next((one.slow_host for one in self.answers if one.slow_host), None)
+
+    @property
+    def targets(self) -> Targets | None:
+        """The twelve targets; the simulator's where several methods were asked."""
+        if self.simulation is not None:
+            return self.simulation.step_targets
+        return None if self.prediction is None else self.prediction.targets
+
     def to_dict(self) -> dict[str, Json]:
         """This answer in the JSON of `driple predict`."""
         return answer_dict(self)
+
+    def step(self) -> StepProfile | None:
+        """One step in time on a GPU setting, as long as the answer's iteration time.
+
+        The simulator gives the phases and the bursts; an inspector's answer has none of its own.
+
+        Returns:
+            The step; None on processors.
+
+        Raises:
+            GraphError: a graph that cannot be simulated.
+        """
+        simulation, step_s = self.simulation, self.iteration_time_s.value
+        if simulation is None and not self.setting.worker.is_cpu:
+            from driple.answers.by_simulator import ask_simulator
+            from driple.answers.ready_job import ReadyJob
+            from driple.simulate.place import place_of
+
+            simulation = ask_simulator(ReadyJob(self.job), place_of(self.setting)).simulation
+        if simulation is None or simulation.step is None:
+            return None
+        return simulation.step.corrected(step_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -147,7 +203,7 @@ def predict(
         options: batch size, shapes of inputs and the like.
         preset: which inspector of the setting: `default` or `paper`.
         checkpoint: an inspector in place of settings and preset.
-        num_steps: steps to simulate; 100, and 50 with `all`, if None.
+        num_steps: steps to simulate; 100 if None.
         seed: random seed of the simulated jitter between steps.
         placement: how variables are spread over servers: `round_robin` or `greedy`.
         datasets: folder of data sets with measured values, for `all`; ./datasets if None.
@@ -172,10 +228,10 @@ def predict(
         preset=preset,
         num_steps=num_steps,
         seed=seed,
-        placement=placement,
+        placement=cast("Strategy", placement),  # checked there
         datasets=path_of("--set datasets", datasets),
         host_us_per_op=host_us_per_op,
-        host=host_of(host, preset, has_checkpoint=checkpoint is not None),
+        host=_host_of(host, preset, has_checkpoint=checkpoint is not None),
     )
     catalog = catalog_of(catalogs)
     if checkpoint is not None:
@@ -192,11 +248,11 @@ def predict(
         if not plans:
             read = [load_job(source, options, forward=True)]
             chosen = usual(read[0].usual_setting)
-        from driple.simulate.prepared_job import PreparedJob
+        from driple.answers.ready_job import ReadyJob
 
-        prepared = {job: PreparedJob.of_job(job) for job in dict.fromkeys(read)}
+        ready = {job: ReadyJob(job) for job in dict.fromkeys(read)}
         for plan, job in zip(chosen, read, strict=True):
-            answer = _answer(plan, job, prepared[job], asked)
+            answer = _answer(plan, ready[job], asked)
             memory = memory_beside(job, plan.setting)
             memory = with_remedies(memory, job, plan.setting, source, options)
             remarks = device_remarks(job, plan.setting, answer.method)
@@ -205,226 +261,96 @@ def predict(
     return PredictResult(answers=tuple(answers))
 
 
-def _answer(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions) -> Answer:
-    if not job.trains:
+def _host_of(file: PathLike | None, preset: str, *, has_checkpoint: bool) -> HostTuning | None:
+    """What `driple measure --calibrate` wrote of this machine; None without a file.
+
+    Raises:
+        ConfigError: it cannot be read, or another inspector answers.
+    """
+    path = path_of("--set host", file)
+    if path is None:
+        return None
+    if preset != "default" or has_checkpoint:
+        raise ConfigError(
+            "--set host was measured for the shipped inspector of preset default; leave out "
+            "--checkpoint and --set preset"
+        )
+    from driple.inspector.host import read_host
+
+    return read_host(path)
+
+
+def _answer(plan: AnswerPlan, ready: ReadyJob, asked: MethodOptions) -> Answer:
+    """By the method of the plan, or by the simulator where an inspector would guess."""
+    if not ready.job.trains:
         plan = plan_of_forward(plan)
     asked.check_method(plan.method)
     if plan.method == "inspector":
+        from driple.answers.by_inspector import ask_inspector
+
         try:
-            answer = _by_inspector(plan, job, prepared, asked)
+            found = ask_inspector(ready, plan.setting, asked, plan.checkpoint)
         except PredictionError as error:
             if not plan.may_fall_back:
                 raise
             plan = plan_instead(plan, str(error))
         else:
-            doubt = _doubt_of(answer) if plan.may_fall_back else ""
+            doubt = doubt_of(found) if plan.may_fall_back else ""
             if not doubt:
-                return answer
+                return _of(plan, ready, found, host=asked.host)
             plan = plan_instead(plan, doubt)
-    if plan.method == "simulator":
-        return _by_simulator(plan, job, prepared, asked)
-    if plan.method == "analytic":
-        return _by_closed_forms(plan, job, prepared)
-    return _by_all(plan, job, prepared, asked)
-
-
-def _doubt_of(answer: Answer) -> str:
-    """Why the simulator should answer in place of an inspector that imitates it; mostly empty.
-
-    On a graph like those that it learned from the inspector gives the counters of such jobs. On
-    another the simulator, which made its labels, is right where the inspector guesses.
-    """
-    made = cast("Prediction", answer.prediction)
-    if made.provenance != "simulated":
-        return ""
-    # Distance is the last of the strange things, and says most.
-    doubts = (made.contradiction, *reversed(made.strange), made.outdated)
-    first = next((one for one in doubts if one), "")
-    if first:
-        return f"the inspector of {made.setting} would guess ({first})"
-    off_pct = made.metrics.get("test_iteration_time_mape_pct", 0.0)
-    if off_pct > _MOST_OFF_PCT:
-        return (
-            f"the inspector of {made.setting} is {off_pct:.0f} % off (mean) in the step times of "
-            "its own test workloads"
-        )
-    return ""
-
-
-def _by_inspector(
-    plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions
-) -> Answer:
-    from driple.answers.checked import predict as checked_predict
-    from driple.answers.stated_error import StatedError, stated_error
-    from driple.cluster.topology import known_topology
-    from driple.simulate.prepared_job import assumptions_on
-
-    checkpoint, setting = cast("Checkpoint", plan.checkpoint), plan.setting
-    topology = known_topology(setting)
-    made = checked_predict(job.graph, checkpoint, job=prepared, topology=topology, host=asked.host)
-    if job.has_unknown:  # the share that an interval holds is for graphs without unknown sizes
-        made = replace(made, level=None)
-    stated = None
-    if made.provenance == "simulated":
-        stated = (
-            StatedError(runs=job.unknown_words)
-            if job.has_unknown
-            else stated_error(setting, job.graph, cost=job.cost, topology=topology)
-        )
-    return Answer(
-        job=job,
-        setting=setting,
-        method="inspector",
-        reason=plan.reason,
-        iteration_time_s=Estimate(
-            value=made.iteration_time_s,
-            interval=Interval.of(None if made.ends is None else made.ends[-1], made.level),
-            method="inspector",
-            source=cast("Source", made.provenance),
-        ),
-        assumptions=(*assumptions_on(job.graph, setting), *_earlier_labels(made, setting)),
-        stated=stated,
-        prediction=made,
-        host=asked.host,
-    )
-
-
-def _earlier_labels(made: Prediction, setting: Setting) -> list[str]:
-    """Where an inspector learned from a simulation before today's fit of the simulator.
-
-    An inspector that does not record the fit behind its labels learned from one of its own day or
-    before.
-    """
-    from driple.simulate.calibration import shipped_calibration
-
-    if made.provenance != "simulated":
-        return []
-    fitted, learned = shipped_calibration(setting).about.get("fitted"), made.trained_on
-    labels, at_latest = learned.labels_fitted, ""
-    if labels is None:
-        labels, at_latest = learned.date, "at latest "
-    if not isinstance(fitted, str) or labels is None or labels >= fitted:
-        return []
-    return [
-        f"the inspector learned from simulated labels of {at_latest}{labels}; the simulator was "
-        f"fitted again on {fitted} (--method simulator answers by that fit)"
-    ]
-
-
-def _by_simulator(
-    plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions
-) -> Answer:
-    from driple.answers.slow_hosts import host_is_told
-    from driple.api.simulating import simulated
-
-    place, host_us = cast("Place", plan.place), asked.host_us_per_op
-    assumed: tuple[str, ...] = ()
-    if host_us is not None:
-        for device in place.topology.workers:
-            if host_is_told(device):
-                raise ConfigError(
-                    f"--set host_us_per_op and tuned_host of {device.origin} both say how fast the "
-                    "host is; give one of them"
-                )
-        known = place.calibration.with_host(host_us / 1e6, prepared.runtime)
-        place = replace(place, calibration=known)
-        assumed = (f"a host that takes {host_us:g} us for each op",)
-    found = simulated(
-        job,
-        prepared,
-        plan.setting,
-        place,
-        num_steps=asked.num_steps or _STEPS,
-        seed=asked.seed,
-        placement=asked.placement,
-        host_is_known=host_us is not None,
-    )
-    return Answer(
-        job=job,
-        setting=plan.setting,
-        method="simulator",
-        reason=plan.reason,
-        iteration_time_s=found.iteration_time_s,
-        assumptions=(*found.made.assumptions, *assumed, *_uneven(plan, prepared, asked)),
-        stated=found.stated,
-        simulation=found.made,
-        slow_host=found.slow_host,
-    )
-
-
-def _uneven(plan: AnswerPlan, prepared: PreparedJob, asked: MethodOptions) -> list[str]:
-    """What variables taken in turn do to several servers, where another placement spreads them.
-
-    In turn is TensorFlow's default; tf_cnn_benchmarks, which most published runs are of, is greedy.
-    """
-    from driple.analytic.spread import ServerSpread
-
-    count = plan.setting.num_servers
-    if count < 2:
-        return []
-    return ServerSpread.of(prepared, [count], cast("Strategy", asked.placement)).messages()
-
-
-def _by_closed_forms(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answer:
-    from driple.analytic.closed_forms import work_of
-    from driple.answers.compare import MethodTime
-    from driple.answers.methods import closed_form_error, closed_forms_of
-    from driple.answers.stated_error import StatedError, stated_error
-    from driple.simulate.prepared_job import closed_form_assumptions
+    from driple.answers.ask import ask, ask_all
+    from driple.answers.by_closed_forms import FORMS
 
     place = cast("Place", plan.place)
-    forms = closed_forms_of(prepared, place)
-    stated = (
-        StatedError(runs=job.unknown_words)
-        if job.has_unknown
-        else stated_error(plan.setting, job.graph, cost=job.cost, topology=place.topology)
-    )
-    errors = [closed_form_error(place, form.method, stated) for form in forms]
-    first, error = forms[0], errors[0]
-    time = MethodTime(
-        method=first.method,
-        iteration_time_s=first.iteration_time_s,
-        p90=None if error is None else error.p90_pct / 100,
-    )
+    if plan.method == "simulator":
+        return _of(plan, ready, ask(ready, place, "simulator", asked))
+    if plan.method == "analytic":
+        return _of(plan, ready, *(ask(ready, place, form, asked) for form in FORMS))
+    compared = ask_all(ready, place, asked)
+    answer = _of(plan, ready, *compared.answers)
+    return replace(answer, best=compared.trusted, compared=compared)
+
+
+def _of(
+    plan: AnswerPlan, ready: ReadyJob, *answers: MethodAnswer, host: HostTuning | None = None
+) -> Answer:
+    """What is known of one job on one setting; the first of these answers counts."""
+    from driple.answers.flops import flops_utilisation_pct
+    from driple.answers.step_parts import parts_of
+
+    parts, flops_pct = None, None
+    simulated = next((one for one in answers if one.simulation), None)
+    if plan.place is not None and simulated is not None:
+        parts = parts_of(ready, plan.place, simulated.step_s)
+        flops_pct = flops_utilisation_pct(ready.prepared, plan.place, answers[0].step_s)
+    said = dict.fromkeys(words for one in answers for words in one.assumptions)
     return Answer(
-        job=job,
+        job=ready.job,
         setting=plan.setting,
-        method="analytic",
+        method=plan.method,
         reason=plan.reason,
-        iteration_time_s=estimate_of(time),
-        assumptions=closed_form_assumptions(job.graph, plan.setting),
-        forms=forms,
-        errors=tuple(errors),
-        work=work_of(prepared),
+        best=answers[0],
+        answers=answers,
+        assumptions=tuple(said),
+        parts=parts,
+        flops_pct=flops_pct,
+        bottleneck=_bottleneck(plan.setting, ready, answers),
+        host=host,
     )
 
 
-def _by_all(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: MethodOptions) -> Answer:
-    from driple.answers.methods import ask_all
-    from driple.simulate.prepared_job import assumptions_on, closed_form_assumptions
+def _bottleneck(setting: Setting, ready: ReadyJob, answers: Sequence[MethodAnswer]) -> str:
+    """By Zhang's closed form, whoever answered; empty without servers, and if nothing is sent."""
+    if setting.num_servers == 0:
+        return ""
+    from driple.answers.by_closed_forms import ask_closed_form
+    from driple.simulate.place import place_of
 
-    found = ask_all(
-        prepared,
-        cast("Place", plan.place),
-        preset=asked.preset,
-        num_steps=asked.num_steps or _STEPS_OF_ALL,
-        seed=asked.seed,
-        placement=asked.placement,
-        datasets=asked.datasets,
-    )
-    trusted = found.trusted
-    # Closed forms hold for parameter servers and for synchronous training.
-    assumptions = closed_form_assumptions if plan.setting.num_servers else assumptions_on
-    return Answer(
-        job=job,
-        setting=plan.setting,
-        method="all",
-        iteration_time_s=estimate_of(trusted, source_of(trusted.method, found)),
-        assumptions=assumptions(job.graph, plan.setting),
-        stated=found.stated,
-        prediction=found.prediction,
-        simulation=found.simulation,
-        forms=found.forms,
-        compared=found,
-        slow_host=found.slow_host,
-    )
+    known = next((one.form for one in answers if one.method == "zhang"), None)
+    if known is None:
+        try:
+            known = ask_closed_form(ready, place_of(setting), "zhang").form
+        except DripleError:  # nothing is sent, sizes are unknown, or a device is not described
+            return ""
+    return "" if known is None else known.bottleneck

@@ -16,13 +16,13 @@ from driple.errors import ConfigError
 from driple.jobs.load import Job, JobOptions, load_job
 
 if TYPE_CHECKING:
-    from driple.api.simulating import Simulated
+    from driple.answers.method_answer import MethodAnswer
     from driple.codec import Json
     from driple.memory.estimate import Bytes, MemoryEstimate
 
 __all__ = ["sweep_batches"]
 
-_MOST_SIZES, _STEPS = 40, 100
+_MOST_SIZES = 40
 
 
 def sweep_batches(
@@ -65,30 +65,29 @@ class _Point:
 
     job: Job
     setting: Setting
-    time: Simulated
+    answer: MethodAnswer
     memory: JobMemory | None
 
 
 def _point(source: str, setting: str | Setting | None, options: JobOptions) -> _Point:
-    from driple.answers.methods import place_of
-    from driple.api.simulating import simulated
-    from driple.simulate.prepared_job import PreparedJob
+    from driple.answers.by_simulator import ask_simulator
+    from driple.answers.ready_job import ReadyJob
+    from driple.simulate.place import place_of
 
     named = Setting.parse(setting) if isinstance(setting, str) else setting
     job = load_job(source, options, setting=named)
     there = named or Setting.parse(job.usual_setting)
-    prepared = PreparedJob.of_job(job)
     return _Point(
         job=job,
         setting=there,
-        time=simulated(job, prepared, there, place_of(there), num_steps=_STEPS),
+        answer=ask_simulator(ReadyJob(job), place_of(there)),
         memory=memory_beside(job, there),
     )
 
 
 def _result(found: Sequence[_Point], batch_sizes: Sequence[int]) -> SweepResult:
     first = found[0]
-    times = [one.time.iteration_time_s for one in found]
+    times = [one.answer.step_time for one in found]
     samples = [
         size * first.job.grad_accumulation * first.setting.num_replicas for size in batch_sizes
     ]
@@ -113,7 +112,7 @@ def _result(found: Sequence[_Point], batch_sizes: Sequence[int]) -> SweepResult:
         setting=first.setting,
         clusters={"batch_size": [float(size) for size in batch_sizes]},
         estimates=estimates | columns,
-        assumptions=first.time.made.assumptions,
+        assumptions=first.answer.assumptions,
         remarks=remarks,
         facts=facts,
     )

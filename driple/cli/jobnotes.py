@@ -9,18 +9,17 @@ from driple.cli.show import note, note_unknown_costs, print_assumptions
 if TYPE_CHECKING:
     from driple.jobs.load import Job
 
-__all__ = ["show_job"]
+__all__ = ["show_doubts", "show_job"]
 
 
-def show_job(job: Job, *, json: bool, samples: str = "") -> None:
-    """What is unknown, trained and assumed, before any number; on stderr if stdout is for JSON.
+def show_doubts(job: Job, *, json: bool) -> None:
+    """What is unknown of a job, before any number; on stderr if stdout is for JSON.
 
     The reader's other notes go to stderr.
 
     Args:
         job: which.
         json: whether stdout is for JSON.
-        samples: of several batch sizes in words; those of the job if empty.
     """
     report = job.graph.report
     for doubt in report.doubts:
@@ -28,9 +27,20 @@ def show_job(job: Job, *, json: bool, samples: str = "") -> None:
             note(doubt)
         else:
             print(doubt)
-    if not json:
-        print(f"job: {job.facts_with(samples) if samples else job.facts_words}")
-        print_assumptions(job.assumptions)
     for remark in report.notes[len(report.doubts) :]:
         note(remark)
     note_unknown_costs(job.op_types_without_cost, job.cost.without_formula)
+
+
+def show_job(job: Job, *, json: bool, samples: str = "") -> None:
+    """The same, then what is trained and assumed; only the doubts if stdout is for JSON.
+
+    Args:
+        job: which.
+        json: whether stdout is for JSON.
+        samples: of several batch sizes in words; those of the job if empty.
+    """
+    show_doubts(job, json=json)
+    if not json:
+        print(f"job: {job.facts_with(samples) if samples else job.facts_words}")
+        print_assumptions(job.assumptions)

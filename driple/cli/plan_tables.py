@@ -192,18 +192,9 @@ def _print_errors(result: PlanResult) -> None:
         if offer.error is not None:
             stated[offer.error.sentence()].append(offer.name)
         if offer.slow_host is not None:
-            stated[_slow_words(offer)].append(offer.name)
+            stated[offer.slow_host.sentence].append(offer.name)
     for words, names in stated.items():
         print(f"{_listed(names)}: {words}")
-
-
-def _slow_words(offer: Offer) -> str:
-    slow, step_s = offer.slow_host, offer.slow_step_s
-    if slow is None or step_s is None:
-        return ""
-    if offer.devices == 1:
-        return slow.sentence
-    return f"{slow.sentence}; that is one device alone, all take {three_digits(step_s)} s there"
 
 
 def _print_refused(result: PlanResult) -> None:

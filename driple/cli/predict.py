@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from driple.api.predict_options import LEAST_STEPS, MOST_STEPS
+from driple.answers.options import LEAST_STEPS, MOST_STEPS
 from driple.checks import MOST_SEED
-from driple.cli.jobnotes import show_job
+from driple.cli.jobnotes import show_doubts, show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, SettingOption, job_options
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, text, whole
-from driple.cli.show import note, print_json
+from driple.cli.show import note, print_json, print_target_rows
 from driple.jobs.load import JobOptions
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class _Values:
     preset: str = text("default", "which inspector of the setting: default or paper")
     steps: int | None = whole(
         None,
-        "simulated steps of a ring or of synchronous workers; 100, with all 50",
+        "simulated steps of a ring or of synchronous workers; 100",
         LEAST_STEPS,
         MOST_STEPS,
     )
@@ -78,6 +79,12 @@ def predict(
             "tensor and pipeline parallelism"
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="parts of the step, the twelve numbers, workers, errors and sources"
+        ),
+    ] = False,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
@@ -137,9 +144,10 @@ def predict(
     answers = result.answers
     if checkpoint is None and not setting:
         note(f"no --setting given; predicting for {answers[0].setting.name}")
-    show_job(answers[0].job, json=json)
+    show = show_job if explain or method == "all" else show_doubts
+    show(answers[0].job, json=json)
     for answer in answers:
-        if answer.method == "inspector" and answer.prediction is not None:
+        if explain and answer.method == "inspector" and answer.prediction is not None:
             for words in answer.prediction.remarks:
                 note(f"{words} ({answer.setting.name})")
     if plot is not None:
@@ -148,13 +156,32 @@ def predict(
     if json:
         print_json(result.to_dict())
         return
-    from driple.cli.predict_tables import print_answer, print_compared
-
     if method == "all":
+        from driple.cli.predict_explain import print_compared
+
         print_compared(answers)
-        return
+    elif explain:
+        from driple.cli.predict_explain import print_explained
+
+        for answer in answers:
+            print_explained(answer)
+    else:
+        _print(answers)
+
+
+def _print(answers: Sequence[Answer]) -> None:
+    """Eight lines of each answer; the twelve numbers where servers or a graph ask for them."""
+    from driple.render.answer_lines import answer_lines, shows_targets
+
     for answer in answers:
-        print_answer(answer)
+        if answer is not answers[0]:
+            print()
+        for line in answer_lines(answer):
+            print(line)
+        if shows_targets(answer) and answer.targets is not None:
+            made = answer.prediction
+            ends = None if made is None or made.ends is None else made.ends.tolist()
+            print_target_rows(answer.targets, ends)
 
 
 def _with_scheme(settings: list[Setting], scheme: str) -> list[Setting]:
@@ -184,11 +211,11 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
     if methods == {"inspector"}:
         _draw_inspectors(answers, plot, title)
     elif methods == {"all"}:
-        from driple.answers.methods import METHOD_WORDS
+        from driple.api.method_words import METHOD_WORDS
         from driple.plot.compare import plot_compared
 
         bars = [
-            (one.setting.name, one.compared.times) for one in answers if one.compared is not None
+            (one.setting.name, one.compared.answers) for one in answers if one.compared is not None
         ]
         plot_compared(bars, METHOD_WORDS, plot, title=title)
     elif len(answers) > 1:
@@ -209,20 +236,21 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
 
             plot_timeline(made_by, plot, title=title)
     else:
-        from driple.answers.methods import METHOD_WORDS
+        from driple.api.method_words import METHOD_WORDS
         from driple.plot.closed_forms import plot_parts
 
-        parts = [(METHOD_WORDS[form.method], form.parts_s) for form in answers[0].forms]
+        parts = [
+            (METHOD_WORDS[one.method], one.form.parts_s) for one in answers[0].forms if one.form
+        ]
         plot_parts(parts, plot, title=f"{title} on {answers[0].setting.name}")
 
 
 def _draw_inspectors(answers: tuple[Answer, ...], plot: Path, title: str) -> None:
     """One step on one GPU setting; else the patterns of all settings, to compare."""
-    from driple.api.simulating import step_of_answer
     from driple.plot.pattern import plot_predictions
     from driple.plot.step import plot_step
 
-    step = step_of_answer(answers[0]) if len(answers) == 1 else None
+    step = answers[0].step() if len(answers) == 1 else None
     made = [one.prediction for one in answers if one.prediction is not None]
     if step is None:
         plot_predictions(made, plot, title=title)

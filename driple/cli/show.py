@@ -25,6 +25,7 @@ __all__ = [
     "print_assumptions",
     "print_json",
     "print_table",
+    "print_target_rows",
     "print_targets",
     "progress_bar",
 ]
@@ -105,21 +106,36 @@ def print_targets(
     Args:
         targets: to print.
         iteration_time_s: seconds of an iteration.
-        ends: shape [13, 2], lower and upper end of each number; None leaves them out.
+        ends: shape [12 or more, 2], lower and upper end of each target; None leaves them out.
         bursts: bursts of a step by resource; None leaves them out.
-        interval: of the iteration time alone, where `ends` is None; None leaves it out.
+        interval: of the iteration time; None leaves it out.
     """
+    print_target_rows(targets, ends, bursts)
+    words = f"{three_digits(iteration_time_s)} s"
+    if interval is not None:
+        words += f" ({format_range(interval.low, interval.high)})"
+    print(f"iteration time {words}")
+    if bursts is None:
+        _print_long_bursts(targets, iteration_time_s)
+
+
+def print_target_rows(
+    targets: Targets,
+    ends: Sequence[Sequence[float]] | None = None,
+    bursts: Mapping[str, int] | None = None,
+) -> None:
+    """The twelve targets, a row per resource; see `print_targets`."""
     pairs = iter(ends) if ends is not None else None
 
-    def cell(value: float, unit: str, own: Interval | None = None) -> str:
+    def cell(value: float, unit: str) -> str:
         def text(number: float) -> str:
             return three_digits(number) if unit == "s" else f"{number:.1f}"
 
         words = f"{text(value)} {unit}"
-        if pairs is not None:
-            low, high = next(pairs)
-            return f"{words} ({format_range(low, high, text)})"
-        return words if own is None else f"{words} ({format_range(own.low, own.high, text)})"
+        if pairs is None:
+            return words
+        low, high = next(pairs)
+        return f"{words} ({format_range(low, high, text)})"
 
     rows = [
         [
@@ -133,9 +149,6 @@ def print_targets(
     ]
     more = [] if bursts is None else ["bursts per step"]
     print_table(["", "burst amount", "burst duration", "idle duration", *more], rows)
-    print(f"iteration time {cell(iteration_time_s, 's', interval)}")
-    if bursts is None:
-        _print_long_bursts(targets, iteration_time_s)
 
 
 def _print_long_bursts(targets: Targets, iteration_time_s: float) -> None:

@@ -9,7 +9,7 @@ CUDA context and NCCL's buffers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -28,9 +28,20 @@ from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
 from driple.memory.step_memory import BatchedMemory, StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
 
-__all__ = ["COMMUNICATION_PART", "OUTSIDE_PART", "Bytes", "Fits", "MemoryEstimate", "error_kind",
-           "memory_at_batches", "memory_of", "memory_of_graph", "memory_of_places",
-           "memory_of_step"]  # fmt: skip
+__all__ = [
+    "COMMUNICATION_PART",
+    "OUTSIDE_PART",
+    "Bytes",
+    "Fits",
+    "MemoryEstimate",
+    "batched_memory",
+    "error_kind",
+    "memory_at_batches",
+    "memory_of",
+    "memory_of_graph",
+    "memory_of_places",
+    "memory_of_step",
+]  # fmt: skip
 
 Fits = Literal["yes", "likely not", "no"]
 IntArray = npt.NDArray[np.int64]
@@ -185,13 +196,37 @@ def memory_at_batches(
         GraphError: as `memory_of`.
         CatalogError: as `memory_of`.
     """
+    at = batched_memory(few, many, setting, capacity_bytes=capacity_bytes)
+    return tuple(at(size) for size in batch_sizes)
+
+
+def batched_memory(
+    few: Job, many: Job, setting: Setting, *, capacity_bytes: float | None = None
+) -> Callable[[int], MemoryEstimate]:
+    """Memory by batch size, of one job that was read at two of them.
+
+    Args:
+        few: the job at a small batch size.
+        many: the same at a larger one.
+        setting: cluster and scheme.
+        capacity_bytes: as for `memory_of`.
+
+    Raises:
+        ConfigError: the jobs differ in more than their batch size.
+        GraphError: as `memory_of`.
+        CatalogError: as `memory_of`.
+    """
     line = BatchedMemory.between(
         (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph)
     )
     places = MemoryPlace.of_kinds(setting, capacity_bytes)
     library = many.library or NEWEST
-    made = [memory_of_places(line.at(size), places, library=library) for size in batch_sizes]
-    return tuple(_at_most(one) if many.compiled else one for one in made)
+
+    def at(batch_size: int) -> MemoryEstimate:
+        found = memory_of_places(line.at(batch_size), places, library=library)
+        return _at_most(found) if many.compiled else found
+
+    return at
 
 
 def memory_of_places(

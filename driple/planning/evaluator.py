@@ -5,18 +5,14 @@ Candidate (place, scheme, variant) --Evaluator--> Offer, or Refused
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from driple.answers.methods import Place
-from driple.answers.slow_hosts import SlowHost, slow_host
-from driple.answers.stated_error import JobKind, StatedError, job_kind, stated_error
+from driple.answers.by_simulator import ask_step
+from driple.answers.ready_job import ReadyJob
+from driple.answers.step_parts import alone_of, parts_of
 from driple.catalog.catalog import Catalog
-from driple.cluster.names import machines_setting
-from driple.cluster.schemes import FSDP, HSDP, ZERO2
 from driple.cluster.setting import Setting
-from driple.cluster.topology import topology_of
 from driple.errors import ConfigError, DripleError, GraphError
-from driple.jobs.load import Job
 from driple.memory.estimate import MemoryEstimate, memory_of, memory_of_places
 from driple.memory.place import MemoryPlace, gpu_kinds
 from driple.memory.step_memory import BatchedMemory
@@ -24,39 +20,16 @@ from driple.planning.amount import Amount
 from driple.planning.offers import Offer, needed_bytes
 from driple.planning.places import Candidate, Refused
 from driple.planning.prices import PriceBook
-from driple.planning.step_parts import StepParts, device_parts, exchange_words
 from driple.planning.variants import JobVariants, Variant
-from driple.simulate.calibration import Calibration, shipped_calibration
-from driple.simulate.prepared_job import PreparedJob
-from driple.simulate.run import simulated_step_s
+from driple.simulate.calibration import Calibration
+from driple.simulate.place import place_of
 from driple.units import format_size
 
 __all__ = ["Evaluator", "memory_reason"]
 
-_STEPS = 20
-_SIMULATED = (4, 8)  # passes, where more are like these
-_EACH_PASS = (ZERO2, FSDP, HSDP)
 _FEW, _MANY = 4, 8  # batches between which tensors grow in proportion
 _NO_BF16 = "bf16"
 _Places = tuple[MemoryPlace, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A variant of the job, ready to be simulated."""
-
-    job: Job
-    prepared: PreparedJob
-    kind: JobKind
-
-
-@dataclass(frozen=True, slots=True)
-class _Alone:
-    """A step of one device alone: its seconds and parts, and the same on a slower host."""
-
-    step_s: float
-    parts: StepParts
-    slow_host: SlowHost | None
 
 
 class Evaluator:
@@ -82,22 +55,18 @@ class Evaluator:
         calibration: Calibration | None = None,
     ) -> None:
         self.variants, self.amount, self.book, self.catalog = variants, amount, book, catalog
-        self.calibration = calibration or shipped_calibration()
-        self._ready: dict[int, _Ready] = {}
-        self._alone: dict[tuple[int, str], _Alone] = {}
+        self.calibration = calibration
+        self._ready: dict[int, ReadyJob] = {}
         self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
         self.largest: dict[object, int] = {}  # batches that fitted alike candidates
         self._lines: dict[tuple[int, int], BatchedMemory | None] = {}
         self._may_fit: dict[tuple[int, int, _Places], bool] = {}
 
-    def ready(self, variant: Variant, setting: Setting) -> _Ready:
+    def ready(self, variant: Variant, setting: Setting) -> ReadyJob:
         """A variant read and prepared for the devices of a setting."""
         job = self.variants.job(variant, setting)
-        if id(job) not in self._ready:  # jobs are kept by the variants, so that ids stay theirs
-            self._ready[id(job)] = _Ready(
-                job, PreparedJob.of_job(job), job_kind(job.graph, job.cost)
-            )
-        return self._ready[id(job)]
+        # Jobs are kept by the variants, so that ids stay theirs.
+        return self._ready.setdefault(id(job), ReadyJob(job))
 
     def memory(self, candidate: Candidate) -> MemoryEstimate | None:
         """Memory of the device with least room; None if it is unknown how long tensors live."""
@@ -169,66 +138,32 @@ class Evaluator:
             return Refused(name=candidate.place.name, reason=str(error))
 
     def _offer(self, candidate: Candidate) -> Offer:
-        place, setting, variant = candidate.place, candidate.setting, candidate.variant
+        machines, setting, variant = candidate.place, candidate.setting, candidate.variant
         ready = self.ready(variant, setting)
-        alone = self._by_itself(ready, setting)
-        topology, all_s, parts = topology_of(setting), alone.step_s, alone.parts
-        if setting.num_workers > 1:
-            all_s = self._step_s(variant, setting)
-            parts = alone.parts.with_exchange(all_s, exchange_words(topology))
+        place = place_of(setting, self.calibration)
+        answer = ask_step(ready, place)
+        parts = parts_of(ready, place, answer.step_s)
         unknown = ready.job.unknown_words
-        error = (
-            StatedError(runs=unknown)
-            if unknown
-            else stated_error(setting, ready.kind, topology=topology)
-        )
-        price = None if unknown else self.book.price(place.one, place.instance)
-        no_price = unknown or ("" if price else self.book.why_none(place.one, place.instance))
+        price = None if unknown else self.book.price(machines.one, machines.instance)
+        why_none = "" if price else self.book.why_none(machines.one, machines.instance)
         return Offer(
-            name=place.name,
+            name=machines.name,
             candidate=candidate,
-            instance=place.instance,
-            machines=place.machines,
+            instance=machines.instance,
+            machines=machines.machines,
             devices=setting.num_workers,
-            iteration_s=all_s,
+            iteration_s=answer.step_s,
             samples=self.amount.samples,
-            samples_per_s=candidate.samples_per_step / all_s,
-            communication_pct=100 * parts.exchange_s / alone.step_s,
+            samples_per_s=candidate.samples_per_step / answer.step_s,
+            communication_pct=None
+            if parts is None
+            else 100 * parts.exchange_s / alone_of(ready, place).step_s,
             price=price,
-            no_price=no_price,
-            error=error,
+            no_price=unknown or why_none,
+            answer=answer,
             memory=self.memory(candidate),
             parts=parts,
-            slow_host=alone.slow_host,
-            alone_s=alone.step_s,
         )
-
-    def _step_s(self, variant: Variant, setting: Setting) -> float:
-        """Time of a step of several devices, seconds.
-
-        Where gradients leave in every pass, one pass is like the next, so that of very many passes
-        only some are simulated.
-        """
-        if variant.passes <= _SIMULATED[1] or setting.scheme.name not in _EACH_PASS:
-            prepared = self.ready(variant, setting).prepared
-            return simulated_step_s(prepared, setting, self.calibration, num_steps=_STEPS)
-        few_s, many_s = (
-            self._step_s(replace(variant, passes=passes), setting) for passes in _SIMULATED
-        )
-        each_s = (many_s - few_s) / (_SIMULATED[1] - _SIMULATED[0])
-        return many_s + (variant.passes - _SIMULATED[1]) * each_s
-
-    def _by_itself(self, ready: _Ready, setting: Setting) -> _Alone:
-        """A step of one device alone."""
-        key = (id(ready.job), setting.worker.name)
-        if key not in self._alone:
-            alone = machines_setting(self.catalog or _hardware(), setting.worker)
-            one_s = simulated_step_s(ready.prepared, alone, self.calibration, num_steps=_STEPS)
-            parts = device_parts(ready.prepared, alone, self.calibration)
-            place = Place(setting=alone, topology=topology_of(alone), calibration=self.calibration)
-            slow = slow_host(ready.prepared, place, step_s=one_s)
-            self._alone[key] = _Alone(one_s, parts.scaled(one_s), slow)
-        return self._alone[key]
 
 
 def _like(places: _Places) -> _Places:
@@ -253,9 +188,3 @@ def memory_reason(memory: MemoryEstimate, candidate: Candidate) -> str:
         f"each device needs {format_size(needs)} ({scheme}{candidate.variant.words()}), and "
         f"{memory.device or setting.worker.name} has {format_size(room)}{largest}"
     )
-
-
-def _hardware() -> Catalog:
-    from driple.catalog import shipped_hardware
-
-    return shipped_hardware()

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driple.answers.compare import MethodTime
-from driple.answers.slow_hosts import interval_with
 from driple.catalog import Instance, Price
 from driple.errors import MeasureError
 from driple.planning.amount import AmountAsked
@@ -19,11 +17,12 @@ from driple.planning.prices import PriceBook
 from driple.units import HOUR_S
 
 if TYPE_CHECKING:
+    from driple.answers.error_statement import StatedError
+    from driple.answers.method_answer import MethodAnswer
     from driple.answers.slow_hosts import SlowHost
-    from driple.answers.stated_error import StatedError
+    from driple.answers.step_parts import StepParts
     from driple.memory.estimate import MemoryEstimate
     from driple.planning.places import Candidate
-    from driple.planning.step_parts import StepParts
     from driple.planning.variants import Variant
     from driple.profiler.stall_profile import StallProfile
 
@@ -48,11 +47,9 @@ class Offer:
         price: of one machine (of all machines for a setting of the user's own); None without one.
         no_price: why there is none, in words.
         provenance: `simulated` or `measured`.
-        error: error of the simulator on similar published runs; None for a measurement.
+        answer: of the simulator, with its error and a slower host; None for a measurement.
         memory: of the device with least room; None for a measurement, or if it is unknown.
         parts: where the time of a step goes; None for a measurement.
-        slow_host: step of one device alone on a slower host; None where that does not matter.
-        alone_s: step of one device alone, seconds; 0 for a measurement.
     """
 
     name: str
@@ -67,11 +64,9 @@ class Offer:
     price: Price | None = None
     no_price: str = ""
     provenance: str = "simulated"
-    error: StatedError | None = None
+    answer: MethodAnswer | None = None
     memory: MemoryEstimate | None = None
     parts: StepParts | None = None
-    slow_host: SlowHost | None = None
-    alone_s: float = 0.0
 
     @property
     def setting(self) -> str:
@@ -105,33 +100,24 @@ class Offer:
         return None if per_hour is None else self.training_s / HOUR_S * per_hour
 
     @property
+    def error(self) -> StatedError | None:
+        """Error of the simulator on similar published runs; None for a measurement."""
+        return None if self.answer is None else self.answer.stated
+
+    @property
+    def slow_host(self) -> SlowHost | None:
+        """The step on a slower host; None where that does not matter, and for a measurement."""
+        return None if self.answer is None else self.answer.slow_host
+
+    @property
     def factors(self) -> tuple[float, float] | None:
         """On time and cost, to the ends of the 90 % interval; None if the error is not known."""
-        return self._factors(self.slow_step_s)
+        return None if self.answer is None else self.answer.factors
 
     @property
     def error_factors(self) -> tuple[float, float] | None:
         """The same by the errors of published runs alone, without a slower host."""
-        return self._factors(None)
-
-    def _factors(self, slow_step_s: float | None) -> tuple[float, float] | None:
-        if self.error is None:
-            return None
-        known = self.error.interval_of(self.iteration_s)
-        ends = MethodTime(
-            method="simulator",
-            iteration_time_s=self.iteration_s,
-            p90=self.error.p90,
-            calibrated_s=interval_with(known, slow_step_s),
-        ).interval_s
-        return None if ends is None else (ends[0] / self.iteration_s, ends[1] / self.iteration_s)
-
-    @property
-    def slow_step_s(self) -> float | None:
-        """A step of all devices on a slower host; its exchange takes as long as usual."""
-        if self.slow_host is None:
-            return None
-        return self.iteration_s + self.slow_host.step_s - self.alone_s
+        return None if self.answer is None else self.answer.error_factors
 
     @property
     def fits(self) -> str | None:

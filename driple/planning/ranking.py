@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from driple.answers.stated_error import GUESS_FACTOR
 from driple.checks import check_number
+from driple.estimate import GUESS_FACTOR
 from driple.planning.offers import Offer
 from driple.units import format_duration, format_range
 

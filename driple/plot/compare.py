@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from driple.plot.pattern import save_picture
 
 if TYPE_CHECKING:
-    from driple.answers.compare import MethodTime
+    from driple.answers.method_answer import MethodAnswer
 
 __all__ = ["plot_compared"]
 
@@ -24,7 +24,7 @@ _COLOURS = {
 
 
 def plot_compared(
-    settings: Sequence[tuple[str, Sequence[MethodTime]]],
+    settings: Sequence[tuple[str, Sequence[MethodAnswer]]],
     words: Mapping[str, str],
     path: Path,
     *,
@@ -50,24 +50,25 @@ def plot_compared(
     count = sum(len(estimates) + 1 for _, estimates in settings)
     figure, axis = plt.subplots(figsize=(8, 1.2 + 0.24 * count))
     row, places, labels = 0, [], []
-    shown = [one.iteration_time_s for _, estimates in settings for one in estimates]
+    shown = [one.step_s for _, estimates in settings for one in estimates]
     least, most = min(shown) / 2, max(shown) * 2
     for name, estimates in settings:
         axis.text(least, row, name, fontsize=9, fontweight="bold", va="center")
         row += 1
         for one in estimates:
             colour = _COLOURS[one.method]
-            interval = one.interval_s
-            if interval is not None and one.p90:
-                axis.hlines(row, max(interval[0], least), min(interval[1], most), color=colour,
+            interval = one.step_time.interval
+            if interval is not None:
+                high = most if interval.high is None else min(interval.high, most)
+                axis.hlines(row, max(interval.low, least), high, color=colour,
                             linewidth=5, alpha=0.35)  # fmt: skip
-            hollow = interval is None
-            axis.plot(one.iteration_time_s, row, "o", color=colour, markersize=6,
+            hollow = interval is None and one.method != "measured"
+            axis.plot(one.step_s, row, "o", color=colour, markersize=6,
                       fillstyle="none" if hollow else "full")  # fmt: skip
             places.append(row)
-            labels.append(f"{words[one.method]}  {one.iteration_time_s:.3g} s")
+            labels.append(f"{words[one.method]}  {one.step_s:.3g} s")
             if one.method == "measured":
-                axis.vlines(one.iteration_time_s, row - 0.5, row + len(estimates) - 0.5,
+                axis.vlines(one.step_s, row - 0.5, row + len(estimates) - 0.5,
                             color=colour, linewidth=0.8)  # fmt: skip
             row += 1
     axis.set_yticks(places, labels, fontsize=8)

@@ -40,6 +40,7 @@ from driple.trace import Trace, label_trace, targets_of
 from driple.trace.targets import UNITS, Targets
 
 __all__ = [
+    "NUM_STEPS",
     "Simulation",
     "calibration_assumptions",
     "iteration_time_s",
@@ -50,6 +51,8 @@ __all__ = [
     "targets_of_record",
 ]
 
+NUM_STEPS = 100
+"""Simulated steps of each worker, in every answer: they are made all at once."""
 _LEAST_STEPS = 2
 # Sampling period of the traces: as many samples in an iteration, within these bounds.
 _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
@@ -111,7 +114,7 @@ def simulate(
     setting: Setting,
     calibration: Calibration,
     *,
-    num_steps: int = 100,
+    num_steps: int = NUM_STEPS,
     seed: int = 0,
     placement: Strategy = "round_robin",
     topology: Topology | None = None,
@@ -165,7 +168,12 @@ def simulate(
 
 
 def simulated_step_s(
-    job: PreparedJob, setting: Setting, calibration: Calibration, *, num_steps: int
+    job: PreparedJob,
+    setting: Setting,
+    calibration: Calibration,
+    *,
+    num_steps: int = NUM_STEPS,
+    topology: Topology | None = None,
 ) -> float:
     """Iteration time of `simulate`, seconds, without its counters, which take most of its time.
 
@@ -174,6 +182,7 @@ def simulated_step_s(
         setting: cluster and scheme.
         calibration: efficiency of devices and links.
         num_steps: see `simulate_steps`.
+        topology: machines of the setting; built from it by default.
 
     Raises:
         ConfigError: fewer than two steps.
@@ -182,7 +191,7 @@ def simulated_step_s(
         CatalogError: the catalogue lacks a field of the device.
     """
     check_whole("num_steps", num_steps, _LEAST_STEPS)
-    topology = topology_of(setting)
+    topology = topology_of(setting) if topology is None else topology
     records = simulate_steps(
         job, topology, calibration, num_steps=num_steps, seed=0, placement="round_robin"
     )
@@ -210,7 +219,7 @@ def simulate_steps(
     topology: Topology,
     calibration: Calibration,
     *,
-    num_steps: int = 100,
+    num_steps: int = NUM_STEPS,
     seed: int = 0,
     placement: Strategy = "round_robin",
 ) -> list[WorkerRecord]:

@@ -1,7 +1,4 @@
-"""What a user may change of the methods of `predict`, checked before any work.
-
-options -> MethodOptions;  host.json -> HostTuning
-"""
+"""What a user may change of the methods, checked before any work."""
 
 from __future__ import annotations
 
@@ -9,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driple.api.arguments import PathLike, path_of
 from driple.checks import MOST_SEED, check_choice, check_number, check_whole
 from driple.errors import ConfigError
-from driple.graph.placement import STRATEGIES
+from driple.graph.placement import STRATEGIES, Strategy
 
 if TYPE_CHECKING:
     from driple.inspector.host import HostTuning
 
-__all__ = ["LEAST_STEPS", "MOST_STEPS", "MethodOptions", "host_of"]
+__all__ = ["LEAST_STEPS", "MOST_STEPS", "USUAL", "MethodOptions"]
 
 LEAST_STEPS, MOST_STEPS = 2, 100_000  # simulated
 
@@ -28,7 +24,7 @@ class MethodOptions:
 
     Attributes:
         preset: which inspector of the setting.
-        num_steps: steps to simulate; None leaves it to the method.
+        num_steps: steps to simulate; `NUM_STEPS` if None.
         seed: random seed of the simulated jitter between steps.
         placement: how variables are spread over servers.
         datasets: folder of data sets with measured values; ./datasets if None.
@@ -39,11 +35,11 @@ class MethodOptions:
         ConfigError: a number out of range, or an unknown placement.
     """
 
-    preset: str
-    num_steps: int | None
-    seed: int
-    placement: str
-    datasets: Path | None
+    preset: str = "default"
+    num_steps: int | None = None
+    seed: int = 0
+    placement: Strategy = "round_robin"
+    datasets: Path | None = None
     host_us_per_op: float | None = None
     host: HostTuning | None = None
 
@@ -69,20 +65,5 @@ class MethodOptions:
             )
 
 
-def host_of(file: PathLike | None, preset: str, *, has_checkpoint: bool) -> HostTuning | None:
-    """What `driple measure --calibrate` wrote of this machine; None without a file.
-
-    Raises:
-        ConfigError: it cannot be read, or another inspector answers.
-    """
-    path = path_of("--set host", file)
-    if path is None:
-        return None
-    if preset != "default" or has_checkpoint:
-        raise ConfigError(
-            "--set host was measured for the shipped inspector of preset default; leave out "
-            "--checkpoint and --set preset"
-        )
-    from driple.inspector.host import read_host
-
-    return read_host(path)
+USUAL = MethodOptions()
+"""What an answer rests on where the user changes nothing."""

@@ -1,4 +1,4 @@
-"""How one answer of `driple predict` is shown: by inspector, simulator, closed forms, or all."""
+"""Everything known of an answer (`driple predict --explain`), and all methods side by side."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from driple.cli.show import note, print_assumptions, print_table, print_targets
 from driple.units import format_range, three_digits
 
 if TYPE_CHECKING:
-    from driple.answers.compare import MethodTime
-    from driple.answers.methods import MethodAnswers
+    from driple.answers.method_answer import MethodAnswer
     from driple.api.predicting import Answer
     from driple.estimate import Estimate
     from driple.inspector.predict import Prediction
     from driple.simulate.run import Simulation
     from driple.step.profile import StepProfile
 
-__all__ = ["print_answer", "print_compared"]
+__all__ = ["print_compared", "print_explained"]
 
 _LEAST_SHOWN = 0.005  # of a step: shorter phases are left out of the line
 
 
-def print_answer(answer: Answer) -> None:
+def print_explained(answer: Answer) -> None:
     """Tables of one answer by one method."""
     if answer.reason:
         print(answer.reason)
@@ -78,7 +77,8 @@ def _print_inspector(answer: Answer, made: Prediction) -> None:
     if made.outdated:
         print(made.outdated)
     ends = None if made.ends is None else made.ends.tolist()
-    print_targets(made.targets, made.iteration_time_s, ends)
+    interval = answer.iteration_time_s.interval
+    print_targets(made.targets, made.iteration_time_s, ends, interval=interval)
     _print_throughput(answer)
     if made.level is not None:
         kind = f"{made.provenance} " if made.provenance == "simulated" else ""
@@ -230,10 +230,9 @@ def _large(value: float) -> str:
 def _print_closed_forms(answer: Answer) -> None:
     from driple.analytic.advice import BOTTLENECKS
     from driple.analytic.closed_forms import PARTS
-    from driple.answers.compare import MethodTime
-    from driple.answers.methods import METHOD_WORDS
+    from driple.api.method_words import METHOD_WORDS
 
-    forms, work = answer.forms, answer.work
+    answers, work = answer.forms, answer.forms[0].work
     if work is not None:
         print(
             f"forward pass {work.forward_flops / 1e9:.1f} GFLOP a step, parameters "
@@ -241,21 +240,14 @@ def _print_closed_forms(answer: Answer) -> None:
         )
     print(f"{answer.job.name} on {answer.setting.name}, a synchronous iteration")
     print_assumptions(answer.assumptions)
-    rows = [[part, *(f"{three_digits(form.parts_s[part])} s" for form in forms)] for part in PARTS]
-    times = [
-        MethodTime(
-            method=form.method,
-            iteration_time_s=form.iteration_time_s,
-            p90=None if error is None else error.p90_pct / 100,
-        )
-        for form, error in zip(forms, answer.errors, strict=True)
-    ]
-    rows.append(["iteration", *(_time_words(one, unit=" s") for one in times)])
-    print_table(["", *(METHOD_WORDS[form.method] for form in forms)], rows)
+    parts = [one.parts_s or {} for one in answers]
+    rows = [[part, *(f"{three_digits(seconds[part])} s" for seconds in parts)] for part in PARTS]
+    rows.append(["iteration", *(_time_words(one, unit=" s") for one in answers)])
+    print_table(["", *(METHOD_WORDS[one.method] for one in answers)], rows)
     _print_throughput(answer)
     _print_level(answer)
-    for form, error in zip(forms, answer.errors, strict=True):
-        words = METHOD_WORDS[form.method]
+    for one in answers:
+        words, error = METHOD_WORDS[one.method], one.form_error
         if error is None:
             why = answer.job.unknown_words or "no measurement of such a cluster"
             print(f"error of {words}: not known, {why}")
@@ -264,68 +256,74 @@ def _print_closed_forms(answer: Answer) -> None:
                 f"error of {words}, on {error.rows} measured iterations: mean "
                 f"{error.mean_pct:.0f} %, 90th percentile {error.p90_pct:.0f} %"
             )
-    first = forms[0]
-    print(
-        f"held back by {BOTTLENECKS[first.bottleneck]}; the busiest link works "
-        f"{first.communication_ratio or 0.0:.2f} times as long as a device"
-    )
+    first = answers[0].form
+    if first is not None:
+        print(
+            f"held back by {BOTTLENECKS[first.bottleneck]}; the busiest link works "
+            f"{first.communication_ratio or 0.0:.2f} times as long as a device"
+        )
 
 
 def print_compared(answers: Sequence[Answer]) -> None:
     """All methods: a row for each, a column for each setting; then who contradicts whom."""
-    from driple.answers.methods import METHOD_WORDS
+    from driple.answers.ask import METHODS
+    from driple.api.method_words import METHOD_WORDS
 
     print_assumptions(dict.fromkeys(words for one in answers for words in one.assumptions))
     print(
         f"{answers[0].job.name}: seconds of an iteration, and where it lies nine times out of ten"
     )
-    compared = [one.compared for one in answers if one.compared is not None]
     rows = []
-    for method, words in METHOD_WORDS.items():
+    for method in METHODS:
         cells = []
-        for item in compared:
-            found = [one for one in item.times if one.method == method]
-            cells.append(_cell(found[0]) if found else "-")
-        rows.append([words, *cells])
-    print_table(["", *(item.setting.name for item in compared)], rows)
-    for item in compared:
-        _print_doubts(item)
+        for answer in answers:
+            known = next((one for one in answer.answers if one.method == method), None)
+            cells.append("-" if known is None else _cell(known))
+        rows.append([METHOD_WORDS[method], *cells])
+    print_table(["", *(answer.setting.name for answer in answers)], rows)
+    for answer in answers:
+        _print_doubts(answer)
     for answer in answers:
         _print_what_does_not_fit(answer)
         _print_memory(answer)
 
 
-def _print_doubts(item: MethodAnswers) -> None:
-    from driple.answers.methods import METHOD_WORDS
+def _print_doubts(answer: Answer) -> None:
+    from driple.answers.ask import disagreements
+    from driple.api.method_words import METHOD_WORDS, trust_sentence
 
-    name = item.setting.name
-    if item.measured is not None:
-        print(f"{name}: measured as {item.measured.workload}")
-    for pair in item.disagreements:
+    name = answer.setting.name
+    for one in answer.answers:
+        if one.measured is not None:
+            print(f"{name}: measured as {one.measured.workload}")
+    for pair in disagreements(answer.answers):
         print(
-            f"{name}: {METHOD_WORDS[pair.one.method]} ({pair.one.iteration_time_s:.3g} s) and "
-            f"{METHOD_WORDS[pair.other.method]} ({pair.other.iteration_time_s:.3g} s) differ by a "
+            f"{name}: {METHOD_WORDS[pair.one.method]} ({pair.one.step_s:.3g} s) and "
+            f"{METHOD_WORDS[pair.other.method]} ({pair.other.step_s:.3g} s) differ by a "
             f"factor of {pair.factor:.1f}, more than their known errors"
         )
-    print(f"{name}, simulator: {item.stated.sentence()}")
-    if item.slow_host is not None:
-        print(f"{name}, simulator: {item.slow_host.sentence}; {item.slow_host.advice}")
-    print(item.trust_sentence)
-    if item.doubts:
-        note(item.doubts)
-    for reason in dict.fromkeys(item.silent.values()):
-        note(reason)
+    if answer.stated is not None:
+        print(f"{name}, simulator: {answer.stated.sentence()}")
+    if answer.slow_host is not None:
+        print(f"{name}, simulator: {answer.slow_host.sentence}; {answer.slow_host.advice}")
+    print(trust_sentence(answer.best))
+    for one in answer.answers:
+        if one.doubts:
+            note(f"{name}, {METHOD_WORDS[one.method]}: {'; '.join(one.doubts)}")
+    if answer.compared is not None:
+        for reason in dict.fromkeys(answer.compared.silent.values()):
+            note(reason)
 
 
-def _cell(one: MethodTime) -> str:
+def _cell(one: MethodAnswer) -> str:
     """The time and its range, in seconds; a measured time has none."""
     if one.method == "measured":
-        return three_digits(one.iteration_time_s)
+        return three_digits(one.step_s)
     words = _time_words(one)
-    return words if one.interval_s is not None else f"{words} (error not known)"
+    return words if one.step_time.interval is not None else f"{words} (error not known)"
 
 
-def _time_words(one: MethodTime, unit: str = "") -> str:
+def _time_words(one: MethodAnswer, unit: str = "") -> str:
     """The time, and its range where its error is known."""
-    words = f"{three_digits(one.iteration_time_s)}{unit}"
-    return words if one.interval_s is None else f"{words} ({format_range(*one.interval_s)})"
+    words, ends = f"{three_digits(one.step_s)}{unit}", one.step_time.interval
+    return words if ends is None else f"{words} ({format_range(ends.low, ends.high)})"

@@ -1,4 +1,4 @@
-"""How `predict` will answer for each setting: by an inspector, the simulator or closed forms.
+"""Who answers for each setting: an inspector, the simulator or closed forms.
 
 setting, method, preset -> AnswerPlan; all that can be refused before a job is read is refused here
 """
@@ -13,17 +13,20 @@ from driple.cluster.setting import Setting
 from driple.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
-    from driple.answers.methods import Place
+    from driple.answers.method_answer import MethodAnswer
     from driple.inspector.checkpoint import Checkpoint
+    from driple.simulate.place import Place
 
 __all__ = [
     "AnswerPlan",
+    "doubt_of",
     "plan_instead",
     "plan_of",
     "plan_of_forward",
     "plan_with_checkpoint",
 ]
 
+_MOST_OFF_PCT = 20.0  # mean error of step times, from which on what an inspector imitates is better
 _FITTED = (
     "for a GPU, alone or with all-reduce, the simulator answers: its kernel times are learned from "
     "measured steps"
@@ -103,7 +106,7 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
                 )
         unknown = f"no inspector is trained for {setting.name}: the simulator answers"
         reason = _FITTED if fitted else unknown
-    from driple.answers.methods import place_of
+    from driple.simulate.place import place_of
 
     place = place_of(setting)
     if method == "analytic":
@@ -138,7 +141,7 @@ def plan_instead(plan: AnswerPlan, reason: str) -> AnswerPlan:
         plan: by an inspector.
         reason: why, without the words on who answers.
     """
-    from driple.answers.methods import place_of
+    from driple.simulate.place import place_of
 
     return replace(
         plan,
@@ -162,3 +165,26 @@ def plan_of_forward(plan: AnswerPlan) -> AnswerPlan:
             "give --method simulator, or leave --set task=forward out"
         )
     return plan
+
+
+def doubt_of(answer: MethodAnswer) -> str:
+    """Why the simulator should answer in place of an inspector that imitates it; mostly empty.
+
+    On a graph like those that it learned from the inspector gives the counters of such jobs. On
+    another the simulator, which made its labels, is right where the inspector guesses.
+    """
+    made = answer.prediction
+    if made is None or made.provenance != "simulated":
+        return ""
+    # Distance is the last of the strange things, and says most.
+    doubts = (made.contradiction, *reversed(made.strange), made.outdated)
+    first = next((doubt for doubt in doubts if doubt), "")
+    if first:
+        return f"the inspector of {made.setting} would guess ({first})"
+    off_pct = made.metrics.get("test_iteration_time_mape_pct", 0.0)
+    if off_pct > _MOST_OFF_PCT:
+        return (
+            f"the inspector of {made.setting} is {off_pct:.0f} % off (mean) in the step times of "
+            "its own test workloads"
+        )
+    return ""

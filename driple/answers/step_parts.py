@@ -1,22 +1,30 @@
 """Where the time of a step goes: computing by kind of op, waiting for the host, and for exchanges.
 
-PreparedJob, Setting -> StepParts -> bottleneck in words
+ReadyJob, Place, seconds of a step -> StepParts -> bottleneck in words
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from driple.catalog import shipped_hardware
+from driple.cluster.names import machines_setting
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology
 from driple.graph.opkind import CONVOLUTION_FAMILIES, family_of
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
+from driple.simulate.run import simulated_step_s
 
-__all__ = ["StepParts", "device_parts", "exchange_words"]
+if TYPE_CHECKING:
+    from driple.answers.ready_job import ReadyJob
+    from driple.simulate.place import Place
+
+__all__ = ["Alone", "StepParts", "alone_of", "parts_of"]
 
 _UPDATE = "optimizer update"
 _WORDS = {
@@ -97,14 +105,57 @@ class StepParts:
         return f"{name}, {100 * parts[name] / whole:.0f} %"
 
 
-def device_parts(job: PreparedJob, setting: Setting, calibration: Calibration) -> StepParts:
-    """The parts of a step of one device by itself.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alone:
+    """A step of one device by itself.
+
+    Attributes:
+        step_s: its seconds.
+        parts: what it is made of.
+    """
+
+    step_s: float
+    parts: StepParts
+
+
+def alone_of(ready: ReadyJob, place: Place) -> Alone:
+    """A step of one device of a place by itself; worked out once for each device.
+
+    Raises:
+        GraphError: a graph that cannot be simulated, or whose steps take no time.
+    """
+    device, known = place.setting.worker, ready.alone
+    key = (device.name, id(place.calibration))
+    if key not in known:
+        setting = machines_setting(shipped_hardware(), device)
+        step_s = simulated_step_s(ready.prepared, setting, place.calibration)
+        parts = _device_parts(ready.prepared, setting, place.calibration).scaled(step_s)
+        known[key] = Alone(step_s=step_s, parts=parts)
+    return known[key]
+
+
+def parts_of(ready: ReadyJob, place: Place, step_s: float) -> StepParts | None:
+    """The parts of a step on a place; None on processors, with servers, or of a split model.
 
     Args:
-        job: the training job.
-        setting: whose device it is.
-        calibration: what the device reaches.
+        ready: the job.
+        place: machines and their calibration.
+        step_s: seconds of a step of all devices.
+
+    Raises:
+        GraphError: a graph that cannot be simulated, or whose steps take no time.
     """
+    topology = place.topology
+    if place.setting.on_cpu or topology.server_machine or topology.tensor * topology.pipeline > 1:
+        return None
+    parts = alone_of(ready, place).parts
+    if len(topology.workers) == 1:
+        return parts.scaled(step_s)
+    return parts.with_exchange(step_s, _exchange_words(topology))
+
+
+def _device_parts(job: PreparedJob, setting: Setting, calibration: Calibration) -> StepParts:
+    """The parts of a step of one device by itself."""
     device = calibration.device(setting.worker)
     times = job.times(device)
     families = [family_of(op.kind) for op in job.graph.signatures]
@@ -123,7 +174,7 @@ def device_parts(job: PreparedJob, setting: Setting, calibration: Calibration) -
     )
 
 
-def exchange_words(topology: Topology) -> str:
+def _exchange_words(topology: Topology) -> str:
     """What an exchange of a cluster crosses, in words; empty for a device alone."""
     if len(topology.workers) < 2:
         return ""

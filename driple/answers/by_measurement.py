@@ -1,0 +1,48 @@
+"""The measured time, where a data set has this very graph on this setting.
+
+OpGraph, Setting, data sets -> Found -> MethodAnswer
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from driple.answers.method_answer import MethodAnswer
+from driple.answers.ready_job import ReadyJob
+from driple.cluster.setting import Setting
+from driple.dataset.example import graph_hash
+from driple.dataset.lookup import find_graph, find_measured_step
+from driple.errors import PredictionError
+from driple.estimate import Estimate
+
+__all__ = ["ask_measured"]
+
+_DATASETS = Path("datasets")
+
+
+def ask_measured(ready: ReadyJob, setting: Setting, datasets: Path | None = None) -> MethodAnswer:
+    """The measured workload with this graph on this setting.
+
+    Args:
+        ready: the job.
+        setting: cluster and scheme.
+        datasets: folder of data sets; ./datasets and that of the checkout if None.
+
+    Raises:
+        PredictionError: no data set has it.
+        MissingExtraError: data sets cannot be read without the extra `train`.
+    """
+    graph = ready.job.graph
+    checkout = Path(str(files("driple"))).parent / "datasets"
+    for folder in [datasets] if datasets is not None else [_DATASETS, checkout]:
+        place = folder / setting.file_name
+        if not (place / "dataset.json").exists():
+            continue
+        rows = find_graph(place, graph_hash(graph)) or find_measured_step(place, graph)
+        measured = [row for row in rows if row.label_source == "measured"]
+        if measured:
+            row = measured[0]
+            time = Estimate(value=row.iteration_time_s, method="measured", source="measured")
+            return MethodAnswer(setting=setting, step_time=time, p90=0.0, measured=row)
+    raise PredictionError(f"no data set has this graph measured on {setting.name}")

@@ -1,0 +1,49 @@
+"""How much of a device's peak a step reaches: model FLOPs utilisation.
+
+PreparedJob, Place, seconds of a step -> percent (Chowdhery et al., PaLM, 2022, appendix B)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driple.errors import CatalogError
+from driple.graph.step_facts import Phase
+from driple.simulate.gpu_rates import peaks
+from driple.simulate.gpu_times import PIPES, peak_seconds
+from driple.simulate.place import Place
+from driple.simulate.prepared_job import PreparedJob
+
+__all__ = ["flops_utilisation_pct"]
+
+
+def flops_utilisation_pct(job: PreparedJob, place: Place, step_s: float) -> float | None:
+    """FLOPs of a step over those that a device could do in its time, percent.
+
+    FLOPs that recomputation repeats do not count. The peak is that of the units that do most of
+    them: half precision, TF32, or the plain cores.
+
+    Args:
+        job: what one device computes.
+        place: machines; the first worker's device counts.
+        step_s: seconds of a step.
+
+    Returns:
+        The share; None on processors, of ops without known FLOPs, and where no source states the
+        peaks of the device.
+    """
+    device = place.topology.workers[0]
+    if device.is_cpu or step_s <= 0:
+        return None
+    flops = job.cost.flops * job.cost.executions
+    if len(job.graph.phases):
+        flops = np.where(job.graph.phases == Phase.RECOMPUTE, 0.0, flops)
+    try:
+        pipes = peak_seconds(job.kinds.table, device).pipes[job.kinds.kind_of]
+        rates = peaks(device)
+    except CatalogError:
+        return None
+    by_pipe = np.bincount(pipes, weights=flops, minlength=len(PIPES))
+    peak = rates[PIPES[int(by_pipe.argmax())]]
+    total = float(flops.sum()) / (place.topology.tensor * place.topology.pipeline)
+    return 100 * total / (peak * step_s) if total > 0 and peak > 0 else None

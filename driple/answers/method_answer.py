@@ -1,0 +1,166 @@
+"""What one method answers: the one type that `predict`, `plan` and `sweep` read.
+
+ReadyJob, Place --ask--> MethodAnswer: step time with its interval, targets, parts, errors
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+from driple.answers.slow_hosts import interval_with
+from driple.estimate import Estimate, Interval, Method, Source
+
+if TYPE_CHECKING:
+    from driple.analytic.closed_forms import ClosedForm, MethodError, Work
+    from driple.answers.error_statement import StatedError
+    from driple.answers.slow_hosts import SlowHost
+    from driple.cluster.setting import Setting
+    from driple.dataset.lookup import Found
+    from driple.inspector.predict import Prediction
+    from driple.simulate.run import Simulation
+    from driple.trace.targets import Targets
+
+__all__ = ["LEVEL", "MethodAnswer", "ends_of_p90", "simulated_ends", "step_time"]
+
+LEVEL = 0.9
+"""Share of true values in the intervals that are stated."""
+
+
+def ends_of_p90(seconds: float, p90: float | None) -> tuple[float, float] | None:
+    """The interval of a time whose error is below a share of it nine times out of ten.
+
+    Args:
+        seconds: the time.
+        p90: 90th percentile of |time - true| / true; None if it is not known.
+    """
+    if p90 is None:
+        return None
+    return seconds / (1 + p90), seconds / (1 - p90) if p90 < 1 else inf
+
+
+def simulated_ends(
+    seconds: float, stated: StatedError, slow: SlowHost | None
+) -> tuple[float, float] | None:
+    """The interval of a simulated time: the one rule for it, in every question.
+
+    Args:
+        seconds: the time.
+        stated: error on runs like the job.
+        slow: the step on a slower host; None where it makes no difference.
+
+    Returns:
+        That of the stated error, which holds nine of ten steps on the slower host too; else, by
+        the 90th percentile of the errors. None if that is not known.
+    """
+    known = interval_with(stated.interval_of(seconds), None if slow is None else slow.step_s)
+    return ends_of_p90(seconds, stated.p90) if known is None else known
+
+
+def step_time(
+    seconds: float,
+    method: Method,
+    ends: Sequence[float] | None,
+    *,
+    level: float | None = LEVEL,
+    source: Source = "simulated",
+) -> Estimate:
+    """A step time with its interval, whose upper end may be infinite.
+
+    Args:
+        seconds: the time.
+        method: that answered.
+        ends: of the interval; None if the error is not known.
+        level: share of true times within it; None if that is not known.
+        source: what the time rests on.
+    """
+    return Estimate(value=seconds, interval=Interval.of(ends, level), method=method, source=source)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MethodAnswer:
+    """What one method answers for one job on one setting.
+
+    Attributes:
+        setting: cluster and scheme.
+        step_time: of one training iteration, or of a forward pass.
+        p90: share of the true time that nine of ten errors stay below; 0 of a measurement; None
+            where the error is not known.
+        stated: error of the simulator on such jobs; None where it does not matter.
+        slow_host: the step on a slower host; None where it makes no difference.
+        assumptions: what was assumed where job and setting do not fit, one sentence each.
+        simulation: of the simulator.
+        prediction: of the inspector.
+        form: of a closed form.
+        form_error: its known error on such clusters; None if it is not known.
+        work: what the closed forms count in the job.
+        measured: the measured workload with this very graph.
+    """
+
+    setting: Setting
+    step_time: Estimate
+    p90: float | None = None
+    stated: StatedError | None = None
+    slow_host: SlowHost | None = None
+    assumptions: tuple[str, ...] = ()
+    simulation: Simulation | None = None
+    prediction: Prediction | None = None
+    form: ClosedForm | None = None
+    form_error: MethodError | None = None
+    work: Work | None = None
+    measured: Found | None = None
+
+    @property
+    def method(self) -> Method:
+        """What answered."""
+        return self.step_time.method
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of an iteration."""
+        return self.step_time.value
+
+    @property
+    def targets(self) -> Targets | None:
+        """The twelve targets; None of closed forms and measurements."""
+        if self.prediction is not None:
+            return self.prediction.targets
+        return None if self.simulation is None else self.simulation.step_targets
+
+    @property
+    def parts_s(self) -> Mapping[str, float] | None:
+        """Seconds of each part of the iteration, of closed forms."""
+        return None if self.form is None else dict(self.form.parts_s)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What an inspector has not seen, one sentence each."""
+        made = self.prediction
+        if made is None:
+            return ()
+        return (*made.warnings, *((made.outdated,) if made.outdated else ()))
+
+    @property
+    def width(self) -> float:
+        """Upper over lower end of the interval; infinite where no share is stated for it."""
+        interval = self.step_time.interval
+        if self.method == "measured":
+            return 1.0
+        return inf if interval is None or interval.level is None else interval.width
+
+    @property
+    def factors(self) -> tuple[float, float] | None:
+        """On the step time, to the ends of its interval; None without one."""
+        interval = self.step_time.interval
+        if interval is None:
+            return None
+        high = inf if interval.high is None else interval.high
+        return interval.low / self.step_s, high / self.step_s
+
+    @property
+    def error_factors(self) -> tuple[float, float] | None:
+        """The same of a simulated time by the errors of published runs, without a slower host."""
+        ends = None if self.stated is None else simulated_ends(self.step_s, self.stated, None)
+        return None if ends is None else (ends[0] / self.step_s, ends[1] / self.step_s)

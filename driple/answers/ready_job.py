@@ -1,0 +1,48 @@
+"""A job ready to be asked about on many places: what does not depend on the place is found once.
+
+Job -> ReadyJob: PreparedJob, JobKind, step of one device alone
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from driple.answers.job_kind import JobKind, job_kind
+from driple.answers.step_parts import Alone
+from driple.jobs.job import Job
+from driple.simulate.prepared_job import PreparedJob
+
+__all__ = ["ReadyJob"]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadyJob:
+    """A job, prepared for the methods; the same job is prepared once.
+
+    Attributes:
+        job: training, or a forward pass.
+        alone: steps of one device by itself that `step_parts.alone_of` has worked out, by device
+            and calibration.
+    """
+
+    job: Job
+    alone: dict[tuple[str, int], Alone] = field(default_factory=dict)
+
+    @cached_property
+    def prepared(self) -> PreparedJob:
+        """The job as the simulator and the closed forms take it.
+
+        Raises:
+            GraphError: the graph does not tell what its ops compute on.
+        """
+        return PreparedJob.of_job(self.job)
+
+    @cached_property
+    def kind(self) -> JobKind:
+        """What decides which published runs are like it.
+
+        Raises:
+            GraphError: the graph holds no shapes of its ops' inputs.
+        """
+        return job_kind(self.job.graph, self.job.cost)

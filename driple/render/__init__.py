@@ -1,0 +1,1 @@
+"""How results become text for people; nothing here works out a number."""

@@ -1,0 +1,242 @@
+"""An answer of `predict` in at most eight lines: what a person reads in ten seconds.
+
+    Answer -> step, memory, limit, use, how sure, job, assumed
+
+A guess comes first and states no single number. What does not fit comes before the step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from driple.api.throughput import throughput_of
+from driple.render.quantities import (
+    duration,
+    duration_range,
+    rate,
+    rounded,
+    size,
+    timed,
+)
+
+if TYPE_CHECKING:
+    from driple.api.memory import JobMemory
+    from driple.api.predicting import Answer
+    from driple.estimate import Estimate, Interval
+    from driple.memory.estimate import MemoryEstimate
+
+__all__ = ["MOST_LINES", "answer_lines", "shows_targets"]
+
+MOST_LINES = 8
+_LABEL = 10  # columns
+_WIDTH = 100  # columns of a line
+_GIB = 2.0**30
+_NARROWS = "a few runs of yours narrow it: driple transfer --from gpu"
+_QUIET_MB_PER_S = 0.05  # that the network carries: less is none
+
+
+def answer_lines(answer: Answer) -> list[str]:
+    """The answer as lines of text.
+
+    Args:
+        answer: of one job on one setting.
+    """
+    memory = _memory(answer.memory)
+    fits = (
+        answer.memory is None
+        or answer.memory.estimate is None
+        or (answer.memory.estimate.fits in ("yes", None))
+    )
+    step = [_line("step", _step(answer))]
+    if answer.iteration_time_s.is_guess:
+        step = [_line("a guess:", f"{_guess(answer)}; {_NARROWS}")]
+    where = f"{answer.job.name} on {answer.setting.name}"
+    lines = [
+        *(step + memory if fits else memory + step),
+        *_labelled("limit", _limit(answer)),
+        *_labelled("use", _use(answer)),
+        *_labelled("how sure", _how_sure(answer)),
+        _line("job", f"{where}: {answer.job.facts_words}"),
+        _line("assumed", _assumed(answer)),
+    ]
+    return lines[:MOST_LINES]
+
+
+def shows_targets(answer: Answer) -> bool:
+    """Whether the twelve numbers follow: on settings with servers, and of TensorFlow graphs."""
+    return answer.setting.num_servers > 0 or answer.job.graph.framework == "tensorflow"
+
+
+def _line(label: str, words: str) -> str:
+    return f"{label:{_LABEL}}{words}"
+
+
+def _labelled(label: str, words: str) -> list[str]:
+    return [_line(label, words)] if words else []
+
+
+def _guess(answer: Answer) -> str:
+    """Both ends of what is expected, without a single number."""
+    time = answer.iteration_time_s.interval
+    found = throughput_of(answer)
+    steps = "" if time is None else f"a step of {duration_range(time)}"
+    if found is None or found.samples_per_s.interval is None:
+        return steps
+    return f"{_between(found.samples_per_s.interval)} samples/s ({steps})"
+
+
+def _between(interval: Interval) -> str:
+    low = rounded(interval.low, 2)
+    return (
+        f"{low} or more"
+        if interval.high is None
+        else (f"between {low} and {rounded(interval.high, 2)}")
+    )
+
+
+def _step(answer: Answer) -> str:
+    parts = [timed(answer.iteration_time_s)]
+    found = throughput_of(answer)
+    if found is not None:
+        parts.append(_rate(found.samples_per_s, "samples/s"))
+        if found.tokens_per_s is not None:
+            each = found.tokens_per_s.value / answer.setting.num_workers
+            parts.append(f"{rounded(each)} tokens/s per device")
+    if answer.flops_pct is not None:
+        parts.append(f"MFU {rounded(answer.flops_pct, 2)} %")
+    return ", ".join(parts)
+
+
+def _rate(rate_per_s: Estimate, unit: str) -> str:
+    """The value alone: its interval is that of the step."""
+    return f"{rounded(rate_per_s.value)} {unit}"
+
+
+def _memory(found: JobMemory | None) -> list[str]:
+    if found is None:
+        return []
+    if found.estimate is None:
+        return [_line("memory", f"unknown: {found.reason}")]
+    made = found.estimate
+    words = _of_capacity(made)
+    if made.fits == "yes":
+        words += ": fits"
+        if found.largest_batch is not None:
+            words += f"; largest batch that fits: {found.largest_batch}"
+    elif made.fits is None:
+        words += ": whether it fits is unknown, as sizes are unknown"
+    else:
+        verb = "likely does not fit" if made.fits == "likely not" else "does not fit"
+        words += f": {verb}, {size(abs(made.margin_bytes or 0.0))} too little"
+        if (made.margin_bytes or 0.0) >= 0:
+            words = f"{_of_capacity(made)}: likely does not fit, as estimates may be this far off"
+        helping = [one.flag for one in found.remedies if one.memory.fits == "yes"]
+        if helping:
+            words += f"; fits with {' or '.join(helping)}"
+        elif found.remedies:
+            words += "; no single change makes it fit"
+    return [_line("memory", words)]
+
+
+def _of_capacity(made: MemoryEstimate) -> str:
+    needed = made.device_total or made.reserved or made.allocated
+    bound = "at least " if made.is_lower_bound else "at most " if made.is_upper_bound else ""
+    used = "unknown" if needed is None else rounded(needed.value / _GIB)
+    if made.capacity_bytes is None:
+        return f"{bound}{used} GiB"
+    where = f" of {made.device}" if made.device else ""
+    return f"{bound}{used} of {made.capacity_bytes / _GIB:.3g} GiB{where}"
+
+
+def _limit(answer: Answer) -> str:
+    """What holds the step back, and by how much."""
+    slow = answer.slow_host
+    if answer.parts is not None:
+        words = answer.parts.bottleneck + " of the step"
+        if slow is not None:
+            words += (
+                f"; on a host that takes {slow.slow_us:.0f} us an op, not {slow.usual_us:.0f}, a "
+                f"step is {duration(slow.step_s)} (--set host_us_per_op=N)"
+            )
+        return words
+    if answer.bottleneck:
+        from driple.analytic.advice import BOTTLENECKS
+
+        return BOTTLENECKS[answer.bottleneck]
+    return ""
+
+
+def _use(answer: Answer) -> str:
+    """How busy device, memory and network are, on the mean of a step."""
+    targets, simulation = answer.targets, answer.simulation
+    if targets is None:
+        return ""
+    means = {
+        name: figures["burst_amount"] * _share(figures["burst_duration"], figures["idle_duration"])
+        for name, figures in targets.to_dict().items()
+    }
+    bursts = ""
+    step = None if simulation is None or answer.method == "inspector" else simulation.step
+    if step is not None:
+        means["device_util"], means["device_mem_util"] = step.counted_pct()
+        count = step.usage()["device_util"].num_bursts
+        bursts = f" in {count} burst{'' if count == 1 else 's'} a step"
+    device = "processor" if answer.setting.on_cpu else "GPU"
+    network = "network none"
+    if max(means["net_tx"], means["net_rx"]) > _QUIET_MB_PER_S:
+        network = f"network {rate(means['net_tx'])} sent, {rate(means['net_rx'])} received"
+    return (
+        f"{device} {means['device_util']:.0f} % busy{bursts}, memory "
+        f"{means['device_mem_util']:.0f} %, {network}"
+    )
+
+
+def _share(burst_s: float, idle_s: float) -> float:
+    return burst_s / (burst_s + idle_s) if burst_s + idle_s > 0 else 0.0
+
+
+def _how_sure(answer: Answer) -> str:
+    """Expected error of the step, and on what it rests."""
+    stated, best = answer.stated, answer.best
+    if best.method == "measured":
+        return "measured: a data set has this very graph on this setting"
+    if best.method == "inspector" and best.prediction is not None:
+        made = best.prediction
+        error = made.metrics.get("test_iteration_time_mape_pct")
+        words = f"learned from {made.provenance} labels"
+        if error is not None:
+            words += f"; {error:.0f} % off (mean) on its test workloads"
+        if made.provenance == "simulated":
+            of_labels = None if stated is None else stated.p90_pct
+            words += (
+                "; how far the labels are off is not known"
+                if of_labels is None
+                else f"; labels up to {of_labels:.0f} % off nine times out of ten"
+            )
+        return words
+    if best.form is not None:
+        error_of_form = best.form_error
+        if error_of_form is None:
+            return "not known: no measurement of such a cluster"
+        return (
+            f"{error_of_form.median_pct:.0f} % off in the median, {error_of_form.p90_pct:.0f} % "
+            f"for one in ten, on {error_of_form.rows} measured iterations"
+        )
+    if stated is None or stated.median_pct is None or stated.p90_pct is None:
+        reason = "" if stated is None else stated.runs.partition(";")[0]
+        return f"not checked: {reason}"
+    return (
+        f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
+        f"{stated.num_runs} {stated.short or stated.runs}"
+    )
+
+
+def _assumed(answer: Answer) -> str:
+    """What nobody stated, as far as one line holds it; all with --explain."""
+    words = [*answer.job.assumptions, *answer.assumptions]
+    more = "(all: --explain)"
+    text = "; ".join(words) or "nothing"
+    room = _WIDTH - _LABEL - len(more) - 1
+    if len(text) > room:
+        text = f"{text[: room - 3].rsplit(' ', 1)[0]} ..."
+    return f"{text} {more}"

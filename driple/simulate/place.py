@@ -1,0 +1,47 @@
+"""Where a job runs: a setting with its machines and what they reach.
+
+Setting --place_of--> Place
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driple.cluster.setting import Setting
+from driple.cluster.topology import Topology, topology_of
+from driple.simulate.calibration import Calibration, shipped_calibration
+
+__all__ = ["Place", "place_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A setting with its machines and what they reach.
+
+    Attributes:
+        setting: cluster and scheme.
+        topology: its machines, workers, servers and links.
+        calibration: what devices and links reach of their peaks.
+    """
+
+    setting: Setting
+    topology: Topology
+    calibration: Calibration
+
+
+def place_of(setting: Setting, calibration: Calibration | None = None) -> Place:
+    """The machines of a setting; refuses what is unknown before a large graph is read.
+
+    Args:
+        setting: cluster and scheme.
+        calibration: of the simulator; as installed by default.
+
+    Raises:
+        SettingError: an unknown device or link.
+        CatalogError: the catalogue lacks a fact about a device.
+    """
+    known = shipped_calibration(setting) if calibration is None else calibration
+    place = Place(setting=setting, topology=topology_of(setting), calibration=known)
+    for device in dict.fromkeys(place.topology.workers):
+        known.device(device)
+    return place
