@@ -214,7 +214,9 @@ def three_digits(value: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Three digits in the unit that suits: ms, s, min or h."""
+    """Three digits in the unit that suits: us, ms, s, min or h."""
+    if 0 < seconds < 1e-3:
+        return f"{1e6 * seconds:.3g} us"
     if seconds < 1:
         return f"{1e3 * seconds:.3g} ms"
     if seconds < MINUTE_S:

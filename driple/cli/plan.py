@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.jobnotes import show_job
+from driple.cli.jobnotes import show_doubts
 from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import check_apart, output_file
@@ -123,7 +123,8 @@ def plan(
         typer.Option(help="profile that you took on an instance: FOLDER=INSTANCE"),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="where the time of a step of the first offer goes")
+        bool,
+        typer.Option("--explain", help="where a step's time goes; prices, errors, what is refused"),
     ] = False,
     what_would_help: Annotated[
         bool, typer.Option("--what-would-help", help="the three changes that save most time")
@@ -207,7 +208,7 @@ def plan(
             progress=advance,
         )
     if result.job is not None:
-        show_job(result.job, json=json or job_file is not None)
+        show_doubts(result.job, json=json or job_file is not None)
     for remark in result.remarks:
         note(remark)
     _show(result, values, job_file, json=json, explain=explain, would_help=what_would_help)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from driple.cli.show import note, print_table
-from driple.units import format_duration, format_range, format_size, three_digits
+from driple.estimate import GUESS_FACTOR, Interval
+from driple.render.quantities import duration, duration_range, rounded, size
+from driple.units import format_duration, format_range
 
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
@@ -16,48 +19,80 @@ if TYPE_CHECKING:
 
 __all__ = ["print_plan"]
 
+_WIDTH = 100  # columns
+_LEAST_PCT = 0.05  # of a step: shorter parts are not shown
 _MOST_NAMES = 6  # in one line
 _MOST_REASONS = 8
 _KEPT = {True: "yes", False: "no", None: "-"}  # whether an offer keeps the limits
 
 
 def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool) -> None:
-    """The answer as text: table, recommendation, and what was asked besides.
+    """The answer as text: recommendation, table, and what was asked besides.
 
     Args:
         result: the answer.
         most: rows of the table.
-        explain: whether to print where a step's time goes.
+        explain: whether to print where a step's time goes, prices, errors and refused machines.
         would_help: whether to print the changes that help.
     """
     from driple.planning.ranking import best_by_place
 
-    if result.no_price:
-        print(f"{result.no_price}\n")
+    for words in (result.no_price, result.choice.words, result.remedy, result.scaling):
+        _print_wrapped(words)
+    if result.job is not None:
+        _print_wrapped(f"job: {_job_words(result)}")
     alone = len({offer.name for offer in result.offers}) == 1
     # The ways to use the only machines; else the best way to use each.
     shown = [*result.offers] if alone else best_by_place(result.offers, result.rank, result.limits)
     shown, more = _first(shown, most, (result.choice.best, result.choice.runner_up))
     if shown:
+        print()
         _print_offers(shown, result.limits)
         print()
-        if more > 0:
-            what = "ways" if alone else "machines"
-            note(f"{more} more {what}; --set rows=N, --json, --csv or --html show them")
-    if result.assumptions is not None:
-        print(result.assumptions.sentence())
-    if result.choice.words:
-        print(result.choice.words)
-    for words in (result.remedy, result.scaling):
-        if words:
-            print(words)
-    if explain:
-        _print_parts(result)
     if would_help:
         _print_changes(result)
+    if not explain:
+        _print_counts(result, more, "ways" if alone else "machines")
+        return
+    if more > 0:
+        note(f"{more} more; --set rows=N, --json, --csv or --html show them")
+    _print_parts(result)
+    if result.assumptions is not None:
+        print(result.assumptions.sentence())
     _print_prices(shown)
     _print_errors(result)
     _print_refused(result)
+
+
+def _job_words(result: PlanResult) -> str:
+    """What is trained, and what of it nobody stated."""
+    job, assumed = result.job, result.assumptions
+    if job is None:
+        return ""
+    parts = [f"{job.name}: {job.facts_words}"]
+    if assumed is not None:
+        epochs = "" if assumed.epochs == 1 else f", {assumed.epochs:g} epochs"
+        samples = f"{assumed.samples_per_epoch:,} samples an epoch ({assumed.samples_from})"
+        parts.append(f"{samples}{epochs}")
+    return "; ".join([*parts, *(f"assumed: {words}" for words in job.assumptions)])
+
+
+def _print_wrapped(words: str) -> None:
+    """Words in lines of at most 100 columns; nothing of none."""
+    for line in wrap(words, _WIDTH, break_long_words=False, break_on_hyphens=False):
+        print(line)
+
+
+def _print_counts(result: PlanResult, more: int, what: str) -> None:
+    """How much is not shown, and where it is."""
+    refused = len({one.name for one in result.refused})
+    parts = [f"{more} more {what} (--set rows=N)"] if more > 0 else []
+    parts += [f"{refused} refused"] if refused else []
+    days = {offer.price.date for offer in result.offers if offer.price and offer.price.date}
+    if days:
+        first, last = min(days), max(days)
+        parts.append(f"prices of {first}" + (f" to {last}" if last > first else ""))
+    print("; ".join([*parts, "why: --explain"]))
 
 
 def _first(
@@ -71,45 +106,71 @@ def _first(
 
 def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
     """The table; with limits, it says of each way whether it keeps them."""
-    from driple.planning.ranking import price_text
-
     limited = limits.words().strip()
 
+    common = _common([offer for offer in offers if offer.variant is not None])
     rows = [
         [
             offer.name,
-            str(offer.devices),
-            _way(offer),
-            format_duration(offer.iteration_s),
-            three_digits(offer.samples_per_s),
-            format_duration(offer.training_s),
-            _interval(offer),
-            "-" if offer.per_hour is None else f"{offer.per_hour:.2f}",
-            "-" if offer.cost is None else price_text(offer.cost),
+            _way(offer, common),
+            rounded(offer.samples_per_s),
+            _training(offer),
+            "-" if offer.cost is None else _cost(offer),
             _memory(offer),
-            offer.fits_words or "-",
-            "-" if offer.parts is None else offer.parts.bottleneck,
-            "measured" if offer.provenance == "measured" else _error_text(offer),
             *([_KEPT[limits.kept_by(offer)]] if limited else []),
         ]
         for offer in offers
     ]
-    header = ["machines", "devices", "how", "step", "samples/s", "training", "90 % interval",
-              "$/h", "cost $", "memory", "fits", "held back by", "error: median, p90",
-              *([limited] if limited else [])]  # fmt: skip
+    fits = "memory" if all(offer.fits in (None, "yes") for offer in offers) else "memory, fits"
+    header = ["machines", f"how ({common})" if common else "how", "samples/s", "training",
+              "cost $", fits, *(["in limits"] if limited else [])]  # fmt: skip
     print_table(header, rows)
 
 
-def _way(offer: Offer) -> str:
-    """Scheme and variant."""
+def _common(offers: Sequence[Offer]) -> str:
+    """What all ways have in common: a batch, a precision."""
+    ways = [offer.variant.words().split(", ") for offer in offers if offer.variant is not None]
+    if len(ways) < 2:
+        return ""
+    return ", ".join(part for part in ways[0] if all(part in way for way in ways))
+
+
+def _training(offer: Offer) -> str:
+    """The time with its interval; a guess has no single number."""
+    interval = None
+    if offer.factors is not None:
+        low, high = (end * offer.training_s for end in offer.factors)
+        interval = Interval.of((low, high), None)
+    if interval is not None and interval.width > GUESS_FACTOR:
+        return f"guess: {duration_range(interval)}"
+    return duration(offer.training_s, interval)
+
+
+def _cost(offer: Offer) -> str:
+    from driple.planning.ranking import price_text
+
+    cost, ends = offer.cost or 0.0, offer.factors
+    if ends is not None and ends[1] > GUESS_FACTOR * ends[0]:
+        return format_range(cost * ends[0], cost * ends[1], price_text)
+    return price_text(cost)
+
+
+def _way(offer: Offer, common: str) -> str:
+    """Scheme and variant, without what all have in common."""
     if offer.variant is None:
+        return "measured"
+    same = common.split(", ")
+    parts = [part for part in offer.variant.words().split(", ") if part not in same]
+    return ", ".join([*([offer.scheme] if offer.devices > 1 else []), *parts]) or "-"
+
+
+def _memory(offer: Offer) -> str:
+    needed = offer.memory_bytes
+    if needed is None or offer.memory is None:
         return "-"
-    scheme = f"{offer.scheme}, " if offer.devices > 1 else ""
-    return f"{scheme}{offer.variant.words()}"
-
-
-def _interval(offer: Offer) -> str:
-    return _spread(offer, offer.training_s) or "-"
+    least = "at least " if offer.memory.is_lower_bound else ""
+    fits = "" if offer.fits == "yes" else f" {offer.fits_words}".rstrip()
+    return f"{least}{size(needed)}{fits}"
 
 
 def _spread(offer: Offer, seconds: float) -> str | None:
@@ -118,20 +179,6 @@ def _spread(offer: Offer, seconds: float) -> str | None:
         return None
     low, high = (end * seconds for end in offer.factors)
     return format_range(low, high, format_duration)
-
-
-def _memory(offer: Offer) -> str:
-    needed = offer.memory_bytes
-    if needed is None or offer.memory is None:
-        return "-"
-    least = "at least " if offer.memory.is_lower_bound else ""
-    return f"{least}{format_size(needed)}"
-
-
-def _error_text(offer: Offer) -> str:
-    if offer.error is None or offer.error.median_pct is None or offer.error.p90_pct is None:
-        return "not checked"
-    return f"{offer.error.median_pct:.0f} %, {offer.error.p90_pct:.0f} %"
 
 
 def _print_parts(result: PlanResult) -> None:
@@ -148,6 +195,7 @@ def _print_parts(result: PlanResult) -> None:
         [
             [name, format_duration(seconds), f"{pct:.1f} %"]
             for name, seconds, pct in offer.parts.rows()
+            if pct >= _LEAST_PCT
         ],
     )
     print()

@@ -253,7 +253,10 @@ def _words(
     if best.factors is None and best.provenance == "simulated":
         sentences.append("A guess: no published run is like this one, so its error is unknown.")
     elif _width(best) > GUESS_FACTOR:
-        sentences.append("A guess: errors as large as this interval are expected of such jobs.")
+        sentences.append(
+            "A guess, as such jobs are this far off; a few runs of yours narrow it (driple "
+            "transfer --from gpu)."
+        )
     over = _over(best, limits)
     sentences += [over] if over else []
     if best.fits is None and best.provenance == "simulated":
@@ -311,18 +314,21 @@ def _compared(verb: str, ratio: float, more: str, less: str) -> str:
 
 
 def spent(offer: Offer) -> str:
-    """Time and cost of an offer with their intervals, as text for users."""
-    ends = offer.factors
-    time = format_duration(offer.training_s)
-    cost = offer.cost
+    """Time and cost of an offer with their intervals, as text for users.
+
+    Where the interval is wide, its ends stand alone: a single number would mislead.
+    """
+    ends, cost = offer.factors, offer.cost
     price = "" if cost is None else f" for ${price_text(cost)}"
     if ends is None:
-        return f"{time}{price}"
+        return f"{format_duration(offer.training_s)}{price}"
     low, high = ends
     span = format_range(low * offer.training_s, high * offer.training_s, format_duration)
     if cost is not None:
         span += f", {format_range(cost * low, cost * high, lambda end: f'${price_text(end)}')}"
-    return f"{time}{price} ({span})"
+    if high > GUESS_FACTOR * low:
+        return f"a guess: {span}"
+    return f"{format_duration(offer.training_s)}{price} ({span})"
 
 
 def price_text(price: float) -> str:

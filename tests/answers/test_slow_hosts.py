@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from driple import predict
-from driple.answers.methods import Place, place_of
+from driple.answers.by_simulator import ask_simulator
+from driple.answers.options import MethodOptions
+from driple.answers.ready_job import ReadyJob
 from driple.answers.slow_hosts import NINE_OF_TEN, SLOWER, SLOWER_TRAINING, slow_host
-from driple.api.simulating import simulated
 from driple.catalog.fields import HOST_RUNS
 from driple.cluster.setting import Setting
 from driple.jobs.load import Job, load_job
@@ -23,6 +24,7 @@ from driple.runs.measured_kernels import stored_job
 from driple.runs.step_store import StepStore
 from driple.runs.tuning import TUNED, TunedStep, factors_of, tuned_step
 from driple.simulate.calibration import shipped_calibration
+from driple.simulate.place import Place, place_of
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import iteration_time_s, simulate_steps
 from tests.simulate.jobs import net
@@ -195,16 +197,16 @@ def job() -> Job:
 def test_an_interval_holds_the_step_on_a_slower_host(job: Job) -> None:
     """And the answer names it, unless the user gave his host's time."""
     place = place_of(SETTING)
-    made = simulated(job, PreparedJob.of_job(job), SETTING, place, num_steps=20)
+    made = ask_simulator(ReadyJob(job), place)
     assert made.slow_host is not None
-    ends = made.iteration_time_s.interval
+    ends = made.step_time.interval
     assert ends is not None and ends.high is not None
     assert ends.high >= NINE_OF_TEN * made.slow_host.step_s
-    known = simulated(
-        job, PreparedJob.of_job(job), SETTING, place, num_steps=20, host_is_known=True
+    known = ask_simulator(
+        ReadyJob(job), place, MethodOptions(host_us_per_op=made.slow_host.usual_us)
     )
     assert known.slow_host is None
-    narrow = known.iteration_time_s.interval
+    narrow = known.step_time.interval
     assert narrow is not None and narrow.high is not None and narrow.high <= ends.high
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from driple.api.predicting import _earlier_labels
+from driple.answers.by_inspector import earlier_labels
 from driple.cluster.setting import Setting
 from driple.graph.tf.reader import read_graph
 from driple.inspector.checkpoint import load_checkpoint
@@ -35,8 +35,8 @@ def test_labels_of_an_earlier_fit_stand_beside_the_answer(
     made = predict(graph, checkpoint)
     facts = replace(made.trained_on, date=trained, labels_fitted=labels_fitted)
     made = replace(made, trained_on=facts)
-    found = _earlier_labels(made, GPU)
+    found = earlier_labels(made, GPU)
     assert bool(found) is earlier
     if earlier:
         assert str(shipped_calibration(GPU).about["fitted"]) in found[0]
-        assert not _earlier_labels(replace(made, provenance="measured"), GPU)
+        assert not earlier_labels(replace(made, provenance="measured"), GPU)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from driple.answers.methods import closed_form_error, place_of
+from driple.answers.by_closed_forms import closed_form_error
 from driple.answers.stated_error import StatedError, stated_error
 from driple.cluster.setting import Setting
+from driple.simulate.place import place_of
 from tests.simulate.jobs import net
 
 

@@ -1,0 +1,32 @@
+"""One job on one setting has one step time, whichever question asks for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from driple import JobOptions, plan, predict
+from driple.api.sweeping_batches import sweep_batches
+
+OPTIONS = JobOptions(batch_size=32, precision="amp-bf16", optimizer="momentum")
+
+
+@pytest.mark.parametrize(
+    "setting", ["1xA100", "8xA100/NVLink", "2x8xA100/NVLink+400G", "8xA100/NVLink@fsdp"]
+)
+def test_predict_all_plan_and_sweep_give_one_step_time(setting: str) -> None:
+    """To the last digit, with one interval."""
+    alone = predict("mobilenet_v2", setting, method="simulator", options=OPTIONS).answers[0]
+    every = predict("mobilenet_v2", setting, method="all", options=OPTIONS).answers[0]
+    by_simulator = next(one for one in every.answers if one.method == "simulator")
+    planned = plan("mobilenet_v2", settings=[setting], options=OPTIONS, samples=1e6, vary="none")
+    own = alone.setting.name
+    offer = next(one for one in planned.offers if one.setting == own)
+    options = JobOptions(precision="amp-bf16", optimizer="momentum")
+    swept = sweep_batches("mobilenet_v2", setting, [32], options=options)
+    time = alone.iteration_time_s
+    assert by_simulator.step_time == time
+    assert offer.answer is not None and offer.answer.step_time == time
+    column = swept.estimates["iteration_time_s"]
+    assert list(column.value) == [time.value]
+    if time.interval is not None:
+        assert column.interval == [(time.interval.low, time.interval.high)]
