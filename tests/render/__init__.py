@@ -1,0 +1,1 @@
+"""Tests of how results become text."""

@@ -1,0 +1,76 @@
+"""An answer is read in ten seconds: eight lines, the question's answer first."""
+
+from __future__ import annotations
+
+import pytest
+
+from driple import JobOptions, predict
+from driple.api.predicting import Answer
+from driple.render.answer_lines import MOST_LINES, answer_lines, shows_targets
+
+AMP = JobOptions(batch_size=16, precision="amp-bf16")
+
+
+def lines_of(answer: Answer) -> dict[str, str]:
+    """Words by label; each label once."""
+    lines = answer_lines(answer)
+    assert len(lines) <= MOST_LINES
+    labels = [line[:10].strip() for line in lines]
+    assert len(set(labels)) == len(labels)
+    return {label: line[10:] for label, line in zip(labels, lines, strict=True)}
+
+
+def test_a_job_of_pytorch_on_one_gpu() -> None:
+    answer = predict("resnet18", "1xH100", options=AMP).answers[0]
+    lines = lines_of(answer)
+    assert next(iter(lines)) == "step"
+    assert "samples/s" in lines["step"] and "MFU" in lines["step"]
+    assert "80 GiB: fits; largest batch that fits: " in lines["memory"]
+    assert "network none" in lines["use"]
+    assert "off in the median" in lines["how sure"]
+    assert lines["job"].startswith("resnet18 on 1xH100: 16 samples")
+    assert not shows_targets(answer)
+    assert "--precision" not in lines["assumed"]  # it was given
+
+
+def test_the_largest_batch_that_fits_is_the_last_one() -> None:
+    """One more does not."""
+    found = predict("resnet18", "1xT4", options=AMP).answers[0].memory
+    assert found is not None and found.largest_batch is not None
+    for more, fits in ((0, True), (1, False)):
+        options = JobOptions(batch_size=found.largest_batch + more, precision="amp-bf16")
+        memory = predict("resnet18", "1xT4", options=options).answers[0].memory
+        assert memory is not None and memory.estimate is not None
+        assert (memory.estimate.fits == "yes") is fits
+
+
+def test_what_does_not_fit_comes_first() -> None:
+    options = JobOptions(batch_size=4096, precision="amp-bf16")
+    lines = lines_of(predict("resnet50", "1xT4", options=options).answers[0])
+    assert next(iter(lines)) == "memory"
+    assert "does not fit" in lines["memory"] and "fits with --batch-size" in lines["memory"]
+
+
+def test_a_guess_has_no_single_number() -> None:
+    """The interval is stated first, in samples per second; the JSON keeps the value."""
+    options = JobOptions(batch_size=1)
+    answer = predict("resnet18", "1xH100", options=options).answers[0]
+    time = answer.iteration_time_s
+    assert time.is_guess and answer.to_dict()["is_guess"] is True
+    lines = lines_of(answer)
+    assert next(iter(lines)) == "a guess:" and "step" not in lines
+    assert lines["a guess:"].startswith("between ")
+    assert "samples/s" in lines["a guess:"] and "driple transfer --from gpu" in lines["a guess:"]
+
+
+@pytest.mark.parametrize("method", ["inspector", "simulator", "analytic"])
+def test_settings_with_servers_are_followed_by_the_twelve_numbers(method: str) -> None:
+    graph = "datasets/examples/resnet20.pbtxt"
+    answer = predict(graph, "V100-P1w2/ho-PCIe", method=method).answers[0]  # type: ignore[arg-type]
+    assert shows_targets(answer)
+    lines = lines_of(answer)
+    assert lines["limit"] in {
+        "the workers' devices",
+        "the network link of a worker",
+        "the network links of the parameter servers",
+    }
