@@ -7,7 +7,6 @@ do with numbers within the range is tested elsewhere.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -18,20 +17,14 @@ from driple.cli import main
 from driple.cli.main import app
 from driple.cli.overrides import SetValue, read_values, set_values
 from driple.errors import ConfigError
+from scripts.checks.count_options import leaf_commands
 from tests.cli.test_main import EXAMPLE, refused
 
 # Options for which zero is a value of its own: no seed is special.
 ZERO_IS_FINE = {"--top", "--depth"}
 NEVER = ("nan", "inf", "-inf", "-1", "1e20", str(10**20), "-1e300", "few")
 
-
-def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All commands that do something, with the words that call them."""
-    for name, item in group.commands.items():
-        if hasattr(item, "commands"):
-            yield from commands(item, (*path, name))
-        else:
-            yield (*path, name), item
+commands = leaf_commands
 
 
 def kind_of(command: Any, parameter: str) -> Any:
