@@ -233,7 +233,7 @@ def import_(
         raise ConfigError(f"{file} is a table without graphs; give their folder with --graphs")
     if options.input_shape is not None:
         raise ConfigError("--input needs NAME=SHAPE, such as images=32x300x300x3")
-    flags = [*(["--graphs"] if graphs is not None else []), *options.changed]
+    flags = [*(["--graphs"] if graphs is not None else []), *(row.flag for row in options.changed)]
     if not is_table and flags:
         raise ConfigError(
             f"{' and '.join(flags)} apply to a table of DriplePerf (.csv), and {file} is none; "

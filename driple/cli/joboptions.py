@@ -91,7 +91,7 @@ def _with_options(command: Callable[..., None], rows: Sequence[JobOption]) -> Ca
         command(options=options_of(given, job_texts), **values)
 
     run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
     return run
 
 
@@ -119,7 +119,7 @@ def _parameter(rows: Sequence[JobOption]) -> inspect.Parameter:
     declared = typer.Option(
         row.typed,
         metavar=row.metavar,
-        help="; ".join(one.help for one in rows),
+        help="; ".join(part.help for part in rows),
         callback=None if row.rule.adds else _reader(row),
     )
     if kind is bool:

@@ -157,7 +157,7 @@ def table_of(values: type[DataclassInstance]) -> SetTable:
 
 def set_option(*values: type[DataclassInstance]) -> Any:
     """The option `--set` of a command: for one dataclass, or one for each kind of argument."""
-    tables = [table_of(one) for one in values]
+    tables = [table_of(table) for table in values]
     return SetOption(*(tables if len(tables) > 1 else [replace(tables[0], title="")]))
 
 

@@ -37,7 +37,7 @@ from driple.jobs.option_row import (
 from driple.jobs.training_config import TrainingConfig
 from driple.rules import choice, number, switch, text, whole
 
-__all__ = ["JOB_OPTIONS", "MAX_MIB", "JobOptions", "flags_for", "job_option", "options_of"]
+__all__ = ["JOB_OPTIONS", "MAX_MIB", "JobOptions", "flags_for", "options_of"]
 
 MAX_MIB = 512.0
 _MOST_ACCUMULATION = 100_000
@@ -173,7 +173,7 @@ class JobOptions:
         for row in JOB_OPTIONS:
             object.__setattr__(self, row.name, row.checked(getattr(self, row.name)))
         if self.task == "forward":
-            odd = [row.flag for row in self._changed() if row.in_training]
+            odd = [row.flag for row in self.changed if row.in_training]
             if odd:
                 raise ConfigError(
                     f"{' and '.join(odd)}: of training, and --set task=forward asks for a forward "
@@ -193,23 +193,19 @@ class JobOptions:
     @property
     def given(self) -> tuple[str, ...]:
         """Flags that were given, but those that every job takes."""
-        return tuple(row.flag for row in self._changed() if not row.for_all)
+        return tuple(row.flag for row in self.changed if not row.for_all)
 
     @property
-    def changed(self) -> tuple[str, ...]:
-        """All flags that were given."""
-        return tuple(row.flag for row in self._changed())
-
-    def _changed(self) -> list[JobOption]:
-        """Options with another value than usual."""
-        return [row for row in JOB_OPTIONS if getattr(self, row.name) != row.default]
+    def changed(self) -> tuple[JobOption, ...]:
+        """Rows of the options that have another value than usual."""
+        return tuple(row for row in JOB_OPTIONS if getattr(self, row.name) != row.default)
 
     def with_config(self) -> JobOptions:
         """These options, with what the training config says where a flag was not given."""
         values = {
-            row.name: said
+            row.name: stated
             for row in JOB_OPTIONS
-            if (said := getattr(self.config, row.name, None)) is not None
+            if (stated := getattr(self.config, row.name, None)) is not None
             and getattr(self, row.name) == row.default
             and not (row.in_training and self.task == "forward")
         }
@@ -248,11 +244,6 @@ JobOptions.__doc__ = "\n        ".join(
         *(f"{row.name}: {row.help} (`{row.flag}`)." for row in JOB_OPTIONS),
     ]
 )
-
-
-def job_option(name: str) -> JobOption:
-    """The row of a field of `JobOptions`."""
-    return next(row for row in JOB_OPTIONS if row.name == name)
 
 
 def flags_for(kind: str) -> frozenset[str]:
