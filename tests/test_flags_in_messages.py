@@ -20,7 +20,7 @@ import pytest
 import typer.main
 
 from driple.cli.main import app
-from driple.cli.overrides import set_names
+from driple.cli.overrides import set_values
 from tests.cli.test_numbers import commands
 
 PACKAGE = Path(__file__).resolve().parents[1] / "driple"
@@ -46,6 +46,7 @@ OTHER_FLAGS = {
 # show none of the reader's messages.
 BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
 # A table of rows has a column for each option of a job; the error says so and names the row.
+TABLE_OF_OPTIONS = ("driple.jobs.options", ("data import",))  # it offers those of graph files
 ROWS_OF_JOBS = (("driple.jobs.", "driple.graph."), ("validate", "transfer"))
 CANNOT_PRINT = {
     **{
@@ -207,12 +208,7 @@ def options() -> dict[str, set[str]]:
             for parameter in command.params
             for flag in (*parameter.opts, *parameter.secondary_opts)
         }
-        | {
-            f"--set {name}"
-            for parameter in command.params
-            if "--set" in parameter.opts
-            for name in set_names(parameter.help or "")
-        }
+        | {f"--set {value.name}" for value in set_values(command.callback)}
         | {"--help"}
         for path, command in commands(typer.main.get_command(app))
     }
@@ -255,6 +251,8 @@ def wrong_flags(extra: dict[tuple[str, str], Symbol] | None = None) -> list[str]
                 excused, _ = CANNOT_PRINT.get((f"{module}.{name}", flag), ((), ""))
                 if module.startswith(BUILD_THEIR_GRAPHS[0]) and not command:
                     excused = (*excused, *BUILD_THEIR_GRAPHS[1])
+                if module == TABLE_OF_OPTIONS[0]:
+                    excused = (*excused, *TABLE_OF_OPTIONS[1])
                 if module.startswith(ROWS_OF_JOBS[0]) and not command:
                     excused = (*excused, *ROWS_OF_JOBS[1])
                 lacking = sorted(

@@ -26,6 +26,7 @@ ROWS = (
         "units",
         "codec",
         "processes",
+        "rules",
         "storedfiles",
         "plainyaml",
         "versioned",

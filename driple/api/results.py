@@ -11,9 +11,10 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from driple.codec import Json, to_dict
+from driple.codec import Json, to_dict, to_json
 from driple.errors import MissingExtraError, install_hint
 from driple.estimate import Estimate, Interval
+from driple.jobs.options import JOB_OPTIONS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -102,17 +103,7 @@ def job_facts(job: Job) -> dict[str, Json]:
     return {
         "source": job.source,
         "kind": job.kind,
-        "batch_size": job.batch_size,
-        "seq_len": job.seq_len,
-        "input_shape": None if job.input_shape is None else list(job.input_shape),
-        "precision": job.precision,
-        "optimizer": job.optimizer,
-        "grad_accumulation": job.grad_accumulation,
-        "activation_checkpointing": job.activation_checkpointing,
-        "compiled": job.compiled,
-        "task": "train" if job.trains else "forward",
-        "channels_last": job.channels_last,
-        "library": job.library,
+        **{row.name: to_json(job.stated(row.name)) for row in JOB_OPTIONS if row.stated},
         "samples": job.samples,
         "assumptions": list(job.assumptions),
         "unknown_dimensions": report.unknown_dimensions,

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.data_simulate import simulate
-from driple.cli.joboptions import BatchSizeOption, FileValues, InputOption, graph_options_of
+from driple.cli.joboptions import file_options
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 from driple.cli.train import USUAL_DATASETS, datasets_folder
+from driple.jobs.load import JobOptions
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
     from driple.estimate import Method
-    from driple.graph.options import ReadOptions
     from driple.trace.provenance import Provenance
 
 __all__ = ["data_app"]
@@ -188,7 +188,9 @@ def show(
 
 
 @data_app.command("import")
+@file_options
 def import_(
+    options: JobOptions,
     file: Annotated[
         Path,
         typer.Argument(help="public Driple data (.pkl), or a result table of DriplePerf (.csv)"),
@@ -198,9 +200,6 @@ def import_(
         Path | None,
         typer.Option(help="for a table: folder with the graph of each job, JOB.pbtxt or JOB.pb"),
     ] = None,
-    batch_size: BatchSizeOption = None,
-    input_: InputOption = None,
-    set_: Annotated[list[str] | None, set_option(FileValues)] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -232,9 +231,9 @@ def import_(
     is_table = file.suffix.lower() == ".csv"
     if is_table and graphs is None:
         raise ConfigError(f"{file} is a table without graphs; give their folder with --graphs")
-    read, max_bytes = graph_options_of(batch_size, input_, override(FileValues, set_))
-    given = {"--graphs": graphs, "--batch-size": batch_size, "--input": input_, "--set": set_}
-    flags = [flag for flag, value in given.items() if value is not None]
+    if options.input_shape is not None:
+        raise ConfigError("--input needs NAME=SHAPE, such as images=32x300x300x3")
+    flags = [*(["--graphs"] if graphs is not None else []), *(row.flag for row in options.changed)]
     if not is_table and flags:
         raise ConfigError(
             f"{' and '.join(flags)} apply to a table of DriplePerf (.csv), and {file} is none; "
@@ -243,7 +242,7 @@ def import_(
     require_pyarrow()
     wanted = Setting.parse(setting)
     if is_table and graphs is not None:
-        data = _read_table(file, wanted, graphs, read, max_bytes)
+        data = _read_table(file, wanted, graphs, options)
     else:
         data = read_released(file, wanted)
     folder = output or Path("datasets") / data.name
@@ -257,9 +256,7 @@ def import_(
     _print_made(folder, data, json=json)
 
 
-def _read_table(
-    table: Path, setting: Setting, graphs: Path, read: ReadOptions, max_bytes: int
-) -> Dataset:
+def _read_table(table: Path, setting: Setting, graphs: Path, options: JobOptions) -> Dataset:
     """A data set from a table of DriplePerf, with a progress bar."""
     from driple.dataset.perftable import read_perf_table
 
@@ -269,8 +266,8 @@ def _read_table(
             table,
             setting,
             graphs,
-            max_bytes=max_bytes,
-            options=read,
+            max_bytes=options.max_bytes,
+            options=options.read,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
 

@@ -16,7 +16,7 @@ import typer
 
 from driple.cli.helptext import FIRST_SCREEN, GroupedHelp
 from driple.cli.oldnames import new_name
-from driple.cli.overrides import set_names
+from driple.cli.overrides import set_values
 from driple.cli.terminal import escaped, escaped_streams, one_line
 from driple.errors import DripleError
 from driple.files import advice_on
@@ -176,10 +176,9 @@ def _set_hint(error: typer.TyperException) -> str:
     """How to set a value that was asked for as an option; empty if it is none of `--set`."""
     name = getattr(error, "option_name", "").lstrip("-").replace("-", "_")
     command = getattr(getattr(error, "ctx", None), "command", None)
-    for option in getattr(command, "params", ()):
-        if "--set" in option.opts and name in set_names(option.help or ""):
-            return f"; set it with --set {name}=VALUE"
-    return ""
+    called = getattr(command, "callback", None)
+    known = () if called is None else {value.name for value in set_values(called)}
+    return f"; set it with --set {name}=VALUE" if name in known else ""
 
 
 def _say(message: str) -> int:

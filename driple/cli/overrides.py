@@ -8,64 +8,106 @@ override(_Values, ["share=0.8"])  ->  _Values(share=0.8), or ConfigError naming 
 
 from __future__ import annotations
 
-import re
+import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import typer
+from typer.models import OptionInfo
 
-from driple.checks import check_choice, check_number, check_whole
+from driple import rules
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = [
+    "SetOption",
+    "SetTable",
+    "SetValue",
     "choice",
     "number",
     "override",
-    "set_help",
-    "set_names",
+    "read_values",
     "set_option",
+    "set_values",
     "switch",
+    "table_of",
     "text",
     "texts",
     "whole",
 ]
 
 Values = TypeVar("Values", bound="DataclassInstance")
-_RULE = "driple"
-_LONGEST_SHOWN = 40
+_RULE, _HELP = "driple_rule", "driple_help"  # in the metadata of a field
 _HELP_WIDTH = 45  # columns beside the names of the options in a terminal of 80
 _WRAP: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
-    """How a value is described and read."""
+class SetValue:
+    """One value that `--set` changes.
 
+    Attributes:
+        name: as it is typed.
+        help: what it means.
+        rule: how it is read and checked.
+        default: as the help shows it; None is the program's.
+    """
+
+    name: str
     help: str
-    read: Callable[[str, str], object]
-    adds: bool = False  # given several times, the values are put together
+    rule: rules.Rule
+    default: object = None
+
+    @property
+    def lines(self) -> list[str]:
+        """Its lines in the help of `--set`."""
+        usual = "" if self.default in (None, (), "") else f"={rules.shown(self.default)}"
+        words = f"{self.name}{usual}: {self.help}"
+        return textwrap.wrap(words, _HELP_WIDTH, subsequent_indent="  ", **_WRAP)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTable:
+    """Values of one kind of argument.
+
+    Attributes:
+        title: names the kind where a command has several, such as `Of a JOB`.
+        values: in the order of the help.
+    """
+
+    title: str
+    values: tuple[SetValue, ...]
+
+
+class SetOption(OptionInfo):
+    """The option `--set` of a command, which knows the values that it changes."""
+
+    def __init__(self, *tables: SetTable) -> None:
+        self.tables = tables
+        lines = textwrap.wrap("change a value; may be given several times:", _HELP_WIDTH)
+        for table in tables:
+            lines += [f"{table.title}:"] if table.title and len(tables) > 1 else []
+            lines += [line for value in table.values for line in value.lines]
+        super().__init__(
+            default=...,
+            param_decls=("--set",),
+            metavar="NAME=VALUE",
+            help="\b\n" + "\n".join(lines),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all values, as they are typed."""
+        return tuple(value.name for table in self.tables for value in table.values)
 
 
 def whole(default: int | None, help_: str, least: int, most: int) -> Any:
     """A field with a whole number from `least` to `most`; a default of None is the program's."""
-
-    def read(flag: str, given: str) -> int:
-        try:
-            value = int(given)
-        except ValueError as error:
-            raise ConfigError(
-                f"{flag} must be a whole number from {least} to {most}, got {_short(given)}"
-            ) from error
-        check_whole(flag, value, least, most)
-        return value
-
-    return field(default=default, metadata={_RULE: _Rule(help_, read)})
+    return _declared(default, help_, rules.whole(least, most))
 
 
 def number(
@@ -77,78 +119,55 @@ def number(
     most: float = inf,
 ) -> Any:
     """A field with a finite number within the bounds; a default of None is the program's."""
-
-    def read(flag: str, given: str) -> float:
-        try:
-            value = float(given)
-        except ValueError as error:
-            raise ConfigError(f"{flag} must be a number, got {_short(given)}") from error
-        check_number(flag, value, least=least, above=above, most=most)
-        return value
-
-    return field(default=default, metadata={_RULE: _Rule(help_, read)})
+    return _declared(default, help_, rules.number(least=least, above=above, most=most))
 
 
 def text(default: str | None, help_: str) -> Any:
     """A field with any text; a default of None is the program's."""
-    return field(default=default, metadata={_RULE: _Rule(help_, lambda _, given: given)})
+    return _declared(default, help_, rules.text())
 
 
 def texts(help_: str) -> Any:
     """A field with any number of texts, each given by a `--set` of its own; none by default."""
-    rule = _Rule(help_, lambda _, given: given, adds=True)
-    return field(default=(), metadata={_RULE: rule})
+    return _declared((), help_, rules.texts())
 
 
 def choice(default: str, help_: str, names: Sequence[str]) -> Any:
     """A field with one of some names."""
-
-    def read(flag: str, given: str) -> str:
-        check_choice(flag, given, names)
-        return given
-
-    return field(default=default, metadata={_RULE: _Rule(help_, read)})
+    return _declared(default, help_, rules.choice(names))
 
 
 def switch(default: bool | None, help_: str) -> Any:
     """A field that is on or off; a default of None is the program's."""
-
-    def read(flag: str, given: str) -> bool:
-        words = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
-        if given.lower() not in words:
-            raise ConfigError(f"{flag} must be on or off, got {_short(given)}")
-        return words[given.lower()]
-
-    return field(default=default, metadata={_RULE: _Rule(help_, read)})
+    return _declared(default, help_, rules.switch())
 
 
-def set_help(*values: type[DataclassInstance], first: str = "") -> str:
-    """Help text of a command's `--set`: a line for each name, with its default and what it means.
-
-    Args:
-        values: one dataclass, or one for each kind of argument, whose docstring then names the kind
-            in its first line.
-        first: what stands before the names, such as when the option applies.
-    """
-    lines = textwrap.wrap(f"{first}change a value; may be given several times:", _HELP_WIDTH)
-    for one in values:
-        if len(values) > 1:
-            lines.append((one.__doc__ or "").splitlines()[0].rstrip(".") + ":")
-        for item in fields(one):
-            default = "" if item.default in (None, (), "") else f"={_shown(item.default)}"
-            words = f"{item.name}{default}: {item.metadata[_RULE].help}"
-            lines += textwrap.wrap(words, _HELP_WIDTH, subsequent_indent="  ", **_WRAP)
-    return "\b\n" + "\n".join(lines)
+def _declared(default: object, help_: str, rule: rules.Rule) -> Any:
+    return field(default=default, metadata={_RULE: rule, _HELP: help_})
 
 
-def set_option(*values: type[DataclassInstance], first: str = "") -> Any:
-    """The option `--set` of a command."""
-    return typer.Option("--set", metavar="NAME=VALUE", help=set_help(*values, first=first))
+def table_of(values: type[DataclassInstance]) -> SetTable:
+    """The values of a dataclass whose fields were made above; its docstring names their kind."""
+    rows = (
+        SetValue(column.name, column.metadata[_HELP], column.metadata[_RULE], column.default)
+        for column in fields(values)
+    )
+    return SetTable((values.__doc__ or "").partition("\n")[0].rstrip("."), tuple(rows))
 
 
-def set_names(help_text: str) -> tuple[str, ...]:
-    """The names in the help text of a `--set`."""
-    return tuple(re.findall(r"^(\w+)(?:=\S*)?: ", help_text, re.MULTILINE))
+def set_option(*values: type[DataclassInstance]) -> Any:
+    """The option `--set` of a command: for one dataclass, or one for each kind of argument."""
+    tables = [table_of(table) for table in values]
+    return SetOption(*(tables if len(tables) > 1 else [replace(tables[0], title="")]))
+
+
+def set_values(command: Callable[..., Any]) -> tuple[SetValue, ...]:
+    """The values that the `--set` of a command changes; none if it has no such option."""
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        for declared in getattr(parameter.annotation, "__metadata__", ()):
+            if isinstance(declared, SetOption):
+                return tuple(value for table in declared.tables for value in table.values)
+    return ()
 
 
 def override(values: type[Values], given: Iterable[str] | None, *, of: str = "") -> Values:
@@ -160,29 +179,35 @@ def override(values: type[Values], given: Iterable[str] | None, *, of: str = "")
         of: what the values apply to, for messages, such as ` for a job trace`.
 
     Raises:
-        ConfigError: a text without `=`, an unknown name, or a value that its field refuses.
+        ConfigError: see `read_values`.
     """
-    known = {item.name: item.metadata[_RULE] for item in fields(values)}
-    changed: dict[str, object] = {}
+    return values(**read_values(table_of(values).values, given, of=of))
+
+
+def read_values(
+    values: Sequence[SetValue], given: Iterable[str] | None, *, of: str = ""
+) -> Mapping[str, Any]:
+    """What NAME=VALUE texts say, by name.
+
+    Args:
+        values: that may be named.
+        given: the texts.
+        of: what the values apply to, for messages.
+
+    Raises:
+        ConfigError: a text without `=`, an unknown name, or a value that is refused.
+    """
+    known = {value.name: value.rule for value in values}
+    changed: dict[str, Any] = {}
     for words in given or ():
         name, equals, value = words.partition("=")
         key = name.strip().replace("-", "_")
         if not equals or key not in known:
             raise ConfigError(
-                f"--set needs NAME=VALUE{of} with one of {', '.join(known)}, got {_short(words)}"
+                f"--set needs NAME=VALUE{of} with one of {', '.join(known)}, got "
+                f"{rules.short(words)}"
             )
         read = known[key].read(f"--set {key}", value.strip())
         before = cast("tuple[object, ...]", changed.get(key, ()))
         changed[key] = (*before, read) if known[key].adds else read
-    return values(**changed)
-
-
-def _short(given: str) -> str:
-    ends = "..." if len(given) > _LONGEST_SHOWN else ""
-    return f"'{given[:_LONGEST_SHOWN]}{ends}'"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+    return changed

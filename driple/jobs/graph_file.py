@@ -8,7 +8,7 @@ from driple.errors import ConfigError, GraphError
 from driple.graph import OpGraph, read_graph, require_training
 from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES
 from driple.jobs.job import Job, job_of
-from driple.jobs.options import FILE_FLAGS, JobOptions
+from driple.jobs.options import JobOptions, flags_for
 from driple.jobs.readers import JobReader, JobRequest, nothing_of
 from driple.jobs.unreadable import refuse_foreign
 
@@ -60,7 +60,7 @@ def job_of_graph(graph: OpGraph, options: JobOptions, *, training: bool) -> Job:
         ConfigError: an option that would have no effect.
         GraphError: no training step, or another batch size.
     """
-    odd = [flag for flag in options.given if flag != "--batch-size"]
+    odd = [flag for flag in options.given if flag not in flags_for("graph")]
     if odd:
         raise ConfigError(
             f"{' and '.join(odd)}: a graph that was read is as it is; give them to read_graph, or "
@@ -116,7 +116,7 @@ GRAPH_FILE = JobReader(
     name="a TensorFlow graph file",
     form=f"a graph file ({GRAPH_FORMATS}) or a SavedModel's folder",
     claims=_claims,
-    flags=frozenset({"--batch-size", *FILE_FLAGS}),
+    flags=flags_for("file"),
     read=_read,
     decided_by=nothing_of,
     refuse=_refuse,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import Library, StepOptions
+from driple.jobs.options import JOB_OPTIONS
 
 __all__ = ["ON_SERVERS", "Job", "JobKindName", "job_of", "may_be_half"]
 
@@ -17,10 +18,7 @@ _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
 _HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16"})
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
-_LIBRARY_WORDS = {
-    "torch1": "PyTorch 1", "torch2.1": "PyTorch 2.1", "torch2.7": "PyTorch 2.7",
-    "torch2": "PyTorch 2",
-}  # fmt: skip
+_USUAL_STEP = StepOptions()  # of a graph, which states none of it
 JobKindName = Literal[
     "file", "onnx", "workload", "pytorch", "own_model", "hugging_face", "timm", "graph", "other"
 ]
@@ -46,14 +44,7 @@ class Job:
         input_shape: one sample of other data, such as (3, 224, 224); None if unknown.
         precision: such as `amp-bf16`; empty if unknown.
         optimizer: such as `adamw`; empty if unknown.
-        grad_accumulation: forward and backward passes per update.
-        activation_checkpointing: `none`, `full` or `selective`.
-        compiled: whether `torch.compile` fuses its ops.
-        trains: whether it is training; else one forward pass in eval mode.
-        channels_last: whether the model was put in the channels-last format by an option.
-        library: generation of PyTorch that runs it; None for other graphs.
-        compute_capability: of the device whose kernels of attention it has, see `StepOptions`;
-            matters for PyTorch models alone.
+        step: how it is trained if it is a PyTorch model; None of other graphs.
         samples: samples of an epoch of its data set; None if unknown.
         assumptions: what was assumed about the job, one sentence each.
     """
@@ -67,13 +58,7 @@ class Job:
     input_shape: tuple[int, ...] | None = None
     precision: str = ""
     optimizer: str = ""
-    grad_accumulation: int = 1
-    activation_checkpointing: str = "none"
-    compiled: bool = False
-    trains: bool = True
-    channels_last: bool = False
-    library: Library | None = None
-    compute_capability: tuple[int, int] | None = None
+    step: StepOptions | None = None
     samples: int | None = None
     assumptions: tuple[str, ...] = ()
 
@@ -84,6 +69,41 @@ class Job:
     def name(self) -> str:
         """Short name for titles: the file's name, or what the user typed."""
         return Path(self.source).name if self.kind in ("file", "onnx") else self.source
+
+    @property
+    def grad_accumulation(self) -> int:
+        """Forward and backward passes per update."""
+        return 1 if self.step is None else self.step.grad_accumulation
+
+    @property
+    def activation_checkpointing(self) -> str:
+        """What of a model is recomputed: `none`, `full` or `selective`."""
+        return "none" if self.step is None else self.step.activation_checkpointing
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `torch.compile` fuses its ops."""
+        return self.step is not None and self.step.compiled
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is training; else one forward pass in eval mode."""
+        return self.step is None or self.step.trains
+
+    @property
+    def library(self) -> Library | None:
+        """Generation of PyTorch that runs it; None for other graphs."""
+        return None if self.step is None else self.step.library
+
+    @property
+    def compute_capability(self) -> tuple[int, int] | None:
+        """Compute capability of the device whose kernels of attention it has; None for none."""
+        return None if self.step is None else self.step.compute_capability
+
+    def stated(self, name: str) -> Any:
+        """Value of an option by its name in `JobOptions`, as the job has it."""
+        owner = self if hasattr(self, name) else self.step or _USUAL_STEP
+        return getattr(owner, name)
 
     @property
     def usual_setting(self) -> str:
@@ -148,13 +168,8 @@ class Job:
             if self.trains
             else "a forward pass in eval mode, without gradients"
         )
-        if self.grad_accumulation > 1:
-            facts.append(f"{self.grad_accumulation} passes per update")
-        if self.activation_checkpointing != "none":
-            facts.append(f"{self.activation_checkpointing} activation checkpointing")
-        facts += ["channels last"] if self.channels_last else []
-        facts += [_LIBRARY_WORDS[self.library]] if self.library is not None else []
-        return ", ".join([*facts, *(["compiled"] if self.compiled else [])])
+        spoken = (row.words(self.stated(row.name)) for row in JOB_OPTIONS if row.words is not None)
+        return ", ".join([*facts, *(words for words in spoken if words)])
 
 
 def job_of(
@@ -184,7 +199,7 @@ def job_of(
     """
     from driple.jobs.graph_facts import precision_of
 
-    job = Job(
+    return Job(
         source=source,
         kind=kind,
         graph=graph,
@@ -194,18 +209,7 @@ def job_of(
         input_shape=input_shape,
         precision=precision_of(graph) if step is None else step.precision,
         optimizer=graph.update.optimizer if step is None or not step.trains else step.optimizer,
-        trains=step is None or step.trains,
+        step=step,
         samples=samples,
         assumptions=assumptions,
-    )
-    if step is None:
-        return job
-    return replace(
-        job,
-        grad_accumulation=step.grad_accumulation,
-        activation_checkpointing=step.activation_checkpointing,
-        compiled=step.compiled,
-        channels_last=step.channels_last,
-        library=step.library,
-        compute_capability=step.compute_capability,
     )

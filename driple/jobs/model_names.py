@@ -5,7 +5,7 @@ from __future__ import annotations
 from driple.extras import require_timm, require_transformers
 from driple.jobs.assumed import assumed_words
 from driple.jobs.job import Job, job_of
-from driple.jobs.options import MODEL_FLAGS
+from driple.jobs.options import flags_for
 from driple.jobs.readers import JobReader, JobRequest, kernels_on, one_at_a_time
 
 __all__ = ["HUGGING_FACE", "TIMM"]
@@ -83,7 +83,7 @@ HUGGING_FACE = JobReader(
     name="a Hugging Face model",
     form="hf:PATH of a folder with a config.json",
     claims=lambda text: text.startswith(_HF),
-    flags=frozenset({"--batch-size", *MODEL_FLAGS}),
+    flags=flags_for("hugging_face"),
     read=one_at_a_time(_read_hugging_face),
     decided_by=kernels_on,
 )
@@ -91,7 +91,7 @@ TIMM = JobReader(
     name="a model of timm",
     form="timm:NAME",
     claims=lambda text: text.startswith(_TIMM),
-    flags=frozenset({"--batch-size", *(flag for flag in MODEL_FLAGS if flag != "--seq-len")}),
+    flags=flags_for("timm"),
     read=one_at_a_time(_read_timm),
     decided_by=kernels_on,
 )

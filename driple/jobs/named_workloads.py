@@ -12,7 +12,7 @@ from driple.graph import graph_from_graphdef_bytes
 from driple.jobs.assumed import assumed_words
 from driple.jobs.graph_file import kept_batch
 from driple.jobs.job import ON_SERVERS, Job, job_of
-from driple.jobs.options import MODEL_FLAGS
+from driple.jobs.options import flags_for
 from driple.jobs.readers import JobReader, JobRequest, kernels_on, one_at_a_time
 
 __all__ = ["CATALOGUE", "PYTORCH"]
@@ -129,7 +129,7 @@ PYTORCH = JobReader(
     name="a built-in PyTorch model",
     form="a built-in PyTorch model such as mobilenet_v2",
     claims=_is_pytorch_name,
-    flags=frozenset({"--batch-size", *MODEL_FLAGS}),
+    flags=flags_for("pytorch"),
     read=one_at_a_time(_read_pytorch),
     decided_by=kernels_on,
 )
@@ -137,7 +137,7 @@ CATALOGUE = JobReader(
     name="a workload of the catalogue",
     form="a workload such as resnet50/imagenet/b32/sgd/sync",
     claims=lambda text: True,
-    flags=frozenset({"--batch-size"}),
+    flags=flags_for("workload"),
     read=one_at_a_time(_read_catalogue),
     decided_by=_servers_of,
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from driple.errors import GraphError
 from driple.jobs.job import Job, job_of
+from driple.jobs.options import flags_for
 from driple.jobs.readers import JobReader, JobRequest, nothing_of
 
 __all__ = ["ONNX_FILE"]
@@ -49,7 +50,7 @@ ONNX_FILE = JobReader(
     name="an ONNX file",
     form="an ONNX file (.onnx, also .gz)",
     claims=_claims,
-    flags=frozenset({"--batch-size", "--input NAME=SHAPE", "--optimizer"}),
+    flags=flags_for("onnx"),
     read=_read,
     decided_by=nothing_of,
 )

@@ -1,161 +1,184 @@
-"""What a user adds to a JOB: the same options for every kind of job, each checked once.
+"""The table of job options: `JobOptions`, whose fields are its rows, and what is made from them.
 
-JobOptions.given -> flags that were given; a reader of jobs refuses those that it has no use for
+JOB_OPTIONS        -> the command line, the keywords of job_of_module, the facts, the JSON
+flags_for("timm")  -> the options that a kind of job takes; its reader refuses all others
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from driple.checks import check_choice, check_number, check_switch, check_text, check_whole
 from driple.errors import ConfigError
-from driple.graph.options import LARGEST_DIMENSION, ReadOptions, sizes_of
+from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
 from driple.graph.torch.options import (
     ACTIVATION_CHECKPOINTING,
     LIBRARIES,
     OPTIMIZERS,
     PRECISIONS,
     TASKS,
+    TRACE_MODES,
     StepOptions,
 )
+from driple.jobs.option_row import (
+    ANY,
+    MIB_BYTES,
+    MODELS,
+    ROW,
+    JobOption,
+    mebibytes,
+    option,
+    sample_shape,
+    shapes_by_name,
+    train_op,
+    training_config,
+)
 from driple.jobs.training_config import TrainingConfig
+from driple.rules import choice, number, switch, text, whole
 
-__all__ = [
-    "FILE_FLAGS",
-    "MAX_MIB",
-    "MODEL_FLAGS",
-    "OWN_FLAGS",
-    "JobOptions",
-    "options_of",
-]
+__all__ = ["JOB_OPTIONS", "MAX_MIB", "JobOptions", "flags_for", "options_of"]
 
 MAX_MIB = 512.0
-_MIB_BYTES = 2**20
-MOST_ACCUMULATION = 100_000
-_MOST_SIZES = 6
-# Flags by what they apply to; --batch-size applies to all.
-FILE_FLAGS = ("--input NAME=SHAPE", "--set target", "--set loop_turns")
-MODEL_FLAGS = (
-    "--input SHAPE", "--seq-len", "--precision", "--optimizer", "--grad-accumulation",
-    "--activation-checkpointing", "--compile", "--set clip_gradients", "--set task",
-    "--set channels_last", "--set library",
-)  # fmt: skip
-OWN_FLAGS = ("--data", "--loss", "--set trace")
-# Of training alone: a forward pass has none of them.
-_TRAINING_FLAGS = (
-    "--optimizer", "--grad-accumulation", "--activation-checkpointing", "--set clip_gradients",
-    "--loss",
-)  # fmt: skip
+_MOST_ACCUMULATION = 100_000
+_FILE, _FILES, _OWN = frozenset({"file"}), frozenset({"file", "onnx"}), frozenset({"own_model"})
+_STEP_NAMES = {column.name for column in fields(StepOptions)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobOptions:
     """What a user adds to a job; None is left to the job, and what it assumes is stated.
 
-    Attributes:
-        batch_size: samples of a device in a forward pass.
-        inputs: shapes of named inputs of a graph file, such as {"images": (32, 224, 224, 3)}.
-        target: train op of a graph file.
-        loop_turns: turns of each loop whose length a graph file does not fix.
-        max_bytes: largest graph file that is read.
-        input_shape: one sample of a model's input, such as (3, 224, 224).
-        seq_len: tokens of a sample.
-        precision: one of `PRECISIONS`.
-        optimizer: one of `OPTIMIZERS`.
-        grad_accumulation: forward and backward passes per update.
-        activation_checkpointing: one of `ACTIVATION_CHECKPOINTING`.
-        compiled: whether the model is compiled by `torch.compile`.
-        clip_gradients: whether the norm of all gradients is clipped before the update.
-        task: `train`, or `forward`: one forward pass in eval mode, without gradients.
-        channels_last: whether the model and its images are put in PyTorch's channels-last format.
-        data: FILE.py:FUNCTION that builds the data set, or a batch, of the user's own model.
-        loss: FILE.py:FUNCTION of the model's outputs and labels.
-        library: generation of PyTorch: `torch1`, `torch2.1` (2.0 and 2.1), `torch2.7` (2.2 to 2.7)
-            or `torch2` (later ones).
-        trace: `meta` follows shapes alone; `real` runs the user's own model once, on the CPU.
-        own_code_s: seconds that the user's own code may take.
-        own_code_gib: memory that it may take, GiB.
-        config: what a file of training arguments says.
-
     Raises:
-        ConfigError: a value of another type, that is none of these choices, or out of range.
+        ConfigError: a value of another type, that is none of its choices, or out of range.
     """
 
-    batch_size: int | None = None
-    inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
-    target: str | None = None
-    loop_turns: int | None = None
-    max_bytes: int = int(MAX_MIB * _MIB_BYTES)
-    input_shape: tuple[int, ...] | None = None
-    seq_len: int | None = None
-    precision: str | None = None
-    optimizer: str | None = None
-    grad_accumulation: int | None = None
-    activation_checkpointing: str | None = None
-    compiled: bool = False
-    clip_gradients: bool = False
-    task: str = "train"
-    channels_last: bool = False
-    data: str | None = None
-    loss: str | None = None
-    library: str = "torch2"
-    trace: str = "meta"
-    own_code_s: float = 600.0
-    own_code_gib: float = 8.0
-    config: TrainingConfig = field(default_factory=TrainingConfig)
+    # fmt: off
+    batch_size: int | None = option(
+        None, "--batch-size", whole(1, LARGEST_DIMENSION),
+        "samples of a device in a step; sets the first dimension of inputs that leave it open",
+        suits=ANY, stated=True,
+    )
+    inputs: Mapping[str, tuple[int, ...]] = option(
+        {}, "--input NAME=SHAPE", shapes_by_name(),
+        "shape of an input of a graph file: NAME=SHAPE, such as images=32x300x300x3 or "
+        "rate=scalar, with NAME:OUTPUT=SHAPE for a node with several outputs; may be given several "
+        "times",
+        suits=_FILES, metavar="SHAPE",
+    )
+    target: str | None = option(
+        None, "--set target", train_op(), "name of the train op; the one with the most ops",
+        suits=_FILE,
+    )
+    loop_turns: int | None = option(
+        None, "--set loop_turns", whole(1, MOST_LOOP_TURNS),
+        "turns of each loop whose number of turns is not in the graph; 1",
+        suits=_FILE,
+    )
+    max_bytes: int = option(
+        int(MAX_MIB * MIB_BYTES), "--set max_mib", mebibytes(),
+        "refuse graph files larger than this, in MiB",
+        suits=_FILES, typed_default=MAX_MIB, for_all=True,
+    )
+    seq_len: int | None = option(
+        None, "--seq-len", whole(1, LARGEST_DIMENSION), "tokens of a sample",
+        suits=MODELS - {"timm"}, stated=True,
+    )
+    input_shape: tuple[int, ...] | None = option(
+        None, "--input SHAPE", sample_shape(), "of a model: one sample, such as 3x224x224",
+        suits=MODELS, stated=True,
+    )
+    precision: str | None = option(
+        None, "--precision", choice(PRECISIONS),
+        f"of a model: {', '.join(PRECISIONS)} (amp: torch.autocast); fp32",
+        suits=MODELS, metavar="NAME", stated=True,
+    )
+    optimizer: str | None = option(
+        None, "--optimizer", choice(OPTIMIZERS), f"of a model: {', '.join(OPTIMIZERS)}",
+        suits=MODELS | {"onnx"}, metavar="NAME", in_training=True, stated=True,
+    )
+    grad_accumulation: int | None = option(
+        None, "--grad-accumulation", whole(1, _MOST_ACCUMULATION),
+        "forward and backward passes per update of a model; 1",
+        suits=MODELS, in_training=True, stated=True,
+        words=lambda passes: f"{passes} passes per update" if passes > 1 else "",
+    )
+    activation_checkpointing: str | None = option(
+        None, "--activation-checkpointing", choice(ACTIVATION_CHECKPOINTING),
+        f"of a model: {', '.join(ACTIVATION_CHECKPOINTING)}; none",
+        suits=MODELS, metavar="NAME", in_training=True, stated=True,
+        words=lambda kind: "" if kind == "none" else f"{kind} activation checkpointing",
+    )
+    compiled: bool = option(
+        False, "--compile", switch(), "the model is compiled by torch.compile",
+        suits=MODELS, stated=True, words=lambda on: "compiled" if on else "",
+    )
+    clip_gradients: bool = option(
+        False, "--set clip_gradients", switch(), "the norm of a model's gradients is clipped",
+        suits=MODELS, in_training=True, stated=True,
+        words=lambda on: "gradients clipped" if on else "",
+    )
+    task: str = option(
+        "train", "--set task", choice(TASKS),
+        "forward: one forward pass of a model in eval mode, as for inference, in place of training",
+        suits=MODELS, stated=True,
+    )
+    channels_last: bool = option(
+        False, "--set channels_last", switch(),
+        "a model and its images are put in PyTorch's channels_last",
+        suits=MODELS, stated=True, words=lambda on: "channels last" if on else "",
+    )
+    library: str = option(
+        "torch2", "--set library", choice(LIBRARIES),
+        "PyTorch that runs a model: "
+        + ", ".join(f"{name} ({versions})" for name, versions in LIBRARIES.items()),
+        suits=MODELS, stated=True,
+        words=lambda name: f"PyTorch {name.removeprefix('torch')}" if name else "",
+    )
+    data: str | None = option(
+        None, "--data", text(),
+        "builds the data set, data loader or one batch of your own model; it is executed",
+        suits=_OWN, metavar="FILE.py:FUNCTION",
+    )
+    loss: str | None = option(
+        None, "--loss", text(),
+        "loss of your model's outputs and labels; default: its own, or cross entropy",
+        suits=_OWN, metavar="FILE.py:FUNCTION", in_training=True,
+    )
+    trace: str = option(
+        "meta", "--set trace", choice(TRACE_MODES),
+        "meta follows a model of your own by shapes alone, real runs it once, on the CPU",
+        suits=_OWN,
+    )
+    own_code_s: float = option(
+        600.0, "--set time_limit_s", number(above=0, most=1e6),
+        "seconds that your FILE.py may take",
+        suits=_OWN, for_all=True,
+    )
+    own_code_gib: float = option(
+        8.0, "--set memory_gib", number(above=0, most=1e6),
+        "memory that your FILE.py may take, in GiB",
+        suits=_OWN, for_all=True,
+    )
+    config: TrainingConfig = option(  # noqa: RUF009  # a field
+        TrainingConfig(), "--training-config", training_config(),
+        "training arguments (Accelerate, DeepSpeed, TRL, axolotl, torchtune, torchtitan) that "
+        "stand for the options above where they are not given",
+        suits=ANY, metavar="FILE", for_all=True,
+    )
+    # fmt: on
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inputs", self.read.inputs)  # `read` checks its values
-        object.__setattr__(self, "input_shape", _checked_shape(self.input_shape))
-        self._check_choices()
-        self._check_numbers()
-        for flag, switch in (
-            ("--compile", self.compiled),
-            ("--set clip_gradients", self.clip_gradients),
-            ("--set channels_last", self.channels_last),
-        ):
-            check_switch(flag, switch)
-        for flag, words in (("--data", self.data), ("--loss", self.loss)):
-            if words is not None:
-                check_text(flag, words)
-        if not isinstance(self.config, TrainingConfig):
-            raise ConfigError(
-                f"config is {self.config!r:.80}, and a TrainingConfig is needed; leave it out "
-                "where there is no file of training arguments"
-            )
+        for row in JOB_OPTIONS:
+            object.__setattr__(self, row.name, row.checked(getattr(self, row.name)))
         if self.task == "forward":
-            odd = [flag for flag in self.given if flag in _TRAINING_FLAGS]
+            odd = [row.flag for row in self.changed if row.in_training]
             if odd:
                 raise ConfigError(
                     f"{' and '.join(odd)}: of training, and --set task=forward asks for a forward "
                     f"pass; leave {'it' if len(odd) == 1 else 'them'} out"
                 )
-
-    def _check_choices(self) -> None:
-        for flag, value, choices in (
-            ("--precision", self.precision, PRECISIONS),
-            ("--optimizer", self.optimizer, OPTIMIZERS),
-            ("--activation-checkpointing", self.activation_checkpointing, ACTIVATION_CHECKPOINTING),
-        ):
-            if value is not None:
-                check_choice(flag, value, choices)
-        check_choice("--set library", self.library, LIBRARIES)
-        check_choice("--set trace", self.trace, ("meta", "real"))
-        check_choice("--set task", self.task, TASKS)
-
-    def _check_numbers(self) -> None:
-        for flag, number, most in (
-            ("--seq-len", self.seq_len, LARGEST_DIMENSION),
-            ("--grad-accumulation", self.grad_accumulation, MOST_ACCUMULATION),
-        ):
-            if number is not None:
-                check_whole(flag, number, 1, most)
-        check_whole("max_bytes (--set max_mib)", self.max_bytes, 1)
-        check_number("own_code_s (--set time_limit_s)", self.own_code_s, above=0, most=1e6)
-        check_number("own_code_gib (--set memory_gib)", self.own_code_gib, above=0, most=1e6)
 
     @property
     def read(self) -> ReadOptions:
@@ -169,45 +192,26 @@ class JobOptions:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Flags that were given, but those that limit what is read."""
-        values: Mapping[str, Any] = MappingProxyType(
-            {
-                "--batch-size": self.batch_size,
-                "--input NAME=SHAPE": self.inputs,
-                "--set target": self.target,
-                "--set loop_turns": self.loop_turns,
-                "--input SHAPE": self.input_shape,
-                "--seq-len": self.seq_len,
-                "--precision": self.precision,
-                "--optimizer": self.optimizer,
-                "--grad-accumulation": self.grad_accumulation,
-                "--activation-checkpointing": self.activation_checkpointing,
-                "--compile": self.compiled,
-                "--set clip_gradients": self.clip_gradients,
-                "--set task": None if self.task == "train" else self.task,
-                "--set channels_last": self.channels_last,
-                "--data": self.data,
-                "--loss": self.loss,
-                "--set library": None if self.library == "torch2" else self.library,
-                "--set trace": None if self.trace == "meta" else self.trace,
-            }
-        )
-        return tuple(flag for flag, value in values.items() if value)
+        """Flags that were given, but those that every job takes."""
+        return tuple(row.flag for row in self.changed if not row.for_all)
+
+    @property
+    def changed(self) -> tuple[JobOption, ...]:
+        """Rows of the options that have another value than usual."""
+        return tuple(row for row in JOB_OPTIONS if getattr(self, row.name) != row.default)
 
     def with_config(self) -> JobOptions:
         """These options, with what the training config says where a flag was not given."""
-        said = self.config
-        names = ["batch_size", "seq_len", "precision"]
-        if self.task == "train":
-            names += ["optimizer", "grad_accumulation", "activation_checkpointing"]
         values = {
-            name: getattr(said, name)
-            for name in names
-            if getattr(self, name) is None and getattr(said, name) is not None
+            row.name: stated
+            for row in JOB_OPTIONS
+            if (stated := getattr(self.config, row.name, None)) is not None
+            and getattr(self, row.name) == row.default
+            and not (row.in_training and self.task == "forward")
         }
         if self.input_shape is not None:  # of numbers, which have no tokens
             values.pop("seq_len", None)
-        return replace(self, compiled=self.compiled or bool(said.compiled), **values)
+        return replace(self, **values)
 
     def step_options(
         self, optimizer: str, compute_capability: tuple[int, int] | None
@@ -218,25 +222,37 @@ class JobOptions:
             optimizer: that is assumed if none was given.
             compute_capability: of the device, see `StepOptions`.
         """
-        checkpointing: Any = self.activation_checkpointing or "none"
-        precision: Any = self.precision or "fp32"
-        trace: Any = self.trace
-        library: Any = self.library
-        task: Any = self.task
+        values: dict[str, Any] = {"optimizer": optimizer}
+        for name in _STEP_NAMES & {row.name for row in JOB_OPTIONS}:
+            if getattr(self, name) is not None:
+                values[name] = getattr(self, name)
         return StepOptions(
-            precision=precision,
-            optimizer=self.optimizer or optimizer,
-            grad_accumulation=self.grad_accumulation or 1,
-            activation_checkpointing=checkpointing,
-            compiled=self.compiled,
-            clip_gradients=self.clip_gradients,
+            **values,
             compute_capability=compute_capability,
             fused_attention=self.library != "torch1",
-            trace=trace,
-            library=library,
-            task=task,
-            channels_last=self.channels_last,
         )
+
+
+JOB_OPTIONS: tuple[JobOption, ...] = tuple(
+    replace(column.metadata[ROW], name=column.name) for column in fields(JobOptions)
+)
+"""The rows of the table, in the order in which help and JSON have them."""
+
+JobOptions.__doc__ = "\n        ".join(
+    [
+        f"{JobOptions.__doc__}\n    Attributes:",
+        *(f"{row.name}: {row.help} (`{row.flag}`)." for row in JOB_OPTIONS),
+    ]
+)
+
+
+def flags_for(kind: str) -> frozenset[str]:
+    """Flags that a kind of job takes, as `JobOptions.given` names them.
+
+    Args:
+        kind: a `JobKindName`, or `MODULE`.
+    """
+    return frozenset(row.flag for row in JOB_OPTIONS if kind in row.suits and not row.for_all)
 
 
 def options_of(given: JobOptions | None) -> JobOptions:
@@ -253,20 +269,3 @@ def options_of(given: JobOptions | None) -> JobOptions:
             "options=driple.JobOptions(batch_size=32)"
         )
     return given
-
-
-def _checked_shape(shape: object) -> tuple[int, ...] | None:
-    """The shape of one sample; None if it is left to the job.
-
-    Raises:
-        ConfigError: no shape, or too many sizes.
-    """
-    if shape is None:
-        return None
-    sizes = sizes_of(shape)
-    if sizes is None or not 1 <= len(sizes) <= _MOST_SIZES:
-        raise ConfigError(
-            f"--input needs 1 to {_MOST_SIZES} sizes of one sample, whole numbers of 1 or more "
-            f"such as 3x224x224 (from Python input_shape=(3, 224, 224)), got {shape!r:.80}"
-        )
-    return sizes

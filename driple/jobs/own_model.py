@@ -22,7 +22,7 @@ from driple.extras import require_torch
 from driple.graph.stored_graph import read_stored_graph
 from driple.jobs.assumed import assumed_words
 from driple.jobs.job import Job, job_of
-from driple.jobs.options import MODEL_FLAGS, OWN_FLAGS
+from driple.jobs.options import flags_for
 from driple.jobs.own_request import (
     GRAPH_FILE,
     OUTCOME_FILE,
@@ -150,7 +150,7 @@ OWN_MODEL = JobReader(
     name="a model of your own (FILE.py:FUNCTION)",
     form="FILE.py:FUNCTION",
     claims=_claims,
-    flags=frozenset({"--batch-size", *MODEL_FLAGS, *OWN_FLAGS}),
+    flags=flags_for("own_model"),
     read=_read,
     decided_by=kernels_on,
 )

@@ -169,4 +169,5 @@ def with_passes(probe: Job, passes: int) -> Job:
         )
     counts = np.array([0, 1, passes - 1, passes])
     graph = replace(probe.graph, executions=counts[turns])
-    return replace(probe, graph=graph, cost=cost_of_graph(graph), grad_accumulation=passes)
+    step = None if probe.step is None else replace(probe.step, grad_accumulation=passes)
+    return replace(probe, graph=graph, cost=cost_of_graph(graph), step=step)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from driple.cli.joboptions import JobValues, options_of
+from driple.cli.joboptions import options_of
 from driple.cli.main import app
 from driple.errors import ConfigError
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
@@ -64,8 +64,8 @@ def test_every_command_with_a_graph_has_the_same_options() -> None:
 
 
 def test_options_become_those_of_the_reader() -> None:
-    values = JobValues(target="train_op", loop_turns=35, max_mib=1.5)
-    options = options_of(8, ["images=8x3x3x1", "a/b:0=4"], values=values)
+    typed = {"batch_size": 8, "inputs": ["images=8x3x3x1", "a/b:0=4"]}
+    options = options_of(typed, ["target=train_op", "loop_turns=35", "max_mib=1.5"])
     assert options.batch_size == 8
     assert dict(options.inputs) == {"images": (8, 3, 3, 1), "a/b:0": (4,)}
     assert (options.target, options.loop_turns) == ("train_op", 35)
@@ -73,7 +73,7 @@ def test_options_become_those_of_the_reader() -> None:
     assert options.given == (
         "--batch-size", "--input NAME=SHAPE", "--set target", "--set loop_turns"
     )  # fmt: skip
-    assert options_of().given == ()
+    assert options_of({}).given == ()
 
 
 @pytest.mark.parametrize(
@@ -82,21 +82,21 @@ def test_options_become_those_of_the_reader() -> None:
 )  # fmt: skip
 def test_inputs_that_are_no_shapes_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--input needs the shape"):
-        options_of(inputs=[text])
+        options_of({"inputs": [text]})
 
 
 def test_inputs_out_of_range_or_given_twice_are_refused() -> None:
     with pytest.raises(ConfigError, match="--input x needs"):
-        options_of(inputs=["x=0x3"])
+        options_of({"inputs": ["x=0x3"]})
     with pytest.raises(ConfigError, match="--input x is given twice"):
-        options_of(inputs=["x=1", "x=2"])
+        options_of({"inputs": ["x=1", "x=2"]})
     with pytest.raises(ConfigError, match="--input x:0 is given twice"):
-        options_of(inputs=["x=1", "x:0=2"])
+        options_of({"inputs": ["x=1", "x:0=2"]})
     assert "--input" in refused("predict", EXAMPLE, "--input", "images")
 
 
 def test_a_train_op_may_be_named_as_its_first_output() -> None:
-    assert options_of(values=JobValues(target="train:0")).target == "train"
+    assert options_of({}, ["target=train:0"]).target == "train"
     assert "NAME:OUTPUT=SHAPE" in " ".join(driple("predict", "--help").stdout.split())
 
 

@@ -6,37 +6,25 @@ do with numbers within the range is tested elsewhere.
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
-import re
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 import typer.main
 
-import driple.cli
 from driple.cli import main
 from driple.cli.main import app
-from driple.cli.overrides import override
+from driple.cli.overrides import SetValue, read_values, set_values
 from driple.errors import ConfigError
+from scripts.checks.count_options import leaf_commands
 from tests.cli.test_main import EXAMPLE, refused
 
 # Options for which zero is a value of its own: no seed is special.
 ZERO_IS_FINE = {"--top", "--depth"}
 NEVER = ("nan", "inf", "-inf", "-1", "1e20", str(10**20), "-1e300", "few")
 
-
-def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All commands that do something, with the words that call them."""
-    for name, item in group.commands.items():
-        if hasattr(item, "commands"):
-            yield from commands(item, (*path, name))
-        else:
-            yield (*path, name), item
+commands = leaf_commands
 
 
 def kind_of(command: Any, parameter: str) -> Any:
@@ -103,31 +91,31 @@ def test_numbers_that_make_no_sense_are_refused_by_name(
         assert main._run([*path, f"{flag}=0", *others]) == 0
 
 
-def numeric_values() -> list[tuple[Any, str]]:
-    """Every numeric value of a `--set`: its dataclass and name."""
-    found = []
-    for module in pkgutil.iter_modules(driple.cli.__path__, "driple.cli."):
-        for value in vars(importlib.import_module(module.name)).values():
-            if is_dataclass(value) and getattr(value, "__module__", "") == module.name:
-                found += [
-                    (value, one.name)
-                    for one in fields(value)
-                    if "driple" in one.metadata and re.match("int|float", str(one.type))
-                ]
-    return found
+def numeric_values() -> list[tuple[str, SetValue]]:
+    """Every numeric value of a `--set`, with its command."""
+    return [
+        (" ".join(path), value)
+        for path, command in commands(typer.main.get_command(app))
+        for value in set_values(command.callback)
+        if value.rule.type in (int, float)
+    ]
 
 
 def test_numeric_values_of_set_are_found() -> None:
-    assert {"seed", "steps", "deviation", "measured", "repeats"} <= {
-        name for _, name in numeric_values()
+    assert {"seed", "steps", "deviation", "measured", "repeats", "loop_turns", "memory_gib"} <= {
+        value.name for _, value in numeric_values()
     }
 
 
-@pytest.mark.parametrize(("values", "name"), numeric_values(), ids=str)
-def test_values_that_make_no_sense_are_refused_by_name(values: Any, name: str) -> None:
+@pytest.mark.parametrize(
+    "value",
+    [value for _, value in numeric_values()],
+    ids=[f"{command} {value.name}" for command, value in numeric_values()],
+)
+def test_values_that_make_no_sense_are_refused_by_name(value: SetValue) -> None:
     for given in NEVER:
-        with pytest.raises(ConfigError, match=f"--set {name} "):
-            override(values, [f"{name}={given}"])
+        with pytest.raises(ConfigError, match=f"--set {value.name} "):
+            read_values([value], [f"{value.name}={given}"])
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 
 from driple.cli.overrides import (
     number,
     override,
-    set_help,
-    set_names,
+    set_option,
+    set_values,
     switch,
     text,
     texts,
@@ -64,15 +65,31 @@ def test_bad_values_are_refused_by_name(given: str, words: str) -> None:
 
 
 def test_the_help_lists_every_value() -> None:
-    words = set_help(Values)
+    option = set_option(Values)
     lines = "share=0.4: cores\ntries=4: runs\nlayers: what is tuned\nalign: levels\nfiles: to read"
-    assert words.endswith(lines)
-    assert set_names(words) == ("share", "tries", "layers", "align", "files")
+    assert option.help.endswith(f"several times:\n{lines}")
+    assert option.names == ("share", "tries", "layers", "align", "files")
+
+
+def test_the_names_of_a_command_are_those_that_it_declares() -> None:
+    def command(set_: Annotated[list[str] | None, set_option(Values, Others)] = None) -> None:
+        """Help text that names no=value: as such."""
+
+    def other(words: str = "") -> None: ...
+
+    assert tuple(value.name for value in set_values(command)) == (
+        "share",
+        "tries",
+        "layers",
+        "align",
+        "files",
+        "size",
+    )
+    assert set_values(other) == ()
 
 
 def test_a_command_for_two_kinds_lists_the_values_of_each() -> None:
-    words = set_help(Values, Others)
-    assert words.endswith("files: to read\nOf others:\nsize=3: in MB")
+    assert set_option(Values, Others).help.endswith("files: to read\nOf others:\nsize=3: in MB")
     with pytest.raises(ConfigError, match="--set needs NAME=VALUE for others with one of size"):
         override(Others, ["share=1"], of=" for others")
 

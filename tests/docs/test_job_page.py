@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from driple.graph.torch.options import LIBRARIES
+from driple.jobs.option_row import MODELS
+from driple.jobs.options import JOB_OPTIONS
 from tests.cli.test_main import EXAMPLE, ROOT, driple
 
 PAGE = (ROOT / "docs/job.md").read_text(encoding="utf-8")
@@ -64,6 +67,15 @@ def test_every_kind_of_job_has_a_command() -> None:
 def test_what_the_page_shows_is_printed(line: str, output: str) -> None:
     done = driple(*line.split()[1:])
     assert done.stdout.startswith(output)
+
+
+def test_the_page_names_every_option_of_models() -> None:
+    """And the generations of PyTorch, with their versions."""
+    page = " ".join(PAGE.split())
+    of_models = [row for row in JOB_OPTIONS if row.suits & MODELS]
+    assert not [row.flag for row in of_models if (row.set_name or row.typed) not in page]
+    for name, versions in LIBRARIES.items():
+        assert f"`{name}` ({versions}" in page
 
 
 def test_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:

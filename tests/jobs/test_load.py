@@ -14,7 +14,6 @@ from driple.graph import read_graph
 from driple.jobs.graph_file import _other_batch
 from driple.jobs.job import Job, job_of
 from driple.jobs.load import JOB_HELP, JobOptions, load_job, load_jobs
-from driple.jobs.options import MODEL_FLAGS
 from driple.jobs.readers import (
     JobReader,
     JobRequest,
@@ -82,7 +81,6 @@ def test_a_reader_refuses_by_name_what_it_has_no_use_for(reader: JobReader) -> N
 def test_the_help_names_every_form() -> None:
     assert all(reader.form in JOB_HELP for reader in registered_readers())
     assert "executed" in JOB_HELP
-    assert set(MODEL_FLAGS) < {*ALL.given, *JobOptions(task="forward").given}
 
 
 def test_a_reader_is_one_object_and_its_registration(

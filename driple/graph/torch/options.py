@@ -18,6 +18,7 @@ __all__ = [
     "OPTIMIZERS",
     "PRECISIONS",
     "TASKS",
+    "TRACE_MODES",
     "UPDATE_KINDS",
     "ActivationCheckpointing",
     "Kernels",
@@ -34,15 +35,24 @@ __all__ = [
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
 ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
-# Generations whose kernels differ: before 2.0 no attention was fused, to 2.1 it was by the first
-# version of flash attention; to 2.7 gradients of layer norms' weights took several times as long.
 Library = Literal["torch1", "torch2.1", "torch2.7", "torch2"]
 Task = Literal["train", "forward"]
 Kernels = Literal["gpu", "cpu"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 ACTIVATION_CHECKPOINTING: tuple[str, ...] = get_args(ActivationCheckpointing)
-LIBRARIES: tuple[str, ...] = get_args(Library)
+# Versions of PyTorch in each generation, whose kernels differ: before 2.0 no attention was fused,
+# to 2.1 it was by the first version of flash attention; to 2.7 gradients of layer norms' weights
+# took several times as long.
+LIBRARIES: Mapping[Library, str] = MappingProxyType(
+    {
+        "torch1": "1.0 to 1.13",
+        "torch2.1": "2.0 and 2.1",
+        "torch2.7": "2.2 to 2.7",
+        "torch2": "2.8 and later",
+    }
+)
 TASKS: tuple[str, ...] = get_args(Task)
+TRACE_MODES: tuple[str, ...] = get_args(TraceMode)
 _FUSED = "-fused"
 # Those that PyTorch has a fused kernel for.
 _WITH_FUSED = ("sgd", "momentum", "adam", "adamw", "adagrad")
@@ -154,7 +164,7 @@ class StepOptions:
         count = self.grad_accumulation
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ConfigError(f"grad_accumulation must be a whole number from 1, got {count!r}")
-        if self.trace not in get_args(TraceMode):
+        if self.trace not in TRACE_MODES:
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
         if self.library not in LIBRARIES:
             raise ConfigError(

@@ -5,6 +5,7 @@ module, batch or shapes, loss -> Job, which every question takes
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from driple.errors import ConfigError
 from driple.extras import require_torch
 from driple.jobs.assumed import assumed_words
 from driple.jobs.job import Job, job_of
-from driple.jobs.options import JobOptions
+from driple.jobs.option_row import MODULE
+from driple.jobs.options import JOB_OPTIONS, JobOptions
 from driple.jobs.own_request import OwnModel
 from driple.jobs.readers import capability_for, reading
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["job_of_module"]
 
 _OPTIMIZER = "momentum"
+_OPTIONS = [row for row in JOB_OPTIONS if MODULE in row.suits and not row.for_all]
 
 
 def job_of_module(
@@ -32,20 +35,9 @@ def job_of_module(
     *,
     loss: Callable[[Any, Any], Tensor] | None = None,
     step: Callable[[nn.Module, Any], Tensor] | None = None,
-    batch_size: int | None = None,
-    input_shape: tuple[int, ...] | None = None,
-    seq_len: int | None = None,
-    precision: str | None = None,
-    optimizer: str | None = None,
-    grad_accumulation: int | None = None,
-    activation_checkpointing: str | None = None,
-    compiled: bool = False,
-    task: str = "train",
-    channels_last: bool = False,
-    clip_gradients: bool = False,
-    library: str = "torch2",
     setting: Setting | str | None = None,
     name: str = "",
+    **options: Any,
 ) -> Job:
     """The job of training a model that is there already, which stays as it is.
 
@@ -58,24 +50,16 @@ def job_of_module(
         loss: of the model's outputs and labels; the model's own or cross entropy if None.
         step: in place of a loss, the training step: it gets the model and the batch, and returns
             the loss.
-        batch_size: samples per device; None if the batch has them.
-        input_shape: one sample of numbers, such as (3, 224, 224).
-        seq_len: tokens of a sample.
-        precision: as `--precision`.
-        optimizer: as `--optimizer`.
-        grad_accumulation: as `--grad-accumulation`.
-        activation_checkpointing: as `--activation-checkpointing`.
-        compiled: whether the model is compiled.
-        task: `train`, or `forward`: one forward pass in eval mode, without gradients.
-        channels_last: whether model and images are put in the channels-last format; a model that
-            is in it already is read as it is.
-        clip_gradients: whether gradients are clipped by their norm.
-        library: as `--set library`.
         setting: cluster that the job is for, whose devices decide the kernels of attention; an
             A100 if None.
         name: of the job; the class of the model by default.
+        options: how it is trained, by the names of `JobOptions`, such as `batch_size=8`,
+            `input_shape=(3, 224, 224)` and `precision="amp-bf16"`. The batch size may be left out
+            if the batch has it; a model that is in the channels-last format already is read as it
+            is.
 
     Raises:
+        TypeError: an option that a model does not have.
         ConfigError: something is missing or contradicts, or the batch does not fit.
         GraphError: the step cannot be followed by shapes alone.
         MissingExtraError: PyTorch is not installed.
@@ -84,32 +68,25 @@ def job_of_module(
     from driple.jobs.pytorch.own_model import step_of_model
     from driple.jobs.pytorch.stepped import Stepped
 
-    if step is not None and task != "train":
+    odd = sorted(set(options) - {row.name for row in _OPTIONS})
+    if odd:
+        raise TypeError(
+            f"job_of_module has no {' and '.join(odd)}; it takes "
+            f"{', '.join(row.name for row in _OPTIONS)}"
+        )
+    given = JobOptions(**options)
+    if step is not None and given.task != "train":
         raise ConfigError("a step is of training; leave it out for a forward pass")
     if step is not None and (loss is not None or batch is None):
         raise ConfigError("a step gets the model and a batch: give batch=, and leave out loss=")
-    options = JobOptions(
-        batch_size=batch_size,
-        input_shape=input_shape,
-        seq_len=seq_len,
-        precision=precision,
-        optimizer=optimizer,
-        grad_accumulation=grad_accumulation,
-        activation_checkpointing=activation_checkpointing,
-        compiled=compiled,
-        task=task,
-        channels_last=channels_last,
-        clip_gradients=clip_gradients,
-        library=library,
-    )
     there = Setting.parse(setting) if isinstance(setting, str) else setting
-    trained = options.step_options(_OPTIMIZER, capability_for(there))
+    trained = given.step_options(_OPTIMIZER, capability_for(there))
     title = name or type(module).__name__
     asked = OwnModel(
         model=title,
-        batch_size=batch_size,
-        input_shape=input_shape,
-        seq_len=seq_len,
+        batch_size=given.batch_size,
+        input_shape=given.input_shape,
+        seq_len=given.seq_len,
         step=trained,
     )
     model = module if step is None else Stepped(module, step)
@@ -123,8 +100,28 @@ def job_of_module(
         seq_len=made.seq_len,
         input_shape=made.input_shape,
         step=trained,
-        assumptions=(*assumed_words(options, optimizer=_OPTIMIZER), *made.assumptions),
+        assumptions=(*assumed_words(given, optimizer=_OPTIMIZER), *made.assumptions),
     )
+
+
+def _signature() -> inspect.Signature:
+    """The signature of `job_of_module` with each option by its name, for help and notebooks."""
+    known = inspect.signature(job_of_module)
+    hints = JobOptions.__annotations__
+    options = [
+        inspect.Parameter(
+            row.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=row.default,
+            annotation=hints[row.name],
+        )
+        for row in _OPTIONS
+    ]
+    *own, _ = known.parameters.values()
+    return known.replace(parameters=[*own, *options])
+
+
+job_of_module.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Checks of the package as a whole that print figures."""
