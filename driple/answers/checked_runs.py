@@ -8,10 +8,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from importlib.resources import files
+from itertools import compress
+from typing import Any
 
 from driple.answers.op_mix import MIX_KINDS
 from driple.errors import ConfigError
@@ -19,13 +22,15 @@ from driple.errors import ConfigError
 __all__ = [
     "KINDS",
     "CheckedRun",
+    "RunColumns",
     "runs_from_json",
     "runs_to_json",
     "shipped_checked_runs",
+    "shipped_run_columns",
     "size_class",
 ]
 
-FORMAT = 2
+FORMAT = 3
 FILE = "checked_runs.json"
 KINDS = ("single", "ring", "sharded", "servers")
 _PER_MILLE = 1000  # how finely shares are stored
@@ -78,40 +83,158 @@ class CheckedRun:
     mix: tuple[float, ...]
 
 
+_FIELDS = tuple(field.name for field in fields(CheckedRun))
+_FLAGS = frozenset({"half", "compiled", "several_machines"})
+_TEXTS = frozenset({"kind", "held_out", "framework", "task", "family", "link", "end"})
+_DIGITS = {"log_ratio": 4, "distance": 3}  # as they are stored
+
+
 def size_class(num_workers: int) -> str:
     """Group of clusters by their number of devices, in words."""
     return next((words for most, words in _SIZES if num_workers <= most), _LARGEST)
 
 
 def runs_to_json(runs: Sequence[CheckedRun]) -> str:
-    """Text of checked_runs.json: the mixes once each, then a row per run."""
+    """Text of checked_runs.json: the mixes and the words once each, then a list per field."""
     mixes = sorted({_rounded(run.mix) for run in runs})
-    at = {mix: number for number, mix in enumerate(mixes)}
-    names = [field.name for field in fields(CheckedRun)]
-    rows = ",\n".join(_line(run, at, names) for run in runs)
-    stored = ",\n".join(json.dumps(mix, separators=(",", ":")) for mix in mixes)
+    mix_at = {mix: number for number, mix in enumerate(mixes)}
+    columns = [_column(name, runs, mix_at) for name in _FIELDS]
+    texts = ({value for value in column if isinstance(value, str)} for column in columns)
+    words = sorted(set().union(*texts))
+    word_at: dict[object, int] = {word: number for number, word in enumerate(words)}
+    coded = [
+        [word_at[value] if isinstance(value, str) else value for value in column]
+        for column in columns
+    ]
     head = f'"format": {FORMAT}, "mix_kinds": {json.dumps(MIX_KINDS)}'
-    columns = f'"columns": {json.dumps(names)}'
-    return f'{{{head}, "mixes": [\n{stored}\n], {columns}, "runs": [\n{rows}\n]}}\n'
+    stored_mixes = ",\n".join(map(_compact, mixes))
+    stored = ",\n".join(
+        f'"{name}": {_compact(column)}' for name, column in zip(_FIELDS, coded, strict=True)
+    )
+    return (
+        f'{{{head}, "words": {json.dumps(words)}, "mixes": [\n{stored_mixes}\n], '
+        f'"columns": {{\n{stored}\n}}}}\n'
+    )
+
+
+def _compact(values: Sequence[object]) -> str:
+    return json.dumps(values, separators=(",", ":"))
 
 
 def _rounded(mix: Sequence[float]) -> tuple[int, ...]:
     return tuple(round(_PER_MILLE * share) for share in mix)
 
 
-def _line(run: CheckedRun, at: dict[tuple[int, ...], int], names: Sequence[str]) -> str:
-    values: dict[str, object] = {name: getattr(run, name) for name in names}
-    values |= {
-        "mix": at[_rounded(run.mix)],
-        "log_ratio": round(run.log_ratio, 4),
-        "distance": round(run.distance, 3),
-        "weight": float(f"{run.weight:.3g}"),
-        "half": int(run.half),
-        "compiled": int(run.compiled),
-        "several_machines": int(run.several_machines),
-        "devices": "+".join(run.devices),
+def _column(
+    name: str, runs: Sequence[CheckedRun], mix_at: dict[tuple[int, ...], int]
+) -> list[object]:
+    """One field of all runs, as numbers and texts."""
+    if name == "mix":
+        return [mix_at[_rounded(run.mix)] for run in runs]
+    if name == "devices":
+        return ["+".join(run.devices) for run in runs]
+    if name == "weight":
+        return [float(f"{run.weight:.3g}") for run in runs]
+    values = [getattr(run, name) for run in runs]
+    if name in _FLAGS:
+        return [int(value) for value in values]
+    return [round(value, _DIGITS[name]) for value in values] if name in _DIGITS else values
+
+
+@dataclass(frozen=True, slots=True)
+class RunColumns:
+    """Checked runs as they are stored, field by field; a run is made when it is asked for.
+
+    Attributes:
+        columns: values of each field of `CheckedRun`, of all runs.
+    """
+
+    columns: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of(cls, runs: Sequence[CheckedRun]) -> RunColumns:
+        """Of runs."""
+        return cls({name: [getattr(run, name) for run in runs] for name in _FIELDS})
+
+    @classmethod
+    def from_json(cls, text: str) -> RunColumns:
+        """The inverse of `runs_to_json`.
+
+        Raises:
+            ConfigError: not such a text.
+        """
+        try:
+            return cls(_decoded(json.loads(text)))
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(
+                f"{FILE} is damaged ({error}); make it again: scripts/make_heldout.py"
+            ) from error
+
+    def runs(
+        self, task: str | None = None, mixes: Container[tuple[float, ...]] | None = None
+    ) -> tuple[CheckedRun, ...]:
+        """Runs, in their order: those of a task and with one of some mixes; all if None."""
+        rows: Iterable[tuple[Any, ...]] = zip(*self.columns.values(), strict=True)
+        if task is not None:
+            pairs = zip(self.columns["task"], self.columns["mix"], strict=True)
+            rows = compress(
+                rows, [of == task and (mixes is None or mix in mixes) for of, mix in pairs]
+            )
+        names = tuple(self.columns)
+        return tuple(CheckedRun(**dict(zip(names, row, strict=True))) for row in rows)
+
+    def mixes(self, task: str) -> set[tuple[float, ...]]:
+        """The mixes of the runs of a task."""
+        return set(compress(self.columns["mix"], [value == task for value in self.columns["task"]]))
+
+    def devices_seen(self) -> Counter[tuple[str, bool]]:
+        """How often fits saw a device in one precision: runs of any task without their family."""
+        columns = zip(
+            self.columns["held_out"], self.columns["devices"], self.columns["half"], strict=True
+        )
+        return Counter(
+            (device, half)
+            for held_out, devices, half in columns
+            if held_out == "model"
+            for device in devices
+        )
+
+
+def _decoded(values: dict[str, Any]) -> dict[str, Sequence[Any]]:
+    """The columns of a file as values of `CheckedRun`."""
+    if values["format"] != FORMAT or tuple(values["mix_kinds"]) != MIX_KINDS:
+        raise ConfigError(
+            f"{FILE} has format {values['format']}, not {FORMAT} with {len(MIX_KINDS)} kinds; "
+            "make it again: scripts/make_heldout.py"
+        )
+    columns: dict[str, Sequence[Any]] = dict(values["columns"])
+    if (
+        not {field.name for field in fields(CheckedRun) if field.default is MISSING}
+        <= set(columns)
+        <= set(_FIELDS)
+    ):
+        raise ConfigError(
+            f"{FILE} has the columns {', '.join(columns)}; make it again: scripts/make_heldout.py"
+        )
+    words, mixes = values["words"], values["mixes"]
+    shares = [tuple(share / _PER_MILLE for share in mix) for mix in mixes]
+    devices = [tuple(word.split("+")) for word in words]
+    lists: dict[str, Sequence[Any]] = {
+        "mix": shares,
+        "devices": devices,
+        **dict.fromkeys(_FLAGS, (False, True)),
     }
-    return json.dumps([values[name] for name in names], separators=(",", ":"))
+    lists |= dict.fromkeys(_TEXTS & columns.keys(), words)
+    columns |= {
+        name: list(map(values.__getitem__, columns[name]))
+        for name, values in lists.items()
+        if name in columns
+    }
+    if len({len(column) for column in columns.values()}) != 1:
+        raise ConfigError(f"{FILE} is cut short; make it again: scripts/make_heldout.py")
+    return columns
 
 
 def runs_from_json(text: str) -> tuple[CheckedRun, ...]:
@@ -120,37 +243,16 @@ def runs_from_json(text: str) -> tuple[CheckedRun, ...]:
     Raises:
         ConfigError: not such a text.
     """
-    try:
-        values = json.loads(text)
-        if values["format"] != FORMAT or tuple(values["mix_kinds"]) != MIX_KINDS:
-            raise ConfigError(
-                f"{FILE} has format {values['format']}, not {FORMAT} with {len(MIX_KINDS)} kinds; "
-                "make it again: scripts/make_heldout.py"
-            )
-        mixes = [tuple(share / _PER_MILLE for share in mix) for mix in values["mixes"]]
-        rows = [dict(zip(values["columns"], row, strict=True)) for row in values["runs"]]
-        return tuple(
-            CheckedRun(
-                **{
-                    **row,
-                    "mix": mixes[row["mix"]],
-                    "devices": tuple(row["devices"].split("+")),
-                    "half": bool(row["half"]),
-                    "compiled": bool(row["compiled"]),
-                    "several_machines": bool(row["several_machines"]),
-                }
-            )
-            for row in rows
-        )
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        if isinstance(error, ConfigError):
-            raise
-        raise ConfigError(
-            f"{FILE} is damaged ({error}); make it again: scripts/make_heldout.py"
-        ) from error
+    return RunColumns.from_json(text).runs()
+
+
+@cache
+def shipped_run_columns() -> RunColumns:
+    """The file that is installed with Driple."""
+    return RunColumns.from_json((files("driple.answers") / FILE).read_text(encoding="utf-8"))
 
 
 @cache
 def shipped_checked_runs() -> tuple[CheckedRun, ...]:
     """The checked runs that are installed with Driple."""
-    return runs_from_json((files("driple.answers") / FILE).read_text(encoding="utf-8"))
+    return shipped_run_columns().runs()

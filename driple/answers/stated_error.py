@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from driple.answers.checked_runs import CheckedRun, shipped_checked_runs, size_class
+from driple.answers.checked_runs import CheckedRun, RunColumns, shipped_run_columns, size_class
 from driple.answers.conformal import ErrorSpread, error_quantiles
 from driple.answers.error_statement import StatedError
 from driple.answers.job_kind import JobKind, job_kind
@@ -146,14 +146,16 @@ class ErrorTable:
         runs: that were checked.
     """
 
-    def __init__(self, runs: Sequence[CheckedRun]) -> None:
-        self._runs = tuple(runs)
-        self._networks = {mix: network_of(mix) for mix in {run.mix for run in runs}}
+    def __init__(self, runs: Sequence[CheckedRun] | RunColumns) -> None:
+        self._runs = runs if isinstance(runs, RunColumns) else RunColumns.of(runs)
         self._parts: dict[tuple[JobKind, Cluster], tuple[tuple[_Part, ...], str]] = {}
-        self._mixes = {
-            task: np.array(sorted({run.mix for run in runs if run.task == task}))
-            for task in {run.task for run in runs}
-        }
+        # Runs are made of the columns for the tasks and networks that are asked for alone.
+        self._mixes = cache(lambda task: np.array(sorted(self._runs.mixes(task))))
+        self._networks = cache(self._mixes_by_network)
+        self._of_network = cache(
+            lambda task, network: self._runs.runs(task, self._networks(task)[network])
+        )
+        self._num_seen = cache(self._runs.devices_seen)
 
     def error_of(
         self, job: JobKind, cluster: Cluster, *, distance: float | None = None
@@ -186,7 +188,7 @@ class ErrorTable:
         if cluster.kind == "servers":
             return self._on_servers(job, cluster, some)
         part, reason = self._joined_part(job, cluster, some)
-        if part is None and any(run.framework != job.framework for run in self._runs):
+        if part is None and {job.framework} != set(self._runs.columns["framework"]):
             others = self._joined_part(job, cluster, self._like_job(job, any_framework=True)[0])[0]
             if others is not None:
                 words = f"{others.words} (of all frameworks, as {job.framework} has none such)"
@@ -210,17 +212,16 @@ class ErrorTable:
 
         Of the job's own framework where it has enough, unless any will do.
         """
-        some = [run for run in self._runs if run.task == job.task]
-        if not some:
+        networks = self._networks(job.task)
+        if not networks:
             return [], f"no published run is of {_TASKS[job.task]}"
-        names = sorted({self._networks[run.mix] for run in some})
-        some = [run for run in some if self._networks[run.mix] == job.network]
-        if not some:
+        if job.network not in networks:
             return [], (
-                f"published runs of {_TASKS[job.task]} are of {named(names)} networks, this one is "
-                f"{job.network}"
+                f"published runs of {_TASKS[job.task]} are of {named(sorted(networks))} networks, "
+                f"this one is {job.network}"
             )
-        some = [run for run in some if run.compiled == job.compiled]
+        of_network = self._of_network(job.task, job.network)
+        some = [run for run in of_network if run.compiled == job.compiled]
         if not some:
             words = "compiled" if job.compiled else "not compiled"
             return (
@@ -289,19 +290,22 @@ class ErrorTable:
             like: runs like the answer.
         """
         device = cluster.devices[0]
-        seen = [
-            run for run in self._runs
-            if run.held_out == "model" and device in run.devices and run.half == job.half
-        ]  # fmt: skip
-        if len(seen) < _ENOUGH_RUNS:
+        if self._num_seen()[device, job.half] < _ENOUGH_RUNS:
             return False
         own = {run.family for run in like if run.held_out == "model" and device in run.devices}
         return cluster.kind != "single" or len(own) >= _ENOUGH_ON_DEVICE
 
+    def _mixes_by_network(self, task: str) -> dict[str, set[tuple[float, ...]]]:
+        """The mixes of a task's runs, by kind of network."""
+        mixes: dict[str, set[tuple[float, ...]]] = defaultdict(set)
+        for mix in self._runs.mixes(task):
+            mixes[network_of(mix)].add(mix)
+        return dict(mixes)
+
     def _distance(self, job: JobKind) -> float:
         """Distance of a job from the nearest published one of its task."""
-        mixes = self._mixes.get(job.task)
-        if mixes is None or len(job.mix) != mixes.shape[1]:
+        mixes = self._mixes(job.task)
+        if not mixes.size or len(job.mix) != mixes.shape[1]:
             return 0.0
         return float(distance_of(job.mix, mixes).min())
 
@@ -375,7 +379,7 @@ def _without_family(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
 @cache
 def _shipped_table() -> ErrorTable:
     """Of the installed runs, which do not change while a program runs."""
-    return ErrorTable(shipped_checked_runs())
+    return ErrorTable(shipped_run_columns())
 
 
 def _weights(pool: Sequence[CheckedRun]) -> npt.NDArray[np.float64]:

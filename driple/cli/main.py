@@ -20,6 +20,7 @@ from driple.cli.overrides import set_values
 from driple.cli.terminal import escaped, escaped_streams, one_line
 from driple.errors import DripleError
 from driple.files import advice_on
+from driple.garbage import rare_search_for_garbage
 
 __all__ = ["app", "run"]  # noqa: F822  # made by __getattr__
 
@@ -130,7 +131,8 @@ def _exists(words: tuple[str, ...], flags: tuple[str, ...]) -> bool:
 
 def run(arguments: list[str] | None = None) -> None:
     """Entry point: run the command line and exit with its status."""
-    sys.exit(_run(arguments))
+    with rare_search_for_garbage():
+        sys.exit(_run(arguments))
 
 
 def _run(arguments: list[str] | None) -> int:

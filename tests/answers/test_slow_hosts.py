@@ -14,7 +14,13 @@ from driple import predict
 from driple.answers.by_simulator import ask_simulator
 from driple.answers.options import MethodOptions
 from driple.answers.ready_job import ReadyJob
-from driple.answers.slow_hosts import NINE_OF_TEN, SLOWER, SLOWER_TRAINING, slow_host
+from driple.answers.slow_hosts import (
+    NINE_OF_TEN,
+    SLOWER,
+    SLOWER_TRAINING,
+    interval_with,
+    slow_host,
+)
 from driple.catalog.fields import HOST_RUNS
 from driple.cluster.setting import Setting
 from driple.jobs.load import Job, load_job
@@ -219,3 +225,20 @@ def test_the_answer_states_it(job: Job) -> None:
     assert f"that takes {answer.slow_host.slow_us:.0f} us" in answer.slow_host.sentence
     known = predict(job, SETTING, method="simulator", host_us_per_op=35.0).answers[0]
     assert known.slow_host is None
+
+
+def test_an_interval_is_widened_to_nine_of_ten_steps_on_a_slower_host() -> None:
+    """Upwards alone, never narrower, and nothing is made up where no interval was."""
+    assert interval_with((0.8, 1.2), 2.0) == (0.8, NINE_OF_TEN * 2.0)
+    assert interval_with((0.8, 1.2), None) == (0.8, 1.2)
+    assert interval_with((0.8, 4.0), 2.0) == (0.8, 4.0)
+    assert interval_with(None, 2.0) is None
+
+
+def test_the_answer_of_a_step_that_waits_for_its_host_holds_the_slower_host() -> None:
+    """On an H100 a small step waits for the host, and its interval ends above the slower step."""
+    answer = predict("mobilenet_v2", "1xH100", method="simulator").answers[0]
+    assert answer.slow_host is not None and answer.iteration_time_s.interval is not None
+    slow_s = answer.slow_host.step_s
+    assert slow_s > 1.1 * answer.iteration_time_s.value
+    assert answer.iteration_time_s.interval.high >= NINE_OF_TEN * slow_s

@@ -44,6 +44,20 @@ def test_a_users_price_wins_in_every_form(tmp_path: Path) -> None:
     assert "give one with --prices FILE" in book.why_none("9xH100", None)
 
 
+def test_of_several_files_the_last_that_has_a_price_wins(tmp_path: Path) -> None:
+    """In either order of the same two files; a file without the machine leaves it to the others."""
+    files = [
+        read_prices(written(tmp_path, f"{cents}.csv", f"name,per_hour\np3.2xlarge,0.{cents}\n"))
+        for cents in (10, 20)
+    ]
+    other = read_prices(written(tmp_path, "other.csv", "name,per_hour\np3.8xlarge,1\n"))
+    for order in (files, files[::-1]):
+        book = PriceBook(files=(*order, other))
+        price = book.price("p3.2xlarge", KNOWN["p3.2xlarge"])
+        assert price is not None
+        assert price == order[-1].prices["p3.2xlarge"][0]
+
+
 def test_a_catalogue_of_skypilot_is_read(tmp_path: Path) -> None:
     """The lowest zone of a region counts; a price of 0, none, or without devices is no price."""
     file = written(

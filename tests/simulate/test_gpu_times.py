@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from driple.catalog import DEVICES, Device
+from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
 from driple.simulate.calibration import CalibratedDevice, GpuModel
 from driple.simulate.gpu_kernels import Runtime, shares_with, smooth_max
-from driple.simulate.gpu_rates import is_better
+from driple.simulate.gpu_rates import GpuShares, is_better
 from driple.simulate.gpu_times import peak_seconds
 from driple.simulate.optable import OpTable
 from driple.simulate.prepared_job import PreparedJob, Program
@@ -53,6 +54,44 @@ def test_a_device_that_is_better_in_every_field_is_never_slower(seed: int, batch
         }
         better = replace(device, name="mine", facts=facts)
         assert step_s(net(batch), better, model) <= step_s(net(batch), device, model) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "pipe"),
+    [("A100", "DT_HALF", "half"), ("A100", "DT_FLOAT", "tf32"), ("V100", "DT_FLOAT", "plain")],
+)
+def test_products_go_by_the_share_of_their_own_precision(
+    device: str, dtype: str, pipe: str
+) -> None:
+    """Twice the share of their pipe saves large products time; that of another saves none."""
+    model, graph = gpu_model(0), in_type(net(64, channels=512), NUMBER_OF[dtype])
+    shares = GpuShares(half=0.01, tf32=0.01, plain=0.01, memory=1.0)
+
+    def time_s(doubled: str) -> float:
+        reached = replace(shares, **{doubled: 0.02} if doubled else {})
+        devices = replace(model.devices, measured={device: reached})
+        return step_s(graph, DEVICES[device], replace(model, devices=devices))
+
+    usual_s = time_s("")
+    saved = {name: usual_s / time_s(name) for name in ("half", "tf32", "plain")}
+    assert saved.pop(pipe) > 1.7
+    assert list(saved.values()) == pytest.approx([1.0, 1.0], rel=0.05)
+
+
+def in_type(graph: OpGraph, dtype: int) -> OpGraph:
+    """The graph with all its numbers in another type."""
+
+    def changed(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return tuple(
+            replace(tensor, dtype=dtype) if tensor.dtype == NUMBER_OF["DT_FLOAT"] else tensor
+            for tensor in tensors
+        )
+
+    signatures = tuple(
+        replace(op, inputs=changed(op.inputs), outputs=changed(op.outputs))
+        for op in graph.signatures
+    )
+    return replace(graph, signatures=signatures)
 
 
 def test_what_a_device_reaches_lies_between_those_of_measured_ones() -> None:

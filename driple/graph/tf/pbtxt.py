@@ -91,25 +91,43 @@ def raw_of_fields(fields: Iterable[tuple[str, Value]]) -> RawGraph:
 def _node(message: TextMessage) -> RawNode:
     read = {attribute.key: attribute for attribute in map(_meaning, message.messages("attr"))}
     outputs = read.pop("_output_shapes", None)
-    frame, value, near = (read.get(key) for key in ("frame_name", "value", "_class"))
-    attributes = {key: one.numbers for key, one in read.items() if one.numbers}
-    letters = {key: one.letters for key, one in read.items() if one.letters}
-    return RawNode(
+    node = RawNode(
         name=message.string("name"),
         op=message.string("op"),
         device=message.string("device"),
         inputs=message.strings("input"),
         shapes=None if outputs is None else outputs.shapes,
-        types={key: one.types for key, one in read.items() if one.types},
-        functions={key: one.functions for key, one in read.items() if one.functions},
-        numbers=costly_numbers(letters, attributes),
-        attributes=attributes,
-        texts={key: one.text for key, one in read.items() if key in TEXTS and one.text is not None},
-        shape_attributes={key: one.shapes for key, one in read.items() if one.shapes is not None},
-        constant=None if value is None else value.constant,
-        colocated=() if near is None else near.colocated,
-        frame="" if frame is None else frame.text or "",
     )
+    types: dict[str, tuple[int, ...]] = {}
+    functions: dict[str, tuple[str, ...]] = {}
+    letters: dict[str, tuple[int, ...]] = {}
+    attributes: dict[str, tuple[int, ...]] = {}
+    texts: dict[str, str] = {}
+    shapes: dict[str, tuple[Shape, ...]] = {}
+    for key, attribute in read.items():
+        if attribute.types:
+            types[key] = attribute.types
+        elif attribute.numbers:
+            attributes[key] = attribute.numbers
+        elif attribute.text is not None:
+            if key in TEXTS:
+                texts[key] = attribute.text
+            else:
+                node.frame = attribute.text
+        elif attribute.shapes is not None:
+            shapes[key] = attribute.shapes
+        elif attribute.functions:
+            functions[key] = attribute.functions
+        elif attribute.letters:
+            letters[key] = attribute.letters
+        elif attribute.constant is not None:
+            node.constant = attribute.constant
+        elif attribute.colocated:
+            node.colocated = attribute.colocated
+    node.types, node.functions, node.attributes = types, functions, attributes
+    node.texts, node.shape_attributes = texts, shapes
+    node.numbers = costly_numbers(letters, attributes)
+    return node
 
 
 def _meaning(entry: TextMessage) -> _Attribute:

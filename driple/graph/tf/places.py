@@ -202,13 +202,16 @@ class _Placer:
         found = []
         for i, node in enumerate(self.nodes):
             at = i
+            if not node.colocated:
+                found.append(i)
+                continue
             for _ in range(_MOST_HOPS):
                 names = self.nodes[at].colocated
                 after = next((index[name] for name in names if name in index), at)
                 if after == at:
                     break
                 at = after
-            found.append(at if node.colocated else i)
+            found.append(at)
         return found
 
     def _choose(self) -> DevicePlace:

@@ -48,6 +48,15 @@ _STATEMENT = re.compile(
     rf"|(?P<start_too>[{{<]){_SPACE})"
     rf"|(?P<end>[}}>]){_SPACE})"
 )
+# A node as protobuf itself writes it, line by line: fields in their order, no escapes, and each
+# attribute between lines of its own.
+_PLAIN = r'"[^"\\\n]*+"'
+_PLAIN_NODE = re.compile(
+    rf"node \{{\n  name: ({_PLAIN})\n  op: ({_PLAIN})\n((?:  input: {_PLAIN}\n)*+)"
+    rf"(?:  device: ({_PLAIN})\n)?+((?:  attr \{{\n(?:    [^\n]*+\n)*+  \}}\n)*+)\}}{_SPACE}"
+)
+_PLAIN_ATTRIBUTE, _PLAIN_INPUT = "\n  attr {\n", "  input: "
+_NEXT_INPUT = f"\n{_PLAIN_INPUT}"
 _SHARED, _NAME, _END = (_STATEMENT.groupindex[group] for group in ("shared", "name", "end"))
 _SCALARS = (_STATEMENT.groupindex["word"], _STATEMENT.groupindex["string"])
 _TOKEN = re.compile(
@@ -96,8 +105,12 @@ class TextMessage:
 
     def string(self, name: str) -> str:
         """The last value of a string field; empty if there is none."""
-        values = self.strings(name)
-        return values[-1] if values else ""
+        values = self.fields.get(name)
+        if values is None:
+            return ""
+        if len(values) == 1:
+            return _decoded(name, values[0])
+        return self.strings(name)[-1]
 
     def octets(self, name: str, most: int) -> bytes:
         """The last value of a field of bytes; empty if it is missing or written in over `most`."""
@@ -176,6 +189,9 @@ class _Parser:
         top = fields = stack[0][0].fields
         self._pass_space(0)
         while self.position < len(text):
+            if fields is top and (node := self._plain_node()) is not None:
+                yield "node", node
+                continue
             found = match(text, self.position)
             kind = found.lastindex if found else None
             if found is None or kind is None:
@@ -203,6 +219,42 @@ class _Parser:
         if len(stack) > 1:
             raise self._error(len(text), f"text ends inside {len(stack) - 1} open message(s)")
         yield from ((name, value) for name, values in top.items() for value in values)
+
+    def _plain_node(self) -> TextMessage | None:
+        """The node at the position if it is written plainly, as most are; goes to its end.
+
+        Nothing else is asked of its text: attributes that are not balanced on their own, and all
+        other layouts, are left to be read statement by statement.
+        """
+        plain = _PLAIN_NODE.match(self.text, self.position)
+        if plain is None:
+            return None
+        name, op, inputs, device, attributes = plain.groups()
+        fields: dict[str, list[Value]] = {"name": [name], "op": [op]}
+        if inputs:
+            fields["input"] = [*inputs[:-1].removeprefix(_PLAIN_INPUT).split(_NEXT_INPUT)]
+        if device is not None:
+            fields["device"] = [device]
+        if attributes:
+            bodies = f"\n{attributes[:-1]}".split(_PLAIN_ATTRIBUTE)[1:]
+            read = [self.known.get(body) or self._alone(body) for body in bodies]
+            fields["attr"] = [message for message in read if message is not None]
+            if len(fields["attr"]) < len(bodies):
+                return None
+        self.position = plain.end()
+        return TextMessage(fields)
+
+    def _alone(self, body: str) -> TextMessage | None:
+        """The message of an attribute, after its opening brace; None if it cannot stand alone."""
+        try:
+            ((name, message),) = _Parser(f"attr {{{body}").fields()
+        except (GraphError, ValueError):
+            return None
+        if name != "attr" or not isinstance(message, TextMessage):
+            return None
+        if len(body) <= _MOST_SHARED_CHARS:
+            self.known[body] = message
+        return message
 
     def _pass_space(self, position: int) -> None:
         """Go to the first token from `position` on."""
