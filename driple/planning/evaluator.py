@@ -12,7 +12,6 @@ from driple.answers.slow_hosts import SlowHost, slow_host
 from driple.answers.stated_error import JobKind, StatedError, job_kind, stated_error
 from driple.catalog.catalog import Catalog
 from driple.cluster.names import machines_setting
-from driple.cluster.schemes import FSDP, HSDP, ZERO2
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import ConfigError, DripleError, GraphError
@@ -26,6 +25,7 @@ from driple.planning.places import Candidate, Refused
 from driple.planning.prices import PriceBook
 from driple.planning.step_parts import StepParts, device_parts, exchange_words
 from driple.planning.variants import JobVariants, Variant
+from driple.schemes.registry import scheme_named
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s
@@ -35,7 +35,6 @@ __all__ = ["Evaluator", "memory_reason"]
 
 _STEPS = 20
 _SIMULATED = (4, 8)  # passes, where more are like these
-_EACH_PASS = (ZERO2, FSDP, HSDP)
 _FEW, _MANY = 4, 8  # batches between which tensors grow in proportion
 _NO_BF16 = "bf16"
 _Places = tuple[MemoryPlace, ...]
@@ -209,8 +208,9 @@ class Evaluator:
         Where gradients leave in every pass, one pass is like the next, so that of very many passes
         only some are simulated.
         """
-        if variant.passes <= _SIMULATED[1] or setting.scheme.name not in _EACH_PASS:
-            prepared = self.ready(variant, setting).prepared
+        prepared = self.ready(variant, setting).prepared
+        rule = scheme_named(setting.scheme.name).rule(prepared.exchange)
+        if variant.passes <= _SIMULATED[1] or rule is None or not rule.each_pass:
             return simulated_step_s(prepared, setting, self.calibration, num_steps=_STEPS)
         few_s, many_s = (
             self._step_s(replace(variant, passes=passes), setting) for passes in _SIMULATED
