@@ -13,17 +13,11 @@ from driple.catalog import link_named
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
 from driple.schemes.registry import scheme_named
+from driple.schemes.scheme import run_words
 
-__all__ = ["SCHEME_WORDS", "Cluster", "named", "runs_like", "unlike_servers", "where_of"]
+__all__ = ["Cluster", "named", "runs_like", "unlike_servers", "where_of"]
 
 _MOST_NAMED = 4
-_SHARDED = ("zero1", "zero2", "zero3", "fsdp", "hsdp")
-SCHEME_WORDS = {
-    "single": "one device",
-    "ring": "rings",
-    "sharded": "sharded training",
-    "servers": "parameter servers",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,8 +49,7 @@ class Cluster:
         Raises:
             SettingError: an unknown device or link.
         """
-        kind = scheme_named(setting.scheme.name).error_kind(setting.num_workers)
-        kind = "sharded" if kind in _SHARDED else kind
+        kind = scheme_named(setting.scheme.name).runs_like(setting.num_workers).times
         if kind == "single":
             return cls(kind=kind, devices=(setting.device,))
         known = topology_of(setting) if topology is None else topology
@@ -73,7 +66,7 @@ class Cluster:
 
 def runs_like(some: Sequence[CheckedRun], cluster: Cluster) -> tuple[list[CheckedRun], str]:
     """Runs on clusters like this one; or why there are none."""
-    words = SCHEME_WORDS[cluster.kind]
+    words = run_words(cluster.kind)
     like = [run for run in some if run.kind == cluster.kind]
     if not like:
         return [], f"no published run of this kind of network is of {words}"
@@ -82,7 +75,7 @@ def runs_like(some: Sequence[CheckedRun], cluster: Cluster) -> tuple[list[Checke
 
 def _like_joined(like: list[CheckedRun], cluster: Cluster) -> tuple[list[CheckedRun], str]:
     """Of runs on several devices, those on as many machines, of such a size, over such a link."""
-    words = SCHEME_WORDS[cluster.kind]
+    words = run_words(cluster.kind)
     where = "on several machines" if cluster.several_machines else "in one machine"
     like = [run for run in like if run.several_machines == cluster.several_machines]
     if not like:
@@ -133,7 +126,7 @@ def where_of(cluster: Cluster, names: Sequence[str]) -> str:
     where = "on several machines" if cluster.several_machines else "in one machine"
     if cluster.kind == "servers":
         return f"parameter servers with {named(names)}"
-    return f"{SCHEME_WORDS[cluster.kind]} of {named(names)} {where}"
+    return f"{run_words(cluster.kind)} of {named(names)} {where}"
 
 
 def named(names: Sequence[str]) -> str:

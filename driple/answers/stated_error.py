@@ -25,7 +25,6 @@ from driple.answers.conformal import ErrorSpread, error_quantiles
 from driple.answers.error_statement import StatedError
 from driple.answers.job_kind import JobKind, job_kind
 from driple.answers.like_cluster import (
-    SCHEME_WORDS,
     Cluster,
     named,
     runs_like,
@@ -38,6 +37,7 @@ from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology
 from driple.graph.cost import GraphCost
 from driple.graph.opgraph import OpGraph
+from driple.schemes.scheme import RUN_WORDS, run_words
 from driple.simulate.calibration import Calibration, shipped_calibration
 
 __all__ = [
@@ -180,7 +180,7 @@ class ErrorTable:
 
     def _find(self, job: JobKind, cluster: Cluster) -> tuple[tuple[_Part, ...], str]:
         """Runs like an answer, or why there are none."""
-        if cluster.kind not in SCHEME_WORDS:
+        if not self._has_runs(cluster.kind):
             return (), f"no published run in the stated errors uses {cluster.kind}"
         some, reason = self._like_job(job)
         if reason:
@@ -194,6 +194,10 @@ class ErrorTable:
                 words = f"{others.words} (of all frameworks, as {job.framework} has none such)"
                 return (replace(others, words=words),), ""
         return (() if part is None else (part,)), reason
+
+    def _has_runs(self, kind: str) -> bool:
+        """Whether runs may be of a kind of cluster: a known one, or one that some run is of."""
+        return kind in RUN_WORDS or kind in self._runs.columns["kind"]
 
     def _joined_part(
         self, job: JobKind, cluster: Cluster, some: Sequence[CheckedRun]
@@ -257,7 +261,7 @@ class ErrorTable:
         Where they are of few families, runs of the same scheme on other clusters, and in other
         precisions, are their surroundings.
         """
-        words = SCHEME_WORDS[cluster.kind]
+        words = run_words(cluster.kind)
         some = [run for run in some if run.half == job.half]
         if not some:
             return None, f"no published run of {words} is in this precision"
@@ -343,7 +347,7 @@ def _part_of(
     shown = [run for i, run in enumerate(pool) if chosen[i] and once[i]]
     names = sorted({name for run in shown for name in run.devices})
     any_place = bool(around) and chosen is once
-    where = f"{SCHEME_WORDS[cluster.kind]} of {named(names)}" if any_place else ""
+    where = f"{run_words(cluster.kind)} of {named(names)}" if any_place else ""
     words = (
         f"published runs of {job.network} networks, {_TASKS[job.task]}, "
         f"{where or where_of(cluster, names)}, without their {_OF_FIT[held_out]} in the fit"
@@ -351,7 +355,7 @@ def _part_of(
     if not known:
         words += f", as too few are of {device}"
     if around and not any_place:
-        words += f" (they are few, so other runs of {SCHEME_WORDS[cluster.kind]} count as well)"
+        words += f" (they are few, so other runs of {run_words(cluster.kind)} count as well)"
     spread = ErrorSpread(
         np.array([run.log_ratio for run in pool]),
         np.array([run.distance for run in pool]),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from driple.catalog.model import Device
 from driple.cluster.setting import Setting, UnknownCluster
-from driple.jobs.job import Job, may_be_half
+from driple.jobs.job import Job
 
 __all__ = ["device_remarks"]
 
@@ -62,7 +62,7 @@ def _other_kernels(job: Job, gpus: Sequence[Device]) -> list[str]:
     fused = any(op.kind == "attention" for op in job.graph.signatures)
     if job.library in {None, "torch1"} or not (fused or job.seq_len is not None):
         return []  # no model of PyTorch, or of one without fused attention
-    half = may_be_half(job.kind, job.precision)
+    half = job.origin.may_be_half(job.precision)
     read_for = kernels_of(job.compute_capability, half=half)
     others = [one.name for one in gpus if kernels_like(one.generation, half=half) != read_for]
     if not others:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["largest_batch", "with_remedies"]
 
 _ADAM = ("adam", "adamw")
-_FSDP, _EIGHT_BITS = "fsdp", "adam8bit"
+_EIGHT_BITS = "adam8bit"
 _MOST_BATCH = 2**20  # that is looked for
 _LEAST_BATCH = 2  # of one sample, PyTorch runs other ops
 
@@ -66,6 +66,7 @@ def _remedies(
 ) -> Iterator[Remedy]:
     """A smaller batch, recomputed activations, sharded parameters, states of 8 bits."""
     from driple.memory.estimate import memory_of
+    from driple.schemes.registry import scheme_that_holds_least
 
     asked = options or JobOptions()
     batch = largest_batch(job, setting, source, asked)
@@ -81,12 +82,13 @@ def _remedies(
         if changed is not None:
             yield Remedy(flag=flag, memory=memory_of(changed, setting))
     if job.trains and setting.num_workers > 1 and not setting.num_servers:
+        scheme = scheme_that_holds_least().name
         try:
-            sharded = setting.with_scheme(_FSDP)
+            sharded = setting.with_scheme(scheme)
         except SettingError:
             return
         if sharded.scheme != setting.scheme:
-            yield Remedy(flag=f"--scheme {_FSDP}", memory=memory_of(job, sharded))
+            yield Remedy(flag=f"--scheme {scheme}", memory=memory_of(job, sharded))
 
 
 def largest_batch(

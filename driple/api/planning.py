@@ -36,6 +36,7 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.jobs.load import Job, JobOptions, JobSource
 from driple.jobs.options import options_of
+from driple.jobs.readers import reader_of
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
 from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
@@ -187,7 +188,7 @@ def _check_job(
         )
     batch_size = None if options is None else options.batch_size
     is_file = isinstance(job, str | Path) and Path(job).exists()
-    if is_file and batch_size is None and ".onnx" not in Path(str(job)).suffixes:
+    if is_file and batch_size is None and not reader_of(str(job), options_of(options)).states_batch:
         raise ConfigError("a graph file does not state its batch size; give --batch-size")
 
 

@@ -191,13 +191,12 @@ def _with_scheme(settings: list[Setting], scheme: str) -> list[Setting]:
         ConfigError: no setting that the scheme could belong to.
         SettingError: no such scheme, or one that does not fit a setting.
     """
-    from driple.cluster.schemes import SchemeChoice
     from driple.errors import ConfigError
-    from driple.schemes.registry import scheme_named
+    from driple.schemes.registry import scheme_asked
 
     if not settings:
         raise ConfigError("--scheme needs --setting, such as --setting 8xH100 --scheme fsdp")
-    scheme_named(SchemeChoice.parse(scheme).name)
+    scheme_asked(scheme)
     for setting in settings:
         setting.check_scheme([scheme.lower()])
     return [setting.with_scheme(scheme.lower()) for setting in settings]

@@ -15,7 +15,7 @@ from pathlib import Path
 from driple.catalog.catalog import Catalog
 from driple.cluster.cluster import Cluster, Host, Machine
 from driple.cluster.links import default_link_name, link_spelling, network_link, within_link
-from driple.cluster.schemes import DDP, PS, SchemeChoice
+from driple.cluster.schemes import SchemeChoice
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.plainyaml import MAX_YAML_BYTES, read_plain_yaml
@@ -72,7 +72,7 @@ def read_cluster_file(path: Path, catalog: Catalog) -> Setting:
     return Setting(
         name=str(path),  # what names it again
         scheme=SchemeChoice(
-            name=_text(fields, "scheme", str(path)) or (PS if servers else DDP),
+            name=_text(fields, "scheme", str(path)) or SchemeChoice.usual(servers).name,
             num_servers=servers,
         ),
         worker=cluster.devices[0],

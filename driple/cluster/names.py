@@ -17,7 +17,7 @@ from driple.catalog.catalog import Catalog
 from driple.cluster.cluster import Cluster, Host, Machine
 from driple.cluster.links import default_link_name, link_spelling, network_link, within_link
 from driple.cluster.paper_names import paper_setting
-from driple.cluster.schemes import DDP, SchemeChoice
+from driple.cluster.schemes import SchemeChoice
 from driple.cluster.setting import KNOWN_SETTINGS, Setting, UnknownCluster
 from driple.errors import CatalogError, SettingError
 
@@ -75,7 +75,7 @@ def _new_name(wanted: str, known: Catalog, catalog: Catalog | None) -> Setting |
     counts = [int(word) for word in match["counts"].lower().split("x")[:-1]]
     if 0 in counts:
         raise SettingError(f"setting '{wanted}' has no machine or no device; give one at least")
-    scheme = (match["scheme"] or DDP).lower()
+    scheme = (match["scheme"] or SchemeChoice.usual().name).lower()
     device = known.find_device(match["what"])
     links = match["links"] or match["network"] or ""
     if device is not None and (counts or links or match["scheme"]):
@@ -137,7 +137,7 @@ def machines_setting(
         described = UnknownCluster(reason=str(error), lacks_fact=True)
     return Setting(
         name=name,
-        scheme=SchemeChoice(name=DDP),
+        scheme=SchemeChoice.usual(),
         worker=device,
         num_workers=num_machines * num_devices,
         network=words,
@@ -193,7 +193,7 @@ def instance_cluster_setting(
     words = (instance.interconnect if several else "", rate)
     return Setting(
         name=instance.name if num_machines == 1 else f"{num_machines}x{instance.name}",
-        scheme=SchemeChoice(name=DDP),
+        scheme=SchemeChoice.usual(),
         worker=device,
         num_workers=instance.num_devices * num_machines,
         network="+".join(filter(None, words)),

@@ -15,7 +15,7 @@ from driple.catalog import Device, Link
 from driple.catalog.catalog import Catalog
 from driple.cluster.cluster import Cluster, Machine
 from driple.cluster.links import link_spelling, named_link
-from driple.cluster.schemes import DDP, PS, SchemeChoice
+from driple.cluster.schemes import SchemeChoice
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.errors import CatalogError, SettingError
 from driple.units import find_rate
@@ -72,7 +72,6 @@ def paper_setting(text: str, catalog: Catalog) -> Setting | None:
         raise SettingError(f"setting {name} has no worker; give it at least one")
     if find_rate(network) == 0:
         raise SettingError(f"setting {name} has a network of rate 0; give one such as 40G")
-    scheme = SchemeChoice(name=PS if num_servers else DDP, num_servers=num_servers)
     described: Cluster | UnknownCluster
     try:
         devices = _devices(catalog, device, name, num_servers, num_workers, homogeneous)
@@ -85,7 +84,7 @@ def paper_setting(text: str, catalog: Catalog) -> Setting | None:
         described = UnknownCluster(reason=str(error))
     return Setting(
         name=name,
-        scheme=scheme,
+        scheme=SchemeChoice.usual(num_servers),
         worker=device,
         num_workers=num_workers,
         homogeneous=homogeneous,

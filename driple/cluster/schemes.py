@@ -1,6 +1,8 @@
-"""Names of the schemes that distribute training, and their parameters: no behaviour.
+"""How settings name schemes: a name, a number of servers, degrees of parallelism; no behaviour.
 
-`driple.schemes.schemes` registers what each scheme does, by the same name.
+`driple.schemes` registers what each scheme does, by the same name. Only the names that stand for
+something in the grammar of settings are here: what `P` and `R` of the paper's names, and `tp` and
+`pp`, stand for.
 """
 
 from __future__ import annotations
@@ -10,16 +12,10 @@ from dataclasses import dataclass
 
 from driple.errors import SettingError
 
-__all__ = ["DDP", "FSDP", "HIERARCHICAL", "HSDP", "PS", "SPLIT", "ZERO1", "ZERO2",
-           "SchemeChoice"]  # fmt: skip
+__all__ = ["DDP", "PS", "SPLIT", "SchemeChoice"]
 
 PS = "ps"  # parameter servers, synchronous or asynchronous
 DDP = "ddp"  # all-reduce of gradients over all devices
-HIERARCHICAL = "hierarchical"  # all-reduce within machines, then between them
-ZERO1 = "zero1"  # states of the optimizer are shared out
-ZERO2 = "zero2"  # states and gradients are shared out
-FSDP = "fsdp"  # states, gradients and parameters are shared out: ZeRO-3
-HSDP = "hsdp"  # fsdp within machines, replicas between them
 SPLIT = "split"  # replicas of several devices each: tensor and pipeline parallelism; tp2-pp4
 
 _DEGREE = re.compile(r"(?P<kind>tp|pp)(?P<degree>[1-9]\d{0,4})")
@@ -46,7 +42,7 @@ class SchemeChoice:
 
     def __post_init__(self) -> None:
         """Refuse servers and degrees that nobody uses, and none where they are needed."""
-        if (self.name == SPLIT) != (self.tensor * self.pipeline > 1):
+        if (self.name == SPLIT) != self.is_split:
             raise SettingError(
                 f"scheme {self.name} with tp{self.tensor} and pp{self.pipeline}; name the degrees "
                 "of tensor and pipeline parallelism, as in 8xA100@tp4-pp2"
@@ -57,10 +53,25 @@ class SchemeChoice:
                 "or more, any other scheme none"
             )
 
+    @classmethod
+    def usual(cls, num_servers: int = 0) -> SchemeChoice:
+        """The scheme of devices that name none: all-reduce, or that of their parameter servers."""
+        return cls(name=PS if num_servers else DDP, num_servers=num_servers)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether a name without servers may leave it out."""
+        return self.name == DDP
+
+    @property
+    def is_split(self) -> bool:
+        """Whether several devices share a replica."""
+        return self.tensor * self.pipeline > 1
+
     @property
     def suffix(self) -> str:
         """How a setting's name ends after `@`, such as `fsdp` or `tp2-pp4`."""
-        if self.name != SPLIT:
+        if not self.is_split:
             return self.name
         degrees = (("tp", self.tensor), ("pp", self.pipeline))
         return "-".join(f"{kind}{degree}" for kind, degree in degrees if degree > 1)

@@ -25,7 +25,7 @@ from pathlib import Path
 from driple.catalog import Device, read_catalog
 from driple.catalog.catalog import Catalog
 from driple.cluster.cluster import Cluster
-from driple.cluster.schemes import DDP, PS, SPLIT, SchemeChoice
+from driple.cluster.schemes import SchemeChoice
 from driple.errors import CatalogError, SettingError
 from driple.units import find_rate
 
@@ -136,15 +136,10 @@ class Setting:
                 f"setting {self.name} has parameter servers, so that its scheme is ps, not {name}; "
                 f"give machines and devices, such as {self.num_workers}x{self.device}"
             )
-        if name == PS:
-            raise SettingError(
-                f"setting {self.name} has no parameter server, which the scheme ps needs; name "
-                f"servers and workers, as in {self.device}-P1w2/ho-PCIe"
-            )
-        if choice.name == SPLIT:
+        if choice.is_split:
             self._check_degrees(choice)
         bare = self.name.partition("@")[0]
-        suffix = "" if choice.name == DDP else f"@{choice.suffix}"
+        suffix = "" if choice.is_usual else f"@{choice.suffix}"
         return replace(self, name=f"{bare}{suffix}", scheme=choice)
 
     def check_scheme(self, asked: Sequence[str]) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 from driple.errors import ConfigError, GraphError
 from driple.graph import OpGraph, read_graph, require_training
 from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES
-from driple.jobs.job import Job, job_of
+from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import JobOptions, flags_for
 from driple.jobs.readers import JobReader, JobRequest, nothing_of
 from driple.jobs.unreadable import refuse_foreign
 
 __all__ = ["GRAPH_FILE", "job_of_graph", "kept_batch"]
 
+_GIVEN_GRAPH = JobOrigin(name="graph")
 _CONVOLUTIONS = ("conv", "depthwise_conv")
 _LOSSES = ("cross_entropy", "soft_cross_entropy")
 
@@ -41,7 +42,7 @@ def _read(request: JobRequest) -> Job:
     batch_size = kept_batch(options.batch_size, graph)
     return job_of(
         str(path),
-        "file",
+        GRAPH_FILE.origin,
         graph,
         batch_size=batch_size,
         assumptions=(*_other_batch(path, batch_size, graph), *options.config.assumptions),
@@ -70,7 +71,7 @@ def job_of_graph(graph: OpGraph, options: JobOptions, *, training: bool) -> Job:
         require_training(graph)
     size = kept_batch(options.batch_size, graph)
     assumed = _other_batch("the graph", size, graph)
-    return job_of("graph", "graph", graph, batch_size=size, assumptions=assumed)
+    return job_of("graph", _GIVEN_GRAPH, graph, batch_size=size, assumptions=assumed)
 
 
 def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tuple[str, ...]:
@@ -113,6 +114,8 @@ def kept_batch(batch_size: int | None, graph: OpGraph) -> int | None:
 
 
 GRAPH_FILE = JobReader(
+    origin=JobOrigin(name="file", is_path=True),
+    states_batch=False,
     name="a TensorFlow graph file",
     form=f"a graph file ({GRAPH_FORMATS}) or a SavedModel's folder",
     claims=_claims,

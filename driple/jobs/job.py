@@ -5,28 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import Library, StepOptions
 from driple.jobs.options import JOB_OPTIONS
 
-__all__ = ["ON_SERVERS", "Job", "JobKindName", "job_of", "may_be_half"]
+__all__ = ["ON_SERVERS", "Job", "JobOrigin", "job_of"]
 
 _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
 _HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16"})
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
 _USUAL_STEP = StepOptions()  # of a graph, which states none of it
-JobKindName = Literal[
-    "file", "onnx", "workload", "pytorch", "own_model", "hugging_face", "timm", "graph", "other"
-]
 
 
-def may_be_half(kind: JobKindName, precision: str) -> bool:
-    """Whether attention may be in half precision; a module of one's own casts as it likes."""
-    return precision in _HALF or kind == "own_model"
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobOrigin:
+    """What a job is made from, and what follows from that.
+
+    Attributes:
+        name: in the JSON, such as `timm`.
+        is_path: whether a user types a path, whose last part is a short name of the job.
+        is_model: whether it is a PyTorch model, which is built anew for another batch, precision or
+            recomputation; else it is a graph, which is as it is.
+        casts_itself: whether its own code may compute in half precision, whatever is asked.
+    """
+
+    name: str
+    is_path: bool = False
+    is_model: bool = False
+    casts_itself: bool = False
+
+    def may_be_half(self, precision: str) -> bool:
+        """Whether attention may be in half precision where this precision is asked."""
+        return precision in _HALF or self.casts_itself
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -35,8 +49,7 @@ class Job:
 
     Attributes:
         source: what the user typed.
-        kind: what that is; `file` is a TensorFlow graph, `own_model` FILE.py:FUNCTION or a module
-            given from Python, `graph` a graph given from Python.
+        origin: what that is.
         graph: of one worker's step.
         cost: FLOPs and bytes of its ops.
         batch_size: samples per device in a forward pass; None if a graph file does not state it.
@@ -50,7 +63,7 @@ class Job:
     """
 
     source: str
-    kind: JobKindName
+    origin: JobOrigin
     graph: OpGraph
     cost: GraphCost
     batch_size: int | None = None
@@ -66,9 +79,14 @@ class Job:
         return f"<Job {self.source}: {self.facts_words}>"
 
     @property
+    def kind(self) -> str:
+        """Name of its origin: `file` is a TensorFlow graph, `own_model` a model of one's own."""
+        return self.origin.name
+
+    @property
     def name(self) -> str:
         """Short name for titles: the file's name, or what the user typed."""
-        return Path(self.source).name if self.kind in ("file", "onnx") else self.source
+        return Path(self.source).name if self.origin.is_path else self.source
 
     @property
     def grad_accumulation(self) -> int:
@@ -174,7 +192,7 @@ class Job:
 
 def job_of(
     source: str,
-    kind: JobKindName,
+    origin: JobOrigin,
     graph: OpGraph,
     *,
     batch_size: int | None = None,
@@ -188,7 +206,7 @@ def job_of(
 
     Args:
         source: what the user typed.
-        kind: what that is.
+        origin: what that is.
         graph: of one worker's step.
         batch_size: samples per device.
         seq_len: tokens of a sample.
@@ -201,7 +219,7 @@ def job_of(
 
     return Job(
         source=source,
-        kind=kind,
+        origin=origin,
         graph=graph,
         cost=cost_of_graph(graph),
         batch_size=batch_size,

@@ -16,12 +16,12 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.graph import OpGraph
 from driple.jobs.graph_file import GRAPH_FILE, job_of_graph
-from driple.jobs.job import Job, JobKindName
-from driple.jobs.model_names import HUGGING_FACE, TIMM
-from driple.jobs.named_workloads import CATALOGUE, PYTORCH
+from driple.jobs.hugging_face import HUGGING_FACE
+from driple.jobs.job import Job
 from driple.jobs.onnx_file import ONNX_FILE
 from driple.jobs.options import MAX_MIB, JobOptions, options_of
 from driple.jobs.own_model import OWN_MODEL
+from driple.jobs.pytorch_name import PYTORCH
 from driple.jobs.readers import (
     JobRequest,
     nothing_of,
@@ -29,12 +29,13 @@ from driple.jobs.readers import (
     register_reader,
     registered_readers,
 )
+from driple.jobs.timm_name import TIMM
+from driple.jobs.workload_name import CATALOGUE
 
 __all__ = [
     "JOB_HELP",
     "MAX_MIB",
     "Job",
-    "JobKindName",
     "JobOptions",
     "JobSource",
     "load_job",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from driple.errors import GraphError
-from driple.jobs.job import Job, job_of
+from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import flags_for
 from driple.jobs.readers import JobReader, JobRequest, nothing_of
 
@@ -39,7 +39,7 @@ def _read(request: JobRequest) -> Job:
         assumed.append(f"optimizer {_OPTIMIZER}; set it with --optimizer")
     return job_of(
         str(path),
-        "onnx",
+        ONNX_FILE.origin,
         graph,
         batch_size=batch_size,
         assumptions=(*assumed, *options.config.assumptions),
@@ -47,6 +47,7 @@ def _read(request: JobRequest) -> Job:
 
 
 ONNX_FILE = JobReader(
+    origin=JobOrigin(name="onnx", is_path=True),
     name="an ONNX file",
     form="an ONNX file (.onnx, also .gz)",
     claims=_claims,

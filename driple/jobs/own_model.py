@@ -21,7 +21,7 @@ from driple.errors import ConfigError, GraphError
 from driple.extras import require_torch
 from driple.graph.stored_graph import read_stored_graph
 from driple.jobs.assumed import assumed_words
-from driple.jobs.job import Job, job_of
+from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import flags_for
 from driple.jobs.own_request import (
     GRAPH_FILE,
@@ -63,7 +63,7 @@ def _read(request: JobRequest) -> Job:
         graph = read_stored_graph(folder / GRAPH_FILE)
     return job_of(
         text,
-        "own_model",
+        OWN_MODEL.origin,
         graph,
         batch_size=outcome.batch_size,
         seq_len=outcome.seq_len,
@@ -147,6 +147,7 @@ def _without_answer(text: str, status: int, printed: str) -> ConfigError:
 
 
 OWN_MODEL = JobReader(
+    origin=JobOrigin(name="own_model", is_model=True, casts_itself=True),
     name="a model of your own (FILE.py:FUNCTION)",
     form="FILE.py:FUNCTION",
     claims=_claims,

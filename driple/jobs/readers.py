@@ -2,8 +2,9 @@
 
     JOB --first reader that claims it--> refuse options that it has no use for --> Job
 
-A reader is one file with a `JobReader`, and its registration. The first that claims a JOB reads it:
-readers of prefixes such as `hf:` come before those of files, and names come last.
+A kind of JOB is one file with a `JobReader`, and its row in `driple.jobs.load`. The first that
+claims a JOB reads it: readers of prefixes such as `hf:` come before those of files, and names come
+last.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
-from driple.jobs.job import Job
+from driple.jobs.job import Job, JobOrigin
 from driple.jobs.options import JobOptions
 
 __all__ = [
@@ -92,6 +93,7 @@ class JobReader:
     """One kind of JOB.
 
     Attributes:
+        origin: what its jobs are made from.
         name: of the kind, for messages: `a workload of the catalogue`.
         form: how a user types it, such as `hf:PATH`; the help lists it.
         claims: whether a text is of this kind; it reads no more than the begin of a file.
@@ -101,8 +103,10 @@ class JobReader:
             same of it.
         refuse: raises an error for what it claims but cannot be read with any option; it comes
             before options are looked at.
+        states_batch: whether its jobs have a batch size without --batch-size.
     """
 
+    origin: JobOrigin
     name: str
     form: str
     claims: Callable[[str], bool]
@@ -110,6 +114,7 @@ class JobReader:
     read: Callable[[JobRequest], Job]
     decided_by: Callable[[Setting], Hashable] = lambda setting: setting
     refuse: Callable[[str], None] | None = None
+    states_batch: bool = True
 
 
 _LONGEST_PART, _LONGEST_PATH = 255, 4095  # bytes, NAME_MAX and PATH_MAX of Linux

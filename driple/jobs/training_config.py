@@ -23,6 +23,10 @@ __all__ = ["TrainingConfig", "read_training_config"]
 
 _MOST_LISTED = 12
 _LONGEST_KEY = 60
+# Of torchtitan, new and old: devices that share the parameters out, as with FSDP.
+_SHARD_DEGREES = (
+    "parallelism.data_parallel_shard_degree", "training.data_parallel_shard_degree",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +124,8 @@ def read_training_config(file: Path) -> TrainingConfig:
     unused = [key for key in values if key not in used and not _is_silent(key)]
     defaults = []
     mixed = "training.mixed_precision_param"
-    if "training.seq_len" in values and said.get("sharding") == "fsdp" and mixed not in values:
+    shards = any(values.get(key) not in (None, 0, 1) for key in _SHARD_DEGREES)
+    if "training.seq_len" in values and shards and mixed not in values:
         said.setdefault("precision", "amp-bf16")
         defaults.append(f"{file.name} leaves out {mixed}, which is bfloat16 in torchtitan")
     return TrainingConfig(
@@ -334,8 +339,7 @@ _RULES: Mapping[str, _Rule] = {
     "deepspeed_config.zero_stage": _zero_stage,
     "zero_optimization.stage": _zero_stage,
     "fsdp": _fsdp,
-    "parallelism.data_parallel_shard_degree": _shard_degree,
-    "training.data_parallel_shard_degree": _shard_degree,
+    **dict.fromkeys(_SHARD_DEGREES, _shard_degree),
 }
 _READ_WITH_OTHERS = ("optimizer.fused", "optimizer.implementation")
 # They do not change what one step on one device computes.

@@ -20,11 +20,11 @@ from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
+from driple.memory.device_tensors import DeviceTensors, device_tensors
 from driple.memory.events import bytes_by_kind, played_steps
 from driple.memory.graph_lifetimes import rounding_of, with_lifetimes
 from driple.memory.modules import most_words
-from driple.memory.place import MemoryPlace
-from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
+from driple.memory.place import MemoryPlace, modelled_schemes
 from driple.memory.step_memory import BatchedMemory, StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
 
@@ -260,16 +260,18 @@ def memory_of_step(
         masters: whether parameters in half precision have a copy in single precision.
         library: generation of PyTorch that runs it.
     """
-    if place.scheme not in SCHEMES_WITH_MEMORY:
+    held = place.held
+    if held is None:
         return MemoryEstimate(
             allocated=None,
             capacity_bytes=place.capacity_bytes,
-            source=f"the memory of scheme {place.scheme} (tensor and pipeline parallelism) is not "
-            "estimated; schemes with an estimate are " + ", ".join(SCHEMES_WITH_MEMORY),
+            source=f"the memory of scheme {place.scheme} ({place.kind_words}) is not estimated; "
+            f"schemes with an estimate are {', '.join(modelled_schemes())}",
             device=place.device,
         )
     known = calibration or shipped_memory_calibration()
-    peaks = _peaks(step, place, known, masters=masters, library=library)
+    tensors = device_tensors(step, held, place.shards, place.replicas, masters=masters)
+    peaks = _peaks(step, place, known, tensors, library=library)
     return _estimate(step, place, known, peaks)
 
 
@@ -296,11 +298,10 @@ def _peaks(
     step: StepMemory,
     place: MemoryPlace,
     known: MemoryCalibration,
+    tensors: DeviceTensors,
     *,
-    masters: bool,
     library: str,
 ) -> _Peaks:
-    tensors = device_tensors(step, place.scheme, place.shards, place.replicas, masters=masters)
     rounding = rounding_of(step.framework)
     kinds = bytes_by_kind(tensors, rounding)
     at_peak: IntArray = kinds[int(kinds.sum(axis=1).argmax())]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from driple.graph.step_facts import TensorRole
 from driple.memory.allocator import MIN_BLOCK_BYTES, AllocatorPeak, played
-from driple.memory.schemes import COMMUNICATION, DeviceTensors
+from driple.memory.device_tensors import COMMUNICATION, DeviceTensors
 from driple.memory.timeline import bytes_at_nodes, rounded
 
 __all__ = ["NUM_KINDS", "bytes_by_kind", "played_steps"]

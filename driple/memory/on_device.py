@@ -10,10 +10,10 @@ from dataclasses import replace
 from driple.cluster.setting import Setting
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
+from driple.memory.device_tensors import device_tensors
 from driple.memory.events import bytes_by_kind
 from driple.memory.graph_lifetimes import rounding_of
-from driple.memory.place import MemoryPlace
-from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
+from driple.memory.place import MemoryPlace, modelled_schemes
 from driple.memory.step_memory import StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, StepTimeline, modules_at
 
@@ -33,12 +33,12 @@ def device_timeline(graph: OpGraph, setting: Setting) -> StepTimeline:
         GraphError: the graph has no lifetimes, or the memory of the scheme is unknown.
     """
     place = MemoryPlace.of(setting)
-    if place.scheme not in SCHEMES_WITH_MEMORY:
+    if place.held is None:
         raise GraphError(
             f"the memory of scheme {place.scheme} over a step is not modelled; give a setting with "
-            f"one of {', '.join(SCHEMES_WITH_MEMORY)}"
+            f"one of {', '.join(modelled_schemes())}"
         )
-    tensors = device_tensors(StepMemory.of(graph), place.scheme, place.shards, place.replicas)
+    tensors = device_tensors(StepMemory.of(graph), place.held, place.shards, place.replicas)
     nbytes = bytes_by_kind(tensors, rounding_of(graph.framework))
     made = StepTimeline(nbytes=nbytes, modules=(), kinds=(*KINDS, COMMUNICATION))
     return replace(made, modules=_shared_out(graph, made))

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from driple.catalog import Device
 from driple.cluster.cluster import Cluster, Machine
-from driple.cluster.schemes import FSDP, HIERARCHICAL, HSDP, PS, SPLIT, ZERO1, ZERO2
 from driple.cluster.setting import Setting, UnknownCluster
+from driple.schemes.registry import registered_schemes, scheme_named
+from driple.schemes.scheme import Held, run_words
 
-__all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "usable_bytes"]
+__all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
 _GB, _GIB = 1e9, 2.0**30
-_SINGLE, _REPLICAS = "single", "ddp"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,28 +101,39 @@ class MemoryPlace:
         return tuple(found)
 
     @property
+    def held(self) -> Held | None:
+        """What the device holds of a model; None if the memory of the scheme is not modelled.
+
+        Raises:
+            SettingError: no such scheme.
+        """
+        return scheme_named(self.scheme).held
+
+    @property
     def error_kind(self) -> str:
         """Kind of published runs whose errors belong to it."""
-        if self.replicas < 2 or self.scheme in (PS, SPLIT):
-            return _SINGLE
-        if self.scheme in (FSDP, HSDP):
-            return FSDP
-        return _REPLICAS
+        return scheme_named(self.scheme).runs_like(self.replicas).memory
+
+    @property
+    def kind_words(self) -> str:
+        """How the work is distributed, in words."""
+        return run_words(scheme_named(self.scheme).runs_like(self.replicas).times)
 
     @property
     def exchanges(self) -> bool:
         """Whether devices exchange tensors directly, so that NCCL has buffers."""
-        return self.replicas > 1 and self.scheme != PS
-
-    @property
-    def shares_states(self) -> bool:
-        """Whether more devices need less memory each."""
-        return self.replicas > 1 and self.scheme in (ZERO1, ZERO2, FSDP, HSDP)
+        return self.replicas > 1 and not scheme_named(self.scheme).uses_servers
 
     @property
     def is_replicated(self) -> bool:
-        """Whether each device holds a whole model with gradients and states."""
-        return not self.shares_states and self.scheme not in (HIERARCHICAL, SPLIT)
+        """Whether each device holds as much on any number of devices above one."""
+        held = self.held
+        return held is not None and (self.replicas < 2 or held.is_whole)
+
+
+def modelled_schemes() -> tuple[str, ...]:
+    """Names of the schemes whose memory is modelled."""
+    return tuple(scheme.name for scheme in registered_schemes() if scheme.held is not None)
 
 
 def catalogued_bytes(device: Device) -> float:
@@ -157,6 +168,8 @@ def _first_machine(setting: Setting) -> Machine | None:
 
 def _shards(setting: Setting, machine: Machine | None) -> int:
     """Devices that share out what the scheme shards: those of a machine, or all."""
-    if setting.scheme.name != HSDP or machine is None:
-        return setting.num_workers
-    return len(machine.devices)
+    count = setting.num_workers
+    held = scheme_named(setting.scheme.name).held
+    return (
+        count if held is None or machine is None else held.num_shards(count, len(machine.devices))
+    )

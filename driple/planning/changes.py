@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from driple.cluster.names import machines_setting
-from driple.cluster.schemes import DDP
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.planning.evaluator import Evaluator
@@ -115,7 +114,7 @@ def _ways(
         if not keeps_batch or variant.passes % 2 == 0:
             yield f"a batch of {larger.batch_size} per device", replace(candidate, variant=larger)
     own = candidate.setting.scheme.suffix
-    if candidate.setting.num_workers > 1 and candidate.place.setting.scheme.name == DDP:
+    if candidate.setting.num_workers > 1 and candidate.place.setting.scheme.is_usual:
         for scheme in schemes_for(candidate.place, (), is_model=variants.can_vary):
             if scheme != own:
                 yield (

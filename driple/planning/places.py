@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from driple.catalog import Instance, shipped_hardware
 from driple.catalog.catalog import Catalog
 from driple.cluster.names import instance_cluster_setting
-from driple.cluster.schemes import DDP, FSDP, HSDP, ZERO2
 from driple.cluster.setting import Setting
 from driple.errors import CatalogError, ConfigError, DripleError, SettingError
 from driple.planning.variants import Variant
+from driple.schemes.registry import registered_schemes
 
 __all__ = [
     "Candidate",
@@ -32,7 +32,6 @@ __all__ = [
 
 _GIB = 2.0**30
 _MOST_NAMED = 20  # instances that an error lists
-_MODEL_SCHEMES = (DDP, ZERO2, FSDP, HSDP)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -248,21 +247,20 @@ def schemes_for(place: Place, asked: Sequence[str], *, is_model: bool) -> list[s
 
     Args:
         place: the machines.
-        asked: by the user; if empty those that PyTorch has, for a PyTorch model.
-        is_model: whether the job is a PyTorch model; graphs of other frameworks use all-reduce.
+        asked: by the user; if empty those that are tried of their own accord.
+        is_model: whether the job is a PyTorch model.
     """
     own = place.setting.scheme
-    if own.name != DDP:
+    if not own.is_usual or place.num_devices == 1:
         return [own.suffix]
-    if place.num_devices == 1:
-        return [DDP]
     if asked:
         return list(dict.fromkeys(asked))
-    if not is_model:
-        return [DDP]
     cluster = place.setting.cluster
-    several = len(cluster.machines) > 1 and len(cluster.machines[0].devices) > 1
-    return [name for name in _MODEL_SCHEMES if name != HSDP or several]
+    return [
+        scheme.name
+        for scheme in registered_schemes()
+        if scheme.is_planned(cluster, is_model=is_model)
+    ]
 
 
 def _counted(name: str, count: int) -> str:

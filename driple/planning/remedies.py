@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from driple.cluster.schemes import FSDP
 from driple.errors import CatalogError, DripleError
 from driple.memory.place import MemoryPlace
 from driple.planning.evaluator import Evaluator
 from driple.planning.places import Candidate, Place
 from driple.planning.search import last_that
 from driple.planning.variants import Variant
+from driple.schemes.registry import scheme_that_holds_least
 from driple.units import format_size
 
 __all__ = ["remedy_words"]
@@ -50,7 +50,8 @@ def remedy_words(evaluator: Evaluator, places: Sequence[Place]) -> str:
         *_state_ways(evaluator, own),
     ]
     if not ways:
-        return f"{where} not even a batch of 1 fits, with full checkpointing and with {FSDP}."
+        least = scheme_that_holds_least().name
+        return f"{where} not even a batch of 1 fits, with full checkpointing and with {least}."
     return f"{where} it would fit {'; or '.join(ways)}."
 
 
@@ -118,10 +119,12 @@ def _shard_ways(evaluator: Evaluator, places: Sequence[Place], usual: Variant) -
     most = max(places, key=lambda one: (one.num_devices, _room(one)))
     if most.num_devices < 2:
         return []
-    setting = most.setting.with_scheme(FSDP)
+    scheme = scheme_that_holds_least().name
+    setting = most.setting.with_scheme(scheme)
     if not _fits(evaluator, Candidate(place=most, setting=setting, variant=usual)):
         return []
-    return [f"with {FSDP} over the {most.num_devices} devices of {most.name} (--scheme {FSDP})"]
+    where = f"the {most.num_devices} devices of {most.name}"
+    return [f"with {scheme} over {where} (--scheme {scheme})"]
 
 
 def _state_ways(evaluator: Evaluator, candidate: Candidate) -> list[str]:

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from driple.checks import check_whole
-from driple.cluster.schemes import PS, SchemeChoice
 from driple.errors import ConfigError, DripleError, SettingError
 from driple.graph.torch.options import PRECISIONS
 from driple.planning.evaluator import Evaluator
 from driple.planning.offers import Offer
 from driple.planning.places import Candidate, Place, Refused, schemes_for
 from driple.planning.variants import Variant
-from driple.schemes.registry import scheme_named
+from driple.schemes.registry import scheme_asked
 
 __all__ = ["VARY", "Asked", "Found", "candidates_of", "last_that", "search"]
 
@@ -57,9 +56,8 @@ class Asked:
                 f"--set vary must name some of {', '.join(VARY)} or none, got '{odd[0]}'"
             )
         for name in self.schemes:
-            if name == PS:
+            if scheme_asked(name).uses_servers:
                 raise ConfigError(f"--scheme {name} needs parameter servers, which no plan has")
-            scheme_named(SchemeChoice.parse(name).name)
         if self.global_batch is not None:
             check_whole("--global-batch", self.global_batch, 1)
 

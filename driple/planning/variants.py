@@ -16,7 +16,6 @@ import numpy as np
 from driple.errors import ConfigError, DripleError, GraphError, MissingExtraError
 from driple.graph.cost import cost_of_graph
 from driple.graph.torch.options import kernels_like
-from driple.jobs.job import may_be_half
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["JobVariants", "Variant"]
 
-_MODELS = frozenset({"pytorch", "own_model", "hugging_face", "timm"})
 _PROBE_PASSES = 3  # ops of every pass, of all but the first, and of a step differ in their turns
 
 
@@ -94,7 +92,7 @@ class JobVariants:
     @property
     def can_vary(self) -> bool:
         """Whether batch, passes, recomputation and precision can be changed: of PyTorch models."""
-        return self.given.kind in _MODELS and not isinstance(self._source, Job)
+        return self.given.origin.is_model and not isinstance(self._source, Job)
 
     def with_optimizer(self, optimizer: str) -> JobVariants:
         """The same job with another optimizer."""
@@ -111,7 +109,7 @@ class JobVariants:
             if variant != self.usual:
                 raise ConfigError(f"{self.given.name} is a fixed graph; it can only be as it is")
             return self.given
-        half = may_be_half(self.given.kind, variant.precision)
+        half = self.given.origin.may_be_half(variant.precision)
         like = kernels_like(setting.worker.architecture.name, half=half)
         key = (variant, like)
         if key not in self._jobs:

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.schemes import SchemeChoice
 from driple.runs.memory_rows import MemoryRow
 from driple.runs.memory_store import MemoryStore
 from driple.memory.calibration import MemoryCalibration
 from driple.memory.estimate import MemoryEstimate, error_kind, memory_of_step
 from driple.memory.place import MemoryPlace
+from driple.schemes.registry import scheme_named
+from driple.schemes.scheme import Held
 
 __all__ = ["NUMBERS", "CheckedMemory", "FitScore", "Pair", "checked_rows", "coverage_of",
            "fit_score", "pairs_of", "place_of_row", "quantile", "weights_of"]  # fmt: skip
@@ -83,11 +86,11 @@ class FitScore:
 
 def place_of_row(row: MemoryRow) -> MemoryPlace:
     """The device of a run."""
-    scheme = "ddp" if row.scheme == "none" else row.scheme
-    shards = min(row.per_machine, row.devices) if scheme == "hsdp" else row.devices
+    scheme = SchemeChoice.usual().name if row.scheme == "none" else row.scheme
+    held = scheme_named(scheme).held or Held()
     return MemoryPlace(
         scheme=scheme,
-        shards=shards,
+        shards=held.num_shards(row.devices, min(row.per_machine, row.devices)),
         replicas=row.devices,
         generation=row.generation,
         capacity_bytes=row.capacity_gib * _GIB,

@@ -16,12 +16,13 @@ from typing import Any
 from driple.runs.published_rows import read_packed_table, write_packed_table
 from driple.runs.step_key import StepKey
 from driple.checks import check_choice, check_whole
+from driple.schemes.registry import replica_schemes
 
 __all__ = ["MEMORY_FILE", "MEMORY_KINDS", "MemoryRow", "read_memory_rows", "write_memory_rows"]
 
 MEMORY_FILE = "memory_rows.csv.gz"
 MEMORY_KINDS = ("allocated", "reserved", "device")
-_SCHEMES = ("none", "ddp", "zero1", "zero2", "fsdp", "hsdp")
+_SCHEMES = ("none", *replica_schemes())
 _IMAGES = frozenset({"own:ssd300", "own:maskrcnn"})
 _LIBRARIES = ("torch1", "torch2")
 

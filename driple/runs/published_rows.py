@@ -24,6 +24,7 @@ from driple.catalog import find_device, find_link
 from driple.checks import check_choice, check_number, check_whole
 from driple.errors import ConfigError
 from driple.files import atomic_write
+from driple.schemes.registry import replica_schemes
 
 __all__ = [
     "COLUMNS",
@@ -52,7 +53,7 @@ NUM_FOLDS = 10
 # Driple's precisions, and those that it does not simulate (the rows of these are unused).
 _SIMULATED = ("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16")
 ROW_PRECISIONS = (*_SIMULATED, "fp8", "fp4", "")
-ROW_SCHEMES = ("none", "ddp", "zero1", "zero2", "fsdp", "hsdp", "tp", "pp", "tp+pp")
+ROW_SCHEMES = ("none", *replica_schemes(), "tp", "pp", "tp+pp")
 ROW_OPTIMIZERS = (
     "sgd", "momentum", "momentum-fused", "adam", "adam-fused", "adamw", "adamw-fused", "rmsprop",
     "lamb", "lars", "lion", "novograd", "none", "",

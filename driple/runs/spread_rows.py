@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from driple.runs.benchmark.rows import BenchmarkRow
+from driple.runs.benchmark.rows import ALL_REDUCE, BenchmarkRow
 from driple.runs.benchmark.simulated import NUM_STEPS, simulate_rows
 from driple.runs.benchmark.steps import StepSource
-from driple.cluster.schemes import FSDP, HSDP, ZERO1, ZERO2
 from driple.cluster.setting import Setting
 from driple.graph.step_facts import OptimizerUpdate
+from driple.schemes.registry import scheme_named
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s
@@ -33,7 +33,7 @@ def telling_rows(rows: Iterable[BenchmarkRow]) -> list[BenchmarkRow]:
     return [
         row
         for row in known
-        if row.scheme in {"ddp", "sharded"}
+        if row.scheme in {ALL_REDUCE, "sharded"}
         and row.mode == "train"
         and row.library
         and (row.job, row.device, row.library) not in alone
@@ -72,8 +72,8 @@ def computing_of(
 
 def update_on_one(row: BenchmarkRow, update: OptimizerUpdate) -> OptimizerUpdate:
     """What one device updates: a shard, where the devices share the parameters out."""
-    scheme = Setting.parse(row.setting).scheme.name
-    count = row.num_devices if scheme in {ZERO1, ZERO2, FSDP} else 1
-    if scheme == HSDP:
-        count = row.num_devices // row.num_machines
+    held = scheme_named(Setting.parse(row.setting).scheme.name).held
+    count = 1
+    if held is not None and held.shards_states:
+        count = held.num_shards(row.num_devices, row.num_devices // row.num_machines)
     return replace(update, moved_bytes=update.moved_bytes // count)

@@ -12,16 +12,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.cluster import Cluster
 from driple.cluster.schemes import DDP
 from driple.cluster.topology import Topology
 from driple.graph.opgraph import Layout
 from driple.schemes.collectives import Group
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.fusion import fused_plans
+from driple.schemes.layouts import Layouts
 from driple.schemes.records import WorkerRecord
 from driple.schemes.scheme import (
-    Layouts,
+    Held,
     ProgramExchange,
+    RunsLike,
     SchemeStep,
     bytes_of,
     group_of,
@@ -47,6 +50,17 @@ class Ddp:
 
     name = DDP
     uses_servers = False
+    held: Held | None = Held(keeps_buckets=True)
+
+    def runs_like(self, num_workers: int) -> RunsLike:
+        """Rings, and memory of replicas."""
+        if num_workers < 2:
+            return RunsLike(times="single", memory="single")
+        return RunsLike(times="ring", memory="ddp")
+
+    def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
+        """Always."""
+        return True
 
     def rule(self, program: ProgramExchange) -> ExchangeRule | None:
         """Buckets, or tensors that may be fused."""
@@ -60,10 +74,6 @@ class Ddp:
             layout,
             "each worker updates all variables itself, and gradients are added up by all-reduce",
         )
-
-    def error_kind(self, num_workers: int) -> str:
-        """Kind of published runs that give the scheme's error."""
-        return "ring" if num_workers > 1 else "single"
 
     def link_loads(
         self, topology: Topology, link: SharedLink, bridge: float

@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from driple.cluster.schemes import HIERARCHICAL
+from driple.cluster.cluster import Cluster
 from driple.graph.opgraph import Layout
 from driple.schemes.collectives import Group
 from driple.schemes.ddp import Ddp
-from driple.schemes.scheme import Layouts
+from driple.schemes.layouts import Layouts
+from driple.schemes.scheme import RunsLike
 
 __all__ = ["Hierarchical", "TwoLevels", "two_levels"]
 
@@ -68,7 +69,16 @@ def two_levels(group: Group) -> TwoLevels:
 class Hierarchical(Ddp):
     """The scheme `hierarchical`: within machines, then between them."""
 
-    name = HIERARCHICAL
+    name = "hierarchical"
+
+    def runs_like(self, num_workers: int) -> RunsLike:
+        """A kind of its own, since no published run uses it; memory as `ddp`."""
+        usual = super().runs_like(num_workers)
+        return usual if num_workers < 2 else replace(usual, times=self.name)
+
+    def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
+        """Never: its error is unknown."""
+        return False
 
     def assumption(self, layout: Layout, num_workers: int) -> str:
         """Assumption for a graph that was built for another scheme."""
@@ -79,10 +89,6 @@ class Hierarchical(Ddp):
             "each worker updates all variables itself; gradients are added up within machines, "
             "then between them",
         )
-
-    def error_kind(self, num_workers: int) -> str:
-        """Its own kind, since no published run uses it; `single` for one device."""
-        return HIERARCHICAL if num_workers > 1 else "single"
 
     def _seconds(self, group: Group, sizes: FloatArray) -> FloatArray:
         return two_levels(group).all_reduce_s(sizes)

@@ -10,13 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from driple.cluster.cluster import Cluster
 from driple.cluster.schemes import PS
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
 from driple.schemes.fair_shares import SharedLink
+from driple.schemes.layouts import Layouts
 from driple.schemes.records import Computing, WorkerRecord
-from driple.schemes.scheme import Layouts, ProgramExchange, SchemeStep
+from driple.schemes.scheme import Held, ProgramExchange, RunsLike, SchemeStep
 from driple.schemes.servers import ClusterSpec, simulate_cluster, spread
 from driple.step.exchange import ExchangeRule
 
@@ -40,6 +42,15 @@ class ParameterServers:
 
     name = PS
     uses_servers = True
+    held: Held | None = Held(updates=False)
+
+    def runs_like(self, num_workers: int) -> RunsLike:
+        """Parameter servers; a worker's memory is that of one device."""
+        return RunsLike(times="servers", memory="single")
+
+    def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
+        """Never: what may be rented has no servers."""
+        return False
 
     def rule(self, program: ProgramExchange) -> ExchangeRule | None:
         """None: messages belong to servers."""
@@ -48,10 +59,6 @@ class ParameterServers:
     def assumption(self, layout: Layout, num_workers: int) -> str:
         """Assumption for a graph that was built for another scheme."""
         return Layouts.on_servers(layout)
-
-    def error_kind(self, num_workers: int) -> str:
-        """Kind of published runs that give the scheme's error."""
-        return "servers"
 
     def link_loads(
         self, topology: Topology, link: SharedLink, bridge: float

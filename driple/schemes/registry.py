@@ -5,16 +5,31 @@
 
 from __future__ import annotations
 
-from driple.cluster.schemes import SPLIT
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from driple.cluster.schemes import SchemeChoice
 from driple.errors import SettingError
 from driple.schemes.ddp import Ddp
+from driple.schemes.fsdp import Fsdp
 from driple.schemes.hierarchical import Hierarchical
+from driple.schemes.hsdp import Hsdp
 from driple.schemes.ps import ParameterServers
 from driple.schemes.scheme import Scheme
-from driple.schemes.sharded import Fsdp, Hsdp, Zero1, Zero2
 from driple.schemes.split import Split
+from driple.schemes.zero1 import Zero1
+from driple.schemes.zero2 import Zero2
 
-__all__ = ["register_scheme", "scheme_named", "scheme_names"]
+__all__ = [
+    "added_scheme",
+    "register_scheme",
+    "registered_schemes",
+    "replica_schemes",
+    "scheme_asked",
+    "scheme_named",
+    "scheme_names",
+    "scheme_that_holds_least",
+]
 
 _SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
@@ -37,18 +52,53 @@ def scheme_named(name: str) -> Scheme:
     Raises:
         SettingError: no scheme has this name.
     """
-    found = _SCHEMES.get(name)
-    if found is None:
-        names = ", ".join(one for one in _SCHEMES if one != SPLIT)
+    scheme = _SCHEMES.get(name)
+    if scheme is None:
+        names = ", ".join(known for known in _SCHEMES if known != Split.name)
         raise SettingError(
             f"no scheme is called '{name}'; there are {names}, and degrees such as tp2-pp4"
         )
-    return found
+    return scheme
+
+
+def scheme_asked(text: str) -> Scheme:
+    """The scheme that a user names: `fsdp`, or degrees such as `tp2-pp4`.
+
+    Raises:
+        SettingError: no scheme has this name, or degrees that do not go together.
+    """
+    name = text.lower()
+    return _SCHEMES[name] if name in _SCHEMES else scheme_named(SchemeChoice.parse(text).name)
 
 
 def scheme_names() -> tuple[str, ...]:
     """Names of all registered schemes."""
     return tuple(_SCHEMES)
+
+
+def replica_schemes() -> tuple[str, ...]:
+    """Names of the schemes under which each device computes a batch of its own, without servers."""
+    return tuple(
+        scheme.name
+        for scheme in _SCHEMES.values()
+        if not scheme.uses_servers and scheme.name != Split.name
+    )
+
+
+def registered_schemes() -> tuple[Scheme, ...]:
+    """All schemes, in the order in which `plan` tries them."""
+    return tuple(_SCHEMES.values())
+
+
+def scheme_that_holds_least() -> Scheme:
+    """The first scheme under which all devices together hold the parameters once."""
+    return next(
+        scheme
+        for scheme in _SCHEMES.values()
+        if scheme.held is not None
+        and scheme.held.shards_parameters
+        and not scheme.held.within_machine
+    )
 
 
 def register_scheme(scheme: Scheme) -> None:
@@ -61,3 +111,19 @@ def register_scheme(scheme: Scheme) -> None:
     if known is not None and type(known) is not type(scheme):
         raise SettingError(f"a scheme called '{scheme.name}' is registered already; rename one")
     _SCHEMES[scheme.name] = scheme
+
+
+@contextmanager
+def added_scheme(scheme: Scheme) -> Iterator[None]:
+    """A scheme that is registered for as long as the block runs.
+
+    Raises:
+        SettingError: the name is taken.
+    """
+    before = dict(_SCHEMES)
+    register_scheme(scheme)
+    try:
+        yield
+    finally:
+        _SCHEMES.clear()
+        _SCHEMES.update(before)

@@ -1,8 +1,12 @@
 """Interface of a scheme of distributed training: a class with these members, registered by name.
 
     SchemeStep (roles, plans, links, rates) -> Scheme.simulate -> a WorkerRecord per worker
+    Scheme.held       -> what a device holds, of which `driple.memory` makes bytes over time
+    Scheme.is_planned -> whether `plan` tries it
+    Scheme.runs_like  -> which published runs give the errors of its answers
 
-A new scheme is one file with such a class and a row in `driple.schemes.registry`.
+A new scheme is one file with such a class and a row in `driple.schemes.registry`. No other module
+compares names of schemes; a test enforces it.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.cluster import Cluster
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
@@ -28,8 +33,10 @@ from driple.step.plan import Message, StepPlan
 
 __all__ = [
     "PROGRAMS",
-    "Layouts",
+    "RUN_WORDS",
+    "Held",
     "ProgramExchange",
+    "RunsLike",
     "Scheme",
     "SchemeStep",
     "ServerRates",
@@ -37,6 +44,7 @@ __all__ = [
     "group_of",
     "link_of",
     "messages_of",
+    "run_words",
 ]
 
 # How a program exchanges gradients without servers: in buckets (PyTorch), fused while others are on
@@ -97,6 +105,67 @@ class SchemeStep:
     program: ProgramExchange = "buckets"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """What one device holds of a model.
+
+    Attributes:
+        shards_parameters: whether it keeps a shard of the parameters and gathers each block while
+            it is used; else it keeps all of them.
+        shards_gradients: whether it keeps a shard of the gradients.
+        shards_states: whether it keeps, and updates, a shard of the optimizer's states.
+        updates: whether devices update parameters; else they have no states.
+        keeps_buckets: whether buckets of all gradients stay beside the gradients, as with DDP's
+            `gradient_as_bucket_view=False`.
+        within_machine: whether shards are those of the devices of one machine, not of all.
+    """
+
+    shards_parameters: bool = False
+    shards_gradients: bool = False
+    shards_states: bool = False
+    updates: bool = True
+    keeps_buckets: bool = False
+    within_machine: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether more devices hold as much each."""
+        return not (self.shards_parameters or self.shards_gradients or self.shards_states)
+
+    def num_shards(self, num_devices: int, per_machine: int) -> int:
+        """Devices that share out what is sharded, of all and of those of one machine."""
+        return per_machine if self.within_machine else num_devices
+
+
+# Kinds of published runs whose errors belong to step times, in words.
+RUN_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "single": "one device",
+        "ring": "rings",
+        "sharded": "sharded training",
+        "servers": "parameter servers",
+    }
+)
+
+
+def run_words(kind: str) -> str:
+    """A kind of runs in words; a scheme's own kind is in words already."""
+    return RUN_WORDS.get(kind, kind)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunsLike:
+    """Kinds of published runs whose errors belong to answers under a scheme.
+
+    Attributes:
+        times: for step times: a key of `RUN_WORDS`, or a kind of the scheme's own in words.
+        memory: for memory: `single`, `ddp` or `fsdp`.
+    """
+
+    times: str
+    memory: str
+
+
 class Scheme(Protocol):
     """Behaviour of one scheme.
 
@@ -108,14 +177,26 @@ class Scheme(Protocol):
     name: str
     uses_servers: bool
 
+    @property
+    def held(self) -> Held | None:
+        """What a device holds; None if its memory is not modelled."""
+
+    def runs_like(self, num_workers: int) -> RunsLike:
+        """Kinds of published runs whose errors belong to answers on so many devices."""
+
+    def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
+        """Whether `plan` tries it of its own accord.
+
+        Args:
+            cluster: of two devices or more.
+            is_model: whether the job is a PyTorch model; else it is a graph that is as it is.
+        """
+
     def rule(self, program: ProgramExchange) -> ExchangeRule | None:
         """How messages of a step are grouped; None with parameter servers."""
 
     def assumption(self, layout: Layout, num_workers: int) -> str:
         """One sentence on a graph that was built for another scheme; empty if it fits."""
-
-    def error_kind(self, num_workers: int) -> str:
-        """Kind of published runs that give its error: `single`, `ring`, `servers`, or its own."""
 
     def link_loads(
         self, topology: Topology, link: SharedLink, bridge: float
@@ -124,48 +205,6 @@ class Scheme(Protocol):
 
     def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
         """Simulate every worker, step by step; a record each."""
-
-
-class Layouts:
-    """Sentences about graphs that were built for another kind of cluster."""
-
-    _UNDISTRIBUTED: Mapping[str, str] = MappingProxyType(
-        {
-            "unplaced": "the graph names no device",
-            "one_machine": "the graph is of one machine",
-        }
-    )
-    _ONE_DEVICE = "the model is of one device"
-    _ON_SERVERS = "its variables and their updates are placed on the parameter servers"
-    _ALONE = "the device updates all variables itself; nothing crosses the network"
-    _NO_SERVERS = "the graph has parameter servers, this setting has none"
-
-    @classmethod
-    def on_servers(cls, layout: Layout) -> str:
-        """On a setting with parameter servers."""
-        if layout == "all_reduce":
-            return (
-                "the graph adds up gradients by all-reduce, this setting has parameter servers: "
-                f"{cls._ON_SERVERS}, and workers wait for each other"
-            )
-        undistributed = {**cls._UNDISTRIBUTED, "one_device": cls._ONE_DEVICE}
-        found = undistributed.get(layout)
-        return f"{found}: {cls._ON_SERVERS}" if found else ""
-
-    @classmethod
-    def without_servers(cls, layout: Layout, exchange: str) -> str:
-        """On several workers without servers; `exchange` describes the exchange that is assumed."""
-        found = cls._NO_SERVERS if layout == "servers" else cls._UNDISTRIBUTED.get(layout)
-        return f"{found}: {exchange}" if found else ""
-
-    @classmethod
-    def alone(cls, layout: Layout) -> str:
-        """On one device."""
-        if layout == "servers":
-            return f"{cls._NO_SERVERS}: {cls._ALONE}"
-        if layout == "all_reduce":
-            return f"the graph adds up gradients of several workers: {cls._ALONE}"
-        return ""
 
 
 def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:

@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from driple.cluster.cluster import Cluster
 from driple.cluster.schemes import SPLIT
 from driple.errors import SettingError
 from driple.schemes.collectives import Group, Hop
 from driple.schemes.ddp import Ddp
 from driple.schemes.records import WorkerRecord
-from driple.schemes.scheme import SchemeStep, bytes_of, group_of, messages_of
+from driple.schemes.scheme import Held, RunsLike, SchemeStep, bytes_of, group_of, messages_of
 from driple.schemes.timeline import Exchange, StepUpdate, Workers, simulate_together
 
 __all__ = ["Split", "SplitGroups", "split_groups"]
@@ -108,10 +109,15 @@ class Split(Ddp):
     """The scheme `split`: tensor and pipeline parallelism, replicas of which are `ddp`."""
 
     name = SPLIT
+    held: Held | None = None
 
-    def error_kind(self, num_workers: int) -> str:
-        """Its own kind, in words: no stated error is of it."""
-        return "tensor or pipeline parallelism"
+    def runs_like(self, num_workers: int) -> RunsLike:
+        """A kind of its own: no stated error is of it."""
+        return RunsLike(times="tensor or pipeline parallelism", memory="single")
+
+    def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
+        """Never: its degrees are the user's choice."""
+        return False
 
     def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
         """Simulate every worker; a record each."""

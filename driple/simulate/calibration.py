@@ -227,7 +227,7 @@ class Calibration:
             setting: the cluster.
             link: link between its machines, or between workers on one machine.
         """
-        kind = scheme_named(setting.scheme.name).error_kind(setting.num_workers)
+        kind = scheme_named(setting.scheme.name).runs_like(setting.num_workers).times
         measured = self.errors[kind].settings if kind in self.errors else {}
         if setting.name in measured:
             return replace(measured[setting.name], setting=setting.name)

@@ -12,7 +12,7 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError, GraphError
 from driple.graph import read_graph
 from driple.jobs.graph_file import _other_batch
-from driple.jobs.job import Job, job_of
+from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.load import JOB_HELP, JobOptions, load_job, load_jobs
 from driple.jobs.readers import (
     JobReader,
@@ -24,6 +24,7 @@ from driple.jobs.readers import (
 )
 from tests.cli.test_main import EXAMPLE, driple
 
+OTHER = JobOrigin(name="other")
 ALL = JobOptions(
     batch_size=2,
     inputs={"x": (1,)},
@@ -90,9 +91,10 @@ def test_a_reader_is_one_object_and_its_registration(
 
     def read(request: JobRequest) -> Job:
         graph = read_graph(EXAMPLE)
-        return job_of(request.text, "other", graph, batch_size=request.options.batch_size)
+        return job_of(request.text, OTHER, graph, batch_size=request.options.batch_size)
 
     reader = JobReader(
+        origin=OTHER,
         name="a job of a test",
         form="test:NAME",
         claims=lambda text: text.startswith("test:"),

@@ -1,30 +1,27 @@
-"""Laws of the schemes, and a scheme that this file alone defines and registers."""
+"""Laws of the schemes, and names that are refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from driple.answers.stated_error import JobKind, stated_error
-from driple.cluster.schemes import DDP, HIERARCHICAL, PS, SchemeChoice
+from driple.cluster.schemes import DDP, PS, SchemeChoice
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import SettingError
-from driple.schemes import registry
 from driple.schemes.collectives import Group, Hop
 from driple.schemes.ddp import Ddp
 from driple.schemes.hierarchical import two_levels
-from driple.schemes.records import WorkerRecord
-from driple.schemes.registry import register_scheme, scheme_named, scheme_names
-from driple.schemes.scheme import SchemeStep
+from driple.schemes.registry import register_scheme, scheme_named
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from tests.simulate.jobs import CALIBRATION, net
 
 STILL = replace(CALIBRATION, jitter=0.0)
+HIERARCHICAL = "hierarchical"
 ALL_REDUCE = (DDP, HIERARCHICAL)
 
 
@@ -127,45 +124,6 @@ def test_no_error_is_stated_for_a_scheme_without_published_runs() -> None:
     found = stated_error(setting, JobKind(), runs=[])
     assert found.num_runs == 0
     assert "hierarchical" in found.sentence()
-
-
-class Instant(Ddp):
-    """All gradients are exchanged in no time: a scheme of this test."""
-
-    name = "instant"
-
-    def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
-        """As if each worker were alone."""
-        alone = replace(step, topology=replace(step.topology, worker_machine=(0,)), within=None)
-        records = super().simulate(
-            replace(
-                alone,
-                topology=replace(alone.topology, workers=alone.topology.workers[:1]),
-                plans=step.plans[:1],
-                update=replace(step.update, update_s=step.update.update_s[:1]),
-            ),
-            num_steps,
-            seed,
-        )
-        return records * len(step.plans)
-
-
-@pytest.fixture
-def instant(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(registry, "_SCHEMES", dict(registry._SCHEMES))
-    register_scheme(Instant())
-    yield "instant"
-
-
-def test_a_scheme_is_one_class_and_its_registration(job: PreparedJob, instant: str) -> None:
-    """Names, simulation, assumptions and stated errors follow from the registered object."""
-    assert instant in scheme_names()
-    setting = Setting.parse("2x4xV100/PCIe+1M@instant")
-    assert setting.scheme.name == instant
-    assert Setting.parse(setting.name) == setting
-    found = simulate(job, setting, STILL, num_steps=3)
-    assert found.iteration_time_s == pytest.approx(seconds(job, "1xV100"), rel=1e-12)
-    assert stated_error(setting, JobKind(), runs=[]).num_runs == 0
 
 
 def test_unknown_schemes_and_taken_names_are_refused(job: PreparedJob) -> None:

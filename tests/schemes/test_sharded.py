@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.cluster.schemes import DDP, FSDP, HSDP, ZERO1, ZERO2
+from driple.cluster.schemes import DDP
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.schemes.registry import scheme_named
@@ -20,7 +20,7 @@ from tests.schemes.exchanged import LAYERS, sent_bytes, transformer
 from tests.simulate.jobs import net
 
 STILL = replace(shipped_calibration(), jitter=0.0)
-SHARDED = (ZERO1, ZERO2, FSDP, HSDP)
+ZERO1, ZERO2, FSDP, HSDP = SHARDED = ("zero1", "zero2", "fsdp", "hsdp")
 MACHINES = "4x8xA100-SXM4-80GB/NVLink+200G"
 
 

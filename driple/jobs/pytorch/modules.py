@@ -17,6 +17,7 @@ from driple.jobs.assumed import assumed_words
 from driple.jobs.job import Job, job_of
 from driple.jobs.option_row import MODULE
 from driple.jobs.options import JOB_OPTIONS, JobOptions
+from driple.jobs.own_model import OWN_MODEL
 from driple.jobs.own_request import OwnModel
 from driple.jobs.readers import capability_for, reading
 
@@ -94,7 +95,7 @@ def job_of_module(
         made = step_of_model(model, batch, loss, asked)
     return job_of(
         title,
-        "own_model",
+        OWN_MODEL.origin,
         made.graph,
         batch_size=made.batch_size,
         seq_len=made.seq_len,

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from driple.cluster.schemes import SchemeChoice
 from driple.runs.benchmark.rows import BenchmarkRow, place_of
 from driple.runs.published_rows import PublishedRow, row_weights
 from driple.errors import CatalogError, ConfigError, SettingError
 
 __all__ = ["benchmark_rows", "library_of", "row_on_setting", "setting_name"]
 
-_PLAIN = ("none", "ddp")
+_PLAIN = ("none", SchemeChoice.usual().name)
 # The first releases of later generations, of NVIDIA's containers and of PyTorch itself.
 _GENERATIONS = (
     ("torch2", (25, 5), (2, 8)), ("torch2.7", (23, 10), (2, 2)), ("torch2.1", (23, 1), (2, 0)),

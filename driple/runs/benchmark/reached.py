@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from driple.runs.benchmark.metrics import family_weights, weighted_quantile
 from driple.runs.benchmark.predictions import Prediction, Predictions
-from driple.runs.benchmark.rows import BenchmarkRow, family_of_job
+from driple.runs.benchmark.rows import ALL_REDUCE, BenchmarkRow, family_of_job
 from driple.runs.benchmark.speedups import compile_pairs, predicted_speedups
 from driple.runs.validate import HeldOutPrediction
 
@@ -135,11 +135,15 @@ _TASKS = (
     _Task(
         "DDP, 2 to 320 GPUs",
         lambda row: (
-            row.scheme == "ddp" and not _is_mlperf(row) and row.num_devices <= _LARGEST_DDP
+            row.scheme == ALL_REDUCE and not _is_mlperf(row) and row.num_devices <= _LARGEST_DDP
         ),
         {"family": (8.0, 25.0)},
     ),
-    _Task("DDP, MLPerf, 8 to 3,456 GPUs", lambda row: row.scheme == "ddp" and _is_mlperf(row), {}),
+    _Task(
+        "DDP, MLPerf, 8 to 3,456 GPUs",
+        lambda row: row.scheme == ALL_REDUCE and _is_mlperf(row),
+        {},
+    ),
     _Task(
         "FSDP and ZeRO, 1 to 512 GPUs", lambda row: row.scheme == "sharded",
         {"family": (10.0, 25.0)},

@@ -22,9 +22,11 @@ from driple.catalog import device_named
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import CatalogError, ConfigError, SettingError
+from driple.schemes.registry import scheme_named
 from driple.simulate.gpu_kernels import LIBRARIES
 
 __all__ = [
+    "ALL_REDUCE",
     "COLUMNS",
     "MODES",
     "SCHEMES",
@@ -44,18 +46,20 @@ COLUMNS = (
     "grad_accumulation", "activation_checkpointing", "weight",
 )  # fmt: skip
 MODES = ("train", "forward")
+ALL_REDUCE = "ddp"  # how tables name a group of rows, whose scheme may have another name
 # How the work is distributed, as tables group it.
 SCHEMES = {
     "single": "one device",
-    "ddp": "all-reduce",
+    ALL_REDUCE: "all-reduce",
     "sharded": "sharded (ZeRO, FSDP)",
     "servers": "parameter servers",
 }
-_SCHEME_OF = {"ps": "servers", "ddp": "ddp", "hierarchical": "ddp"}
+_GROUP_OF = {"servers": "servers", "ring": ALL_REDUCE}  # by kind of runs that a scheme is like
 _PRECISIONS = (
     "fp32", "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16", "fp8", "amp-fp8", "half", "",
 )  # fmt: skip
 FOLDS = 10
+_SEVERAL = 2  # devices, so that a scheme is not that of one device alone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -283,7 +287,8 @@ def place_of(text: str) -> Place:
     if not text:
         raise ConfigError("the cell is empty; name a cluster, such as 1xA100 or 4x8xH100")
     setting = Setting.parse(text)
-    scheme = _SCHEME_OF.get(setting.scheme.name, "sharded")
+    kind = scheme_named(setting.scheme.name).runs_like(_SEVERAL).times
+    scheme = _GROUP_OF.get(kind, "sharded")
     if setting.num_workers == 1 and scheme != "servers":
         scheme = "single"
     topology = topology_of(setting)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.runs.benchmark.rows import BenchmarkRow
+from driple.runs.benchmark.rows import ALL_REDUCE, BenchmarkRow
 from driple.runs.benchmark.steps import StepSource
 from driple.catalog import Device
 from driple.cluster.setting import Setting
@@ -28,7 +28,7 @@ IntArray = npt.NDArray[np.int64]
 _BIN, _BINS = 0.5, 12
 
 # Times that a gradient, or a parameter, crosses the link of a device in a step.
-_CROSSINGS = {"single": 0.0, "ddp": 2.0, "sharded": 3.0}
+_CROSSINGS = {"single": 0.0, ALL_REDUCE: 2.0, "sharded": 3.0}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

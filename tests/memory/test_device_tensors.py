@@ -15,9 +15,11 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import TensorRole
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
+from driple.memory.device_tensors import COMMUNICATION, DeviceTensors, device_tensors
 from driple.memory.events import bytes_by_kind, played_steps
-from driple.memory.schemes import COMMUNICATION, DeviceTensors, device_tensors
 from driple.memory.step_memory import BatchedMemory, StepMemory
+from driple.schemes.registry import scheme_named
+from driple.schemes.scheme import Held
 
 SHARDED = ("zero1", "zero2", "fsdp", "hsdp")
 
@@ -50,6 +52,14 @@ def _step(batch: int = 4, **options: object) -> StepMemory:
     return StepMemory.of(_graph(batch, **options))
 
 
+def _tensors(
+    step: StepMemory, scheme: str, shards: int, replicas: int, *, masters: bool = False
+) -> DeviceTensors:
+    held = scheme_named(scheme).held
+    assert held is not None
+    return device_tensors(step, held, shards, replicas, masters=masters)
+
+
 def _kept(tensors: DeviceTensors) -> tuple[int, int, int]:
     """Parameters (with buffers), gradients and states that outlive a step."""
     return (
@@ -67,7 +77,7 @@ def test_parameters_gradients_and_states_are_exact() -> None:
     """One device holds 4 bytes of each parameter and its gradient, and 8 of AdamW's states."""
     step = _step()
     count = int(step.weights.elements.sum())
-    tensors = device_tensors(step, "ddp", 1, 1)
+    tensors = _tensors(step, "ddp", 1, 1)
     parameters, gradients, states = _kept(tensors)
     assert int(step.weights.nbytes.sum()) == 4 * count
     assert parameters == 4 * count + 4  # and the factor of a gradient scaler
@@ -78,18 +88,18 @@ def test_parameters_gradients_and_states_are_exact() -> None:
 def test_ddp_adds_buckets_of_all_gradients() -> None:
     """The reducer's buckets stay, and hold as many bytes as the gradients."""
     step = _step()
-    tensors = device_tensors(step, "ddp", 4, 4)
+    tensors = _tensors(step, "ddp", 4, 4)
     assert tensors.kept_bytes(COMMUNICATION) == step.weights.trained_bytes
-    assert _kept(tensors) == _kept(device_tensors(step, "ddp", 1, 1))
+    assert _kept(tensors) == _kept(_tensors(step, "ddp", 1, 1))
 
 
 @pytest.mark.parametrize("shards", [2, 4, 7, 64])
 def test_shards_of_fsdp_add_up_to_the_whole(shards: int) -> None:
     """All devices together hold every byte once, and less than a byte a block more."""
     step = _step()
-    whole = _kept(device_tensors(step, "ddp", 1, 1))
+    whole = _kept(_tensors(step, "ddp", 1, 1))
     blocks = len(step.weights.forward_at)
-    for kept, all_of_it in zip(_kept(device_tensors(step, "fsdp", shards, shards)), whole,
+    for kept, all_of_it in zip(_kept(_tensors(step, "fsdp", shards, shards)), whole,
                                strict=True):  # fmt: skip
         padding = shards * max(blocks, 2 * len(step.weights.nbytes))
         assert all_of_it <= shards * kept <= all_of_it + padding
@@ -98,30 +108,43 @@ def test_shards_of_fsdp_add_up_to_the_whole(shards: int) -> None:
 def test_zero_keeps_what_its_stage_says() -> None:
     """Rajbhandari et al., table 1: stage 1 shares states, stage 2 gradients too, 3 all."""
     step, n = _step(), 8
-    parameters, gradients, states = _kept(device_tensors(step, "ddp", 1, 1))
+    parameters, gradients, states = _kept(_tensors(step, "ddp", 1, 1))
     near = pytest.approx
-    assert _kept(device_tensors(step, "zero1", n, n)) == near(
+    assert _kept(_tensors(step, "zero1", n, n)) == near(
         (parameters, gradients, states / n), rel=0.01
     )
-    assert _kept(device_tensors(step, "zero2", n, n)) == near(
+    assert _kept(_tensors(step, "zero2", n, n)) == near(
         (parameters, gradients / n, states / n), rel=0.01
     )
-    assert _kept(device_tensors(step, "fsdp", n, n)) == near(
+    assert _kept(_tensors(step, "fsdp", n, n)) == near(
         (parameters / n, gradients / n, states / n), rel=0.01
     )
+
+
+@pytest.mark.parametrize("states", [False, True])
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("parameters", [False, True])
+def test_each_part_is_sharded_by_itself(parameters: bool, gradients: bool, states: bool) -> None:
+    """Whatever a scheme says that it shares out is an eighth, and all else is whole."""
+    step, n = _step(), 8
+    held = Held(shards_parameters=parameters, shards_gradients=gradients, shards_states=states)
+    shares = [n if is_sharded else 1 for is_sharded in (parameters, gradients, states)]
+    whole = _kept(_tensors(step, "ddp", 1, 1))
+    wanted = [nbytes / share for nbytes, share in zip(whole, shares, strict=True)]
+    assert _kept(device_tensors(step, held, n, n)) == pytest.approx(wanted, rel=0.01)
 
 
 @pytest.mark.parametrize("scheme", SHARDED)
 def test_more_shards_never_need_more(scheme: str) -> None:
     """The peak falls, or stays, as more devices share."""
-    peaks = [_peak(device_tensors(_step(), scheme, n, 64)) for n in (2, 4, 8, 16, 64)]
+    peaks = [_peak(_tensors(_step(), scheme, n, 64)) for n in (2, 4, 8, 16, 64)]
     assert peaks == sorted(peaks, reverse=True)
 
 
 @pytest.mark.parametrize("scheme", ["ddp", *SHARDED])
 def test_half_the_batch_never_needs_more(scheme: str) -> None:
     """With half of the samples, no scheme needs more."""
-    few, many = (_peak(device_tensors(_step(batch), scheme, 4, 4)) for batch in (4, 8))
+    few, many = (_peak(_tensors(_step(batch), scheme, 4, 4)) for batch in (4, 8))
     assert few <= many
 
 
@@ -129,7 +152,7 @@ def test_half_the_batch_never_needs_more(scheme: str) -> None:
 def test_checkpointing_never_needs_more(scheme: str) -> None:
     """Blocks that are computed again need no more memory, at a batch where activations count."""
     plain, again = (
-        _peak(device_tensors(_step(64, activation_checkpointing=mode), scheme, 4, 4))
+        _peak(_tensors(_step(64, activation_checkpointing=mode), scheme, 4, 4))
         for mode in ("none", "full")
     )
     assert again < plain
@@ -138,7 +161,7 @@ def test_checkpointing_never_needs_more(scheme: str) -> None:
 @pytest.mark.parametrize("scheme", ["ddp", *SHARDED])
 def test_reserved_is_no_less_than_allocated(scheme: str) -> None:
     """The allocator holds what it hands out, and that is what lives at the peak."""
-    tensors = device_tensors(_step(), scheme, 4, 4)
+    tensors = _tensors(_step(), scheme, 4, 4)
     found = played_steps(tensors)
     assert _peak(tensors) <= found.allocated_bytes <= found.reserved_bytes
 
@@ -146,7 +169,7 @@ def test_reserved_is_no_less_than_allocated(scheme: str) -> None:
 def test_fsdp_frees_blocks_that_it_does_not_use() -> None:
     """In the forward pass no more is gathered than the root and three blocks; all comes once."""
     step = _step()
-    tensors = device_tensors(step, "fsdp", 64, 64)
+    tensors = _tensors(step, "fsdp", 64, 64)
     gathered = bytes_by_kind(tensors, rounding=1)[:, COMMUNICATION]
     sizes = np.bincount(step.weights.block_of, weights=step.weights.nbytes)
     turn = int(step.weights.backward_at[step.weights.backward_at >= 0].min())
@@ -161,17 +184,17 @@ def test_masters_add_a_copy_in_single_precision() -> None:
     """Of a model in half precision, masters take 4 bytes a parameter, and states twice as much."""
     step = _step(precision="bf16")
     count = int(step.weights.elements.sum())
-    plain = device_tensors(step, "ddp", 1, 1)
-    copied = device_tensors(step, "ddp", 1, 1, masters=True)
+    plain = _tensors(step, "ddp", 1, 1)
+    copied = _tensors(step, "ddp", 1, 1, masters=True)
     assert int(plain.states.sum()) == 4 * count
     assert int(copied.states.sum()) == 12 * count
-    shards = device_tensors(step, "fsdp", 2, 2, masters=True)
+    shards = _tensors(step, "fsdp", 2, 2, masters=True)
     assert _kept(shards) == pytest.approx((2 * count, 2 * count, 4 * count), rel=0.01)
 
 
 def test_servers_keep_the_states() -> None:
     """With parameter servers, a worker has parameters and gradients alone."""
-    tensors = device_tensors(_step(), "ps", 1, 4)
+    tensors = _tensors(_step(), "ps", 1, 4)
     assert _kept(tensors)[2] == 0
     assert tensors.kept_bytes(COMMUNICATION) == 0
 
@@ -197,4 +220,4 @@ def test_a_lump_of_states_is_spread_exactly() -> None:
     """States of each parameter add up to the optimizer's own count."""
     step = _step()
     odd = replace(step, update=replace(step.update, state_bytes=1_000_003))
-    assert int(device_tensors(odd, "ddp", 1, 1).states.sum()) == 1_000_003
+    assert int(_tensors(odd, "ddp", 1, 1).states.sum()) == 1_000_003

@@ -1,18 +1,11 @@
-"""What each scheme makes of a step's tensors on one device.
+"""The tensors of a step on one device, of what a scheme says that it holds.
 
-    StepMemory, scheme, number of shards -> DeviceTensors
+    StepMemory, Held, number of shards -> DeviceTensors
 
-    ps     parameters and gradients; states are on the servers
-    ddp    the reducer's buckets, of all gradients' size (gradient_as_bucket_view=False), stay
-    zero1  ddp, with a shard of the states (ZeroRedundancyOptimizer)
-    zero2  gradients live until their bucket is reduced, then a shard of them
-    fsdp   shards of all; a block's parameters are gathered before its forward and its backward
-           pass, one block ahead, and freed after it; its gradients are freed once they are reduced
-    hsdp   fsdp within a machine
-
-The facts are those of the step times in `driple.schemes.ddp` and `driple.schemes.sharded`.
-Rajbhandari et al., SC 2020, table 1: with P bytes of parameters, G of gradients and S of
-states on n devices, a device keeps P + G + S, P + G + S/n, P + (G + S)/n and (P + G + S)/n.
+Parameters are whole, or shards: then a block's parameters are gathered before its forward and its
+backward pass, one block ahead, and freed after it. Gradients are whole, with or without buckets
+that stay; or each lives until its bucket, or its block, is reduced, then a shard of them. States
+are whole, a shard, or elsewhere. Each scheme's file in `driple.schemes` says which.
 """
 
 from __future__ import annotations
@@ -22,17 +15,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from driple.cluster.schemes import DDP, FSDP, HIERARCHICAL, HSDP, PS, ZERO1, ZERO2
 from driple.graph.step_facts import OptimizerUpdate, TensorRole
 from driple.memory.step_memory import StepMemory
+from driple.schemes.scheme import Held
 from driple.step.exchange import BUCKETS
 
-__all__ = ["COMMUNICATION", "SCHEMES_WITH_MEMORY", "DeviceTensors", "device_tensors"]
+__all__ = ["COMMUNICATION", "DeviceTensors", "device_tensors"]
 
 IntArray = npt.NDArray[np.int64]
 
 COMMUNICATION = len(TensorRole)  # kind of buffers that a scheme adds
-SCHEMES_WITH_MEMORY = (DDP, HIERARCHICAL, PS, ZERO1, ZERO2, FSDP, HSDP)
+_WHOLE = Held()
 _HALF_BYTES, _FULL_BYTES = 2, 4
 
 
@@ -101,36 +94,49 @@ class _Rows:
 
 
 def device_tensors(
-    step: StepMemory, scheme: str, shards: int, replicas: int = 1, *, masters: bool = False
+    step: StepMemory, held: Held, shards: int, replicas: int = 1, *, masters: bool = False
 ) -> DeviceTensors:
     """The tensors of a step on one device.
 
     Args:
         step: of a device that holds the whole model.
-        scheme: one of `SCHEMES_WITH_MEMORY`.
+        held: what the device holds of it under its scheme.
         shards: devices that share out what the scheme shards.
         replicas: devices in all.
-        masters: whether what is trained in half precision is updated in single precision: under
-            FSDP its shards, their gradients and states are, else there is a copy with states.
-
-    Raises:
-        ValueError: another scheme.
+        masters: whether what is trained in half precision is updated in single precision: shards of
+            parameters, their gradients and states are, else there is a copy with states.
     """
-    if scheme not in SCHEMES_WITH_MEMORY:
-        raise ValueError(f"the memory of scheme {scheme} is unknown")
-    if scheme == PS:
-        return _whole(replace(step, update=OptimizerUpdate()), buckets=False, shards=1)
+    if not held.updates:
+        return _tensors(replace(step, update=OptimizerUpdate()), held, 1)
     if masters:
-        step = _with_masters(step, sharded=scheme in (FSDP, HSDP) and replicas > 1)
+        step = _with_masters(step, sharded=held.shards_parameters and replicas > 1)
     if replicas < 2:
-        return _whole(step, buckets=False, shards=1)
-    if scheme in (DDP, HIERARCHICAL):
-        return _whole(step, buckets=True, shards=1)
-    if scheme == ZERO1:
-        return _whole(step, buckets=True, shards=shards)
-    if not len(step.weights.nbytes):  # parameters that no table shows cannot be sharded
-        return _whole(step, buckets=False, shards=1)
-    return _zero2(step, shards) if scheme == ZERO2 else _sharded(step, shards)
+        return _tensors(step, _WHOLE, 1)
+    shards_weights = held.shards_parameters or held.shards_gradients
+    if shards_weights and not len(step.weights.nbytes):
+        return _tensors(step, _WHOLE, 1)  # parameters that no table shows cannot be sharded
+    return _tensors(step, held, shards)
+
+
+def _tensors(step: StepMemory, held: Held, shards: int) -> DeviceTensors:
+    """Parameters, buckets that stay, tensors of the step, gradients that are shared out, states."""
+    rows = _Rows()
+    kept = np.ones(len(step.roles), dtype=np.bool_)
+    if held.shards_parameters:
+        _add_shards(rows, step, shards)
+        kept &= ~step.is_cast  # autocast has nothing to cast: products read what was gathered
+    else:
+        rows.add(step.weights.nbytes, -1, step.num_nodes, TensorRole.PARAMETER)
+    if held.keeps_buckets:
+        sizes = [int(step.weights.nbytes[bucket].sum()) for bucket in _buckets(step)]
+        rows.add(np.array(sizes, dtype=np.int64), -1, step.num_nodes, COMMUNICATION)
+    if held.shards_gradients:
+        kept &= step.roles != TensorRole.GRADIENT
+    rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
+    if held.shards_gradients:
+        reduce = _reduce_blocks if held.shards_parameters else _reduce_buckets
+        reduce(rows, step, shards)
+    return rows.tensors(step, *_states(step, shards if held.shards_states else 1))
 
 
 def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:
@@ -196,23 +202,9 @@ def _buckets(step: StepMemory) -> list[IntArray]:
     return found
 
 
-def _whole(step: StepMemory, *, buckets: bool, shards: int) -> DeviceTensors:
-    """All parameters and gradients; states may be shared out."""
-    rows, end = _Rows(), step.num_nodes
-    rows.add(step.weights.nbytes, -1, end, TensorRole.PARAMETER)
-    if buckets:
-        sizes = [int(step.weights.nbytes[one].sum()) for one in _buckets(step)]
-        rows.add(np.array(sizes, dtype=np.int64), -1, end, COMMUNICATION)
-    rows.add(step.nbytes, step.made_by, step.freed_after, step.roles)
-    return rows.tensors(step, *_states(step, shards))
-
-
-def _zero2(step: StepMemory, shards: int) -> DeviceTensors:
-    """All parameters; gradients until their bucket is reduced, then a shard of them."""
-    rows, end, weights = _Rows(), step.num_nodes, step.weights
-    rows.add(weights.nbytes, -1, end, TensorRole.PARAMETER)
-    kept = step.roles != TensorRole.GRADIENT
-    rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
+def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int) -> None:
+    """Gradients until their bucket is reduced, then a shard of them."""
+    weights = step.weights
     for bucket in _buckets(step):
         ready = int(weights.gradient_at[bucket].max())
         sizes = weights.nbytes[bucket]
@@ -220,41 +212,45 @@ def _zero2(step: StepMemory, shards: int) -> DeviceTensors:
         whole = np.array([int(sizes.sum())], dtype=np.int64)
         rows.add(whole, ready, ready, COMMUNICATION)
         made = ready if step.passes == 1 else -1
-        rows.add(_shard(whole, shards), made, end, TensorRole.GRADIENT)
-    return rows.tensors(step, *_states(step, shards))
+        rows.add(_shard(whole, shards), made, step.num_nodes, TensorRole.GRADIENT)
 
 
-def _sharded(step: StepMemory, shards: int) -> DeviceTensors:
-    """Shards of parameters, gradients and states; blocks are gathered while they are used."""
-    rows, end, weights = _Rows(), step.num_nodes, step.weights
-    # Products in half precision read what was gathered: autocast has nothing to cast.
-    kept = (step.roles != TensorRole.GRADIENT) & ~step.is_cast
-    blocks = len(weights.forward_at)
+def _gathered_bytes(step: StepMemory) -> IntArray:
+    """Bytes of each parameter as it is gathered: in half precision if products read that."""
+    weights = step.weights
+    if not step.computes_in_half:
+        return weights.nbytes
+    wide = weights.nbytes == _FULL_BYTES * weights.elements
+    return np.where(wide, _HALF_BYTES * weights.elements, weights.nbytes)
+
+
+def _add_shards(rows: _Rows, step: StepMemory, shards: int) -> None:
+    """Shards of each block's parameters; blocks are gathered while they are used."""
+    weights, blocks = step.weights, len(step.weights.forward_at)
     own = _sums(weights.nbytes, weights.block_of, blocks)
-    gathered = weights.nbytes
-    if step.computes_in_half:
-        wide = weights.nbytes == _FULL_BYTES * weights.elements
-        gathered = np.where(wide, _HALF_BYTES * weights.elements, weights.nbytes)
-    rows.add(_shard(own, shards), -1, end, TensorRole.PARAMETER)
-    _add_gathered(rows, step, _sums(gathered, weights.block_of, blocks))
-    rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
-    trained = weights.is_trained
+    rows.add(_shard(own, shards), -1, step.num_nodes, TensorRole.PARAMETER)
+    _add_gathered(rows, step, _sums(_gathered_bytes(step), weights.block_of, blocks))
+
+
+def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int) -> None:
+    """Gradients until their block is reduced, then a shard of them."""
+    weights, blocks = step.weights, len(step.weights.forward_at)
+    trained, gathered = weights.is_trained, _gathered_bytes(step)
     done = weights.complete_at[weights.block_of[trained]]
     rows.add(gathered[trained], weights.gradient_at[trained], done, TensorRole.GRADIENT)
     flat = _sums(gathered[trained], weights.block_of[trained], blocks)
     rows.add(flat, weights.complete_at, weights.complete_at, COMMUNICATION)
     whole = _sums(weights.nbytes[trained], weights.block_of[trained], blocks)
     made = weights.complete_at if step.passes == 1 else -1
-    rows.add(_shard(whole, shards), made, end, TensorRole.GRADIENT)
-    return rows.tensors(step, *_states(step, shards))
+    rows.add(_shard(whole, shards), made, step.num_nodes, TensorRole.GRADIENT)
 
 
 def _sums(values: IntArray, block_of: IntArray, blocks: int) -> IntArray:
     """Sums of each block."""
-    found: IntArray = np.bincount(
+    sums: IntArray = np.bincount(
         block_of, weights=values.astype(np.float64), minlength=blocks
     ).astype(np.int64)
-    return found
+    return sums
 
 
 def _add_gathered(rows: _Rows, step: StepMemory, nbytes: IntArray) -> None:
