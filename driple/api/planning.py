@@ -36,6 +36,7 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.jobs.load import Job, JobOptions, JobSource
 from driple.jobs.options import options_of
+from driple.jobs.own_model import kept_processes
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
 from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
@@ -54,6 +55,7 @@ __all__ = ["PlanResult", "plan"]
 _NOTHING = "none"  # of `vary`: the job stays as it is
 
 
+@kept_processes()
 def plan(
     job: JobSource | None = None,
     *,
