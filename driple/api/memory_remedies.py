@@ -72,13 +72,13 @@ def _remedies(
     batch = largest_batch(job, setting, source, asked)
     if batch is not None:
         yield Remedy(flag=f"--batch-size {batch[0]}", memory=batch[1])
-    others = []
+    others = {}
     if job.trains and job.activation_checkpointing == "none" and job.library is not None:
-        others.append(("--activation-checkpointing full", {"activation_checkpointing": "full"}))
+        full = replace(asked, activation_checkpointing="full")
+        others["--activation-checkpointing full"] = _loaded(source, full, setting)
     if job.trains and job.optimizer.removesuffix("-fused") in _ADAM and job.library is not None:
-        others.append((f"--optimizer {_EIGHT_BITS}", {"optimizer": _EIGHT_BITS}))
-    for flag, change in others:
-        changed = _loaded(source, replace(asked, **change), setting)  # type: ignore[arg-type]
+        others[f"--optimizer {_EIGHT_BITS}"] = _with_eight_bits(job, setting, source, asked)
+    for flag, changed in others.items():
         if changed is not None:
             yield Remedy(flag=flag, memory=memory_of(changed, setting))
     if job.trains and setting.num_workers > 1 and not setting.num_servers:
@@ -89,6 +89,20 @@ def _remedies(
             return
         if sharded.scheme != setting.scheme:
             yield Remedy(flag=f"--scheme {scheme}", memory=memory_of(job, sharded))
+
+
+def _with_eight_bits(job: Job, setting: Setting, source: str, options: JobOptions) -> Job | None:
+    """The job with states of 8 bits: its own step with another update, where nothing else differs.
+
+    Clipped gradients have kernels and tensors of their own, and PyTorch 1 updates otherwise.
+    """
+    from driple.graph.torch.eight_bit_adam import with_eight_bit_adam
+
+    if not options.with_config().clip_gradients and job.library != "torch1":
+        graph = with_eight_bit_adam(job.graph)
+        if graph is not None:
+            return replace(job, graph=graph, optimizer=_EIGHT_BITS)
+    return _loaded(source, replace(options, optimizer=_EIGHT_BITS), setting)
 
 
 def largest_batch(

@@ -36,6 +36,7 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.jobs.load import Job, JobOptions, JobSource
 from driple.jobs.options import options_of
+from driple.jobs.own_model import kept_processes
 from driple.jobs.readers import reader_of
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
@@ -55,6 +56,7 @@ __all__ = ["PlanResult", "plan"]
 _NOTHING = "none"  # of `vary`: the job stays as it is
 
 
+@kept_processes()
 def plan(
     job: JobSource | None = None,
     *,

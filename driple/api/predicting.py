@@ -32,6 +32,7 @@ from driple.cluster.setting import Setting
 from driple.codec import Json
 from driple.errors import ConfigError, DripleError, PredictionError
 from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
+from driple.jobs.own_model import kept_processes
 
 if TYPE_CHECKING:
     from driple.answers.ask import AllAnswers
@@ -178,6 +179,7 @@ class PredictResult(Result):
         return [answer_row(one) for one in self.answers]
 
 
+@kept_processes()
 def predict(
     jobs: JobSource | Sequence[JobSource],
     settings: str | Setting | Sequence[str | Setting] | None = None,

@@ -13,8 +13,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
+from typing import IO
 
 from driple.codec import from_json, to_dict
 from driple.errors import ConfigError, GraphError
@@ -34,10 +38,11 @@ from driple.jobs.own_request import (
 from driple.jobs.readers import JobReader, JobRequest, kernels_on
 from driple.storedfiles import read_json
 
-__all__ = ["OWN_MODEL"]
+__all__ = ["OWN_MODEL", "kept_processes"]
 
 OPTIMIZER = "momentum"  # assumed of a model that states none
 _GIB = 2**30
+_LOOKS_S = 0.05  # between two looks whether a process has answered
 _LAST_LINES = 5  # of what a process printed that ended without an answer
 
 
@@ -83,31 +88,103 @@ def _run(request: JobRequest, folder: Path) -> OwnOutcome:
     options, text = request.options, request.text
     asked = json.dumps(to_dict(_asked(request)))
     (folder / REQUEST_FILE).write_text(asked, encoding="utf-8")
-    command = [sys.executable, "-m", "driple.jobs.pytorch.own_child", str(folder)]
-    paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=os.environ | {"PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"},
-        start_new_session=True,
-        text=True,
-        errors="replace",
-    )
+    kept = _KEPT.get()
+    child = None if kept is None else kept.pop(text, None)
+    if child is None or child.has_ended:
+        child = _Child.start()
+    outcome, answered = folder / OUTCOME_FILE, False
     try:
-        printed, _ = process.communicate(timeout=options.own_code_s)
-    except subprocess.TimeoutExpired as error:
+        status = child.ask(folder, outcome, options.own_code_s)
+        answered = outcome.exists()
+    except TimeoutError as error:
         raise ConfigError(
             f"{text} took longer than {options.own_code_s:g} s; build the model alone, without "
             "training or loading data, or raise the limit with --set time_limit_s=N"
         ) from error
     finally:
-        _end(process)
-    outcome = folder / OUTCOME_FILE
-    if not outcome.exists():
-        raise _without_answer(text, process.returncode, printed)
+        if kept is None or not answered:
+            child.end()
+        else:
+            kept[text] = child
+    if not answered:
+        raise _without_answer(text, status, child.printed())
     return from_json(OwnOutcome, read_json(outcome), where=f"answer of the process of {text}")
+
+
+class _Child:
+    """A process that executes users' files, one folder of a request after another."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: IO[bytes]) -> None:
+        self._process, self._output = process, output
+
+    @classmethod
+    def start(cls) -> _Child:
+        """A new process; what it prints goes to a file that nobody else sees."""
+        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+        output = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process
+        process = subprocess.Popen(
+            [sys.executable, "-m", "driple.jobs.pytorch.own_child", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,
+        )
+        return cls(process, output)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it can be asked no more."""
+        return self._process.poll() is not None
+
+    def ask(self, folder: Path, outcome: Path, limit_s: float) -> int:
+        """Wait until the outcome of a folder's request is there, or the process has ended.
+
+        Returns:
+            The status of a process that has ended; else 0.
+
+        Raises:
+            TimeoutError: neither within the limit.
+        """
+        end_s = time.monotonic() + limit_s
+        commands = self._process.stdin
+        if commands is not None:
+            with suppress(BrokenPipeError):
+                commands.write(f"{folder}\n".encode())
+                commands.flush()
+        while not outcome.exists():
+            with suppress(subprocess.TimeoutExpired):
+                return self._process.wait(_LOOKS_S)
+            if time.monotonic() > end_s:
+                raise TimeoutError
+        return 0
+
+    def printed(self) -> str:
+        """All that it printed."""
+        self._output.seek(0)
+        return self._output.read().decode(errors="replace")
+
+    def end(self) -> None:
+        """End the process and all that it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+@contextmanager
+def kept_processes() -> Iterator[None]:
+    """Let a model that is read several times within be read by one process, which imports once."""
+    if _KEPT.get() is not None:
+        yield
+        return
+    kept: dict[str, _Child] = {}
+    token = _KEPT.set(kept)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+        for child in kept.values():
+            child.end()
 
 
 def _asked(request: JobRequest) -> OwnRequest:
@@ -123,15 +200,7 @@ def _asked(request: JobRequest) -> OwnRequest:
             step=options.step_options(OPTIMIZER, request.compute_capability),
         ),
         memory_bytes=int(options.own_code_gib * _GIB),
-        parent=os.getpid(),
     )
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End the process and all that it has started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def _without_answer(text: str, status: int, printed: str) -> ConfigError:
@@ -145,6 +214,9 @@ def _without_answer(text: str, status: int, printed: str) -> ConfigError:
     error.add_note("\n".join(lines[-_LAST_LINES:]))
     return error
 
+
+# Processes by JOB, of those that read models within `kept_processes`.
+_KEPT: ContextVar[dict[str, _Child] | None] = ContextVar("kept", default=None)
 
 OWN_MODEL = JobReader(
     origin=JobOrigin(name="own_model", is_model=True, casts_itself=True),

@@ -54,12 +54,10 @@ class OwnRequest:
     Attributes:
         model: the user's functions and shapes.
         memory_bytes: that its own data may take.
-        parent: number of the process that waits for it.
     """
 
     model: OwnModel
     memory_bytes: int
-    parent: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,6 +13,7 @@ from driple.errors import ConfigError, DripleError, GraphError
 from driple.graph.cost import cost_of_graph
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.torch.options import StepOptions
+from driple.jobs import own_model
 from driple.jobs.load import JobOptions, load_job
 from driple.jobs.own_request import OwnModel
 from driple.jobs.pytorch.own_model import step_of_own_model
@@ -228,3 +229,21 @@ def test_code_that_misbehaves_ends_in_one_line_and_nothing_stays() -> None:
     assert not children.exists() or "own_child" not in "".join(
         Path(f"/proc/{child}/cmdline").read_text() for child in children.read_text().split()
     )
+
+
+def test_within_one_question_one_process_reads_a_model_in_all_ways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The graphs are those that processes of their own read, and the process ends with it."""
+    started: list[own_model._Child] = []
+    start = own_model._Child.start
+    monkeypatch.setattr(own_model._Child, "start", lambda: started.append(start()) or started[-1])
+    ways = [JobOptions(batch_size=size, input_shape=(64,)) for size in (8, 4)]
+    with own_model.kept_processes():
+        kept = [load_job(f"{OWN}lora", way).graph for way in ways]
+    assert len(started) == 1 and started[0].has_ended
+    alone = [load_job(f"{OWN}lora", way).graph for way in ways]
+    assert len(started) == 3
+    for one, other in zip(kept, alone, strict=True):
+        assert one.signatures == other.signatures
+        assert (one.lifetimes.nbytes == other.lifetimes.nbytes).all()

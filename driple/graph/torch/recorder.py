@@ -10,7 +10,7 @@ when PyTorch's allocator would get the memory back.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +32,7 @@ from driple.graph.torch.aten import Input, Kernel, kernels_of, tensors_in
 from driple.graph.torch.data_dependence import refuse_values
 from driple.graph.torch.gradient_sums import adds_in_place, sole_uses
 from driple.graph.torch.memory_format import as_on_gpu
+from driple.graph.torch.remembered import results_of_process
 
 __all__ = ["Allocation", "Record", "StepRecorder", "memory_of"]
 
@@ -119,6 +120,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         self._paths: dict[int, str] = {}
         for path, module in model.named_modules():
             self._paths.setdefault(id(module), path)
+        self._results = results_of_process()
         self._owner: dict[int, str] = {}
         for name, one in self.parameters.items():
             self._owner.setdefault(id(one), name.rpartition(".")[0])
@@ -180,12 +182,12 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Run the op on shapes alone, and note it."""
-        named: Mapping[str, Any] = kwargs or {}
+        named: dict[str, Any] = kwargs or {}
         with refuse_values(func, args):
             if adds_in_place(func, args, named, self._sole_uses):
                 made = args[0].add_(args[1])
             else:
-                made = func(*args, **named)
+                made = self._results.run(func, args, named)
             if self._on_gpu:
                 made = as_on_gpu(func, args, made)
         arguments = (*args, *named.values())

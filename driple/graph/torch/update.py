@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from math import ceil
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from driple.graph.step_facts import OptimizerUpdate
 from driple.graph.torch.aten import kernels_of, tensors_in
+from driple.graph.torch.eight_bit_adam import eight_bit_update
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.recorder import memory_of
 
@@ -35,8 +36,6 @@ _BLOCKS, _CHUNK = 320, 65_536
 # are read and written, gradients read.
 _FUSED = {"sgd": (2, 3), "momentum": (3, 5), "adam": (4, 7), "adamw": (4, 7), "adagrad": (3, 5)}
 _RATE = 1e-3
-# Of bitsandbytes: smaller parameters keep full states; a block shares a scale of 4 bytes.
-_LEAST_8BIT, _BLOCK_8BIT = 4096, 256
 
 
 def multi_tensor_kernels(elements: Iterable[int], lists: int) -> int:
@@ -65,10 +64,25 @@ def multi_tensor_kernels(elements: Iterable[int], lists: int) -> int:
 
 def update_of(parameters: Sequence[nn.Parameter], options: StepOptions) -> OptimizerUpdate:
     """What one update of these parameters takes, clipping and scaling of gradients included."""
+    forms = tuple((one.shape, one.stride(), one.dtype) for one in parameters if one.requires_grad)
+    asked = StepOptions(
+        optimizer=options.optimizer,
+        precision=options.precision,
+        clip_gradients=options.clip_gradients,
+    )
+    return _update_of(forms, asked)
+
+
+@lru_cache(maxsize=8)
+def _update_of(
+    forms: tuple[tuple[torch.Size, tuple[int, ...], torch.dtype], ...], options: StepOptions
+) -> OptimizerUpdate:
+    """Of parameters of these shapes, strides and types; ways to train one model share them."""
     name = options.optimizer_name
-    trained = [_with_gradient(one) for one in parameters if one.requires_grad]
+    trained = [_with_gradient(*form) for form in forms]
     if name == "adam8bit":
-        state_bytes, moved, kernels = _adam8bit(trained)
+        made = eight_bit_update([one.numel() for one in trained], [one.nbytes for one in trained])
+        state_bytes, moved, kernels = made.state_bytes, made.moved_bytes, made.num_kernels
         temporary_bytes = 0
     else:
         counter = _Counter()
@@ -166,9 +180,9 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
             self.multi_tensor([*lists, list(tensors_in(made))], written=0)
 
 
-def _with_gradient(parameter: nn.Parameter) -> nn.Parameter:
-    """A parameter of the same shape and type on the meta device, with a gradient."""
-    made = nn.Parameter(torch.empty_like(parameter, device="meta"))
+def _with_gradient(shape: torch.Size, stride: tuple[int, ...], dtype: torch.dtype) -> nn.Parameter:
+    """A parameter of this shape and type on the meta device, with a gradient."""
+    made = nn.Parameter(torch.empty_strided(shape, stride, dtype=dtype, device="meta"))
     made.grad = torch.empty_like(made)
     return made
 
@@ -242,18 +256,6 @@ def _with_states(
     weights = [one.detach() for one in parameters]
     gradients = [one.grad for one in parameters if one.grad is not None]
     return weights, gradients, [torch.empty_like(one) for one in weights]
-
-
-def _adam8bit(parameters: Sequence[nn.Parameter]) -> tuple[int, int, int]:
-    """Bytes of states, bytes moved, and kernels: one for each parameter."""
-    state_bytes = 0
-    for one in parameters:
-        if one.numel() < _LEAST_8BIT:
-            state_bytes += 2 * 4 * one.numel()
-        else:
-            state_bytes += 2 * (one.numel() + 4 * ceil(one.numel() / _BLOCK_8BIT))
-    moved = 2 * state_bytes + 3 * sum(one.nbytes for one in parameters)
-    return state_bytes, moved, len(parameters)
 
 
 def _clip(gradients: list[Tensor], counter: _Counter) -> None:

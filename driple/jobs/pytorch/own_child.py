@@ -1,8 +1,9 @@
-"""The process that executes a user's file: `python -m driple.jobs.pytorch.own_child FOLDER`.
+"""The process that executes a user's file: `python -m driple.jobs.pytorch.own_child PARENT`.
 
 FOLDER/request.json -> user's code, within limits -> FOLDER/outcome.json and FOLDER/graph.npz
 
-What comes back is data. The process ends when the one that started it does.
+Each line of its input names a FOLDER: the same model in another way costs no new import of PyTorch.
+What comes back is data. The process ends with its input, or when the one that started it does.
 """
 
 from __future__ import annotations
@@ -38,7 +39,6 @@ _WATCH_S = 0.5
 def main(folder: Path) -> None:
     """Do what the folder's request asks, and write what came of it."""
     request = from_json(OwnRequest, read_json(folder / REQUEST_FILE), where=REQUEST_FILE)
-    _end_with(request.parent)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
     outcome = _outcome(request.model, folder)
@@ -83,8 +83,23 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, name="end-with-parent", daemon=True).start()
 
 
+def serve(parent: int) -> None:
+    """Do what the folders that the input names ask; the user's code gets an input without lines.
+
+    Args:
+        parent: number of the process that waits for this one.
+    """
+    _end_with(parent)
+    with os.fdopen(os.dup(0), encoding="utf-8") as folders:
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        while folder := folders.readline():
+            main(Path(folder.rstrip("\n")))
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
-    sys.stdout.flush()
-    sys.stderr.flush()
+    serve(int(sys.argv[1]))
     os._exit(0)  # whatever threads the user's code has started
