@@ -25,6 +25,7 @@ from driple.jobs.option_row import MODULE, JobOption
 from driple.jobs.options import JOB_OPTIONS, JobOptions, flags_for
 from driple.jobs.pytorch.modules import job_of_module
 from driple.jobs.readers import reader_of
+from driple.jobs.training_config import TrainingConfig
 from tests.cli.test_main import EXAMPLE, ROOT
 from tests.cli.test_numbers import commands
 
@@ -133,6 +134,27 @@ def test_a_kind_of_job_takes_what_suits_it_and_refuses_the_rest(row: JobOption, 
     else:
         with pytest.raises(ConfigError, match=rf"^{row.flag}: "):
             reader_of(JOBS[kind], options)
+
+
+def test_which_jobs_take_which_options() -> None:
+    """Graphs are as they are; models of all kinds take the same, but images have no tokens."""
+    assert flags_for("workload") == flags_for("graph") == {"--batch-size"}
+    assert flags_for("onnx") == {"--batch-size", "--input NAME=SHAPE", "--optimizer"}
+    assert flags_for("file") == {
+        "--batch-size", "--input NAME=SHAPE", "--set target", "--set loop_turns"
+    }  # fmt: skip
+    models = flags_for("hugging_face")
+    assert models == flags_for("pytorch") == flags_for(MODULE) >= {"--seq-len", "--precision"}
+    assert flags_for("timm") == models - {"--seq-len"}
+    assert flags_for("own_model") == models | {"--data", "--loss", "--set trace"}
+
+
+def test_a_training_config_stands_for_what_is_left_out() -> None:
+    config = TrainingConfig(batch_size=4, precision="bf16", optimizer="adamw", compiled=True)
+    made = JobOptions(precision="fp32", config=config).with_config()
+    assert (made.batch_size, made.precision, made.compiled) == (4, "fp32", True)
+    assert made.optimizer == "adamw"
+    assert JobOptions(task="forward", config=config).with_config().optimizer is None
 
 
 @rows
