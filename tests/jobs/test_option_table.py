@@ -176,6 +176,11 @@ def test_a_module_takes_the_rows_that_suit_it(row: JobOption) -> None:
 
 def test_the_json_states_the_rows_that_say_so() -> None:
     stated = [row.name for row in JOB_OPTIONS if row.stated]
+    assert stated == [
+        "batch_size", "seq_len", "input_shape", "precision", "optimizer", "grad_accumulation",
+        "activation_checkpointing", "compiled", "clip_gradients", "task", "channels_last",
+        "library",
+    ]  # fmt: skip
     facts = job_facts(load_job(EXAMPLE))
     assert [name for name in facts if name in {row.name for row in JOB_OPTIONS}] == stated
     asked = {
