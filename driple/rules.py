@@ -30,60 +30,30 @@ class Rule:
         type: of its value.
         read: the value of a text; it gets the flag, for its message.
         checked: a value from Python, in its usual form; it gets the flag, for its message.
-        choices: names that it may be; empty if they are not a few.
         adds: whether values that are given one by one are put together.
     """
 
     type: type
     read: Callable[[str, str], Any]
     checked: Callable[[str, Any], Any]
-    choices: tuple[str, ...] = ()
     adds: bool = False
 
 
-def whole(least: int, most: int | None = None) -> Rule:
+def whole(least: int, most: int) -> Rule:
     """A whole number within the bounds."""
-
-    def checked(flag: str, value: Any) -> Any:
-        check_whole(flag, value, least, most)
-        return value
-
-    def read(flag: str, given: str) -> Any:
-        try:
-            value = int(given)
-        except ValueError as error:
-            raise ConfigError(
-                f"{flag} must be a whole number from {least} to {most}, got {short(given)}"
-            ) from error
-        return checked(flag, value)
-
-    return Rule(int, read, checked)
+    checked = _checked_by(check_whole, least=least, most=most)
+    return Rule(int, _read_by(int, checked, f"a whole number from {least} to {most}"), checked)
 
 
 def number(*, least: float = -inf, above: float = -inf, most: float = inf) -> Rule:
     """A finite number within the bounds."""
-
-    def checked(flag: str, value: Any) -> Any:
-        check_number(flag, value, least=least, above=above, most=most)
-        return value
-
-    def read(flag: str, given: str) -> Any:
-        try:
-            value = float(given)
-        except ValueError as error:
-            raise ConfigError(f"{flag} must be a number, got {short(given)}") from error
-        return checked(flag, value)
-
-    return Rule(float, read, checked)
+    checked = _checked_by(check_number, least=least, above=above, most=most)
+    return Rule(float, _read_by(float, checked, "a number"), checked)
 
 
 def text() -> Rule:
     """Any text."""
-
-    def checked(flag: str, value: Any) -> Any:
-        check_text(flag, value)
-        return value
-
+    checked = _checked_by(check_text)
     return Rule(str, checked, checked)
 
 
@@ -94,28 +64,41 @@ def texts() -> Rule:
 
 def choice(names: Iterable[str]) -> Rule:
     """One of some names."""
-    choices = tuple(names)
-
-    def checked(flag: str, value: Any) -> Any:
-        check_choice(flag, value, choices)
-        return value
-
-    return Rule(str, checked, checked, choices)
+    checked = _checked_by(check_choice, choices=tuple(names))
+    return Rule(str, checked, checked)
 
 
 def switch() -> Rule:
     """On or off."""
+    checked = _checked_by(check_switch)
+    return Rule(
+        bool, _read_by(lambda given: _SWITCHES[given.lower()], checked, "on or off"), checked
+    )
+
+
+def _checked_by(check: Callable[..., None], **bounds: Any) -> Callable[[str, Any], Any]:
+    """A value that a check lets pass."""
 
     def checked(flag: str, value: Any) -> Any:
-        check_switch(flag, value)
+        check(flag, value, **bounds)
         return value
 
-    def read(flag: str, given: str) -> Any:
-        if given.lower() not in _SWITCHES:
-            raise ConfigError(f"{flag} must be on or off, got {short(given)}")
-        return _SWITCHES[given.lower()]
+    return checked
 
-    return Rule(bool, read, checked)
+
+def _read_by(
+    parse: Callable[[str], Any], checked: Callable[[str, Any], Any], needed: str
+) -> Callable[[str, str], Any]:
+    """The value of a text, checked; a text that has none is refused with what is needed."""
+
+    def read(flag: str, given: str) -> Any:
+        try:
+            value = parse(given)
+        except (ValueError, KeyError) as error:
+            raise ConfigError(f"{flag} must be {needed}, got {short(given)}") from error
+        return checked(flag, value)
+
+    return read
 
 
 def short(given: str) -> str:

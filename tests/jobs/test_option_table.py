@@ -25,6 +25,7 @@ from driple.jobs.option_row import MODULE, JobOption
 from driple.jobs.options import JOB_OPTIONS, JobOptions, flags_for
 from driple.jobs.pytorch.modules import job_of_module
 from driple.jobs.readers import reader_of
+from driple.jobs.training_config import TrainingConfig
 from tests.cli.test_main import EXAMPLE, ROOT
 from tests.cli.test_numbers import commands
 
@@ -135,6 +136,27 @@ def test_a_kind_of_job_takes_what_suits_it_and_refuses_the_rest(row: JobOption, 
             reader_of(JOBS[kind], options)
 
 
+def test_which_jobs_take_which_options() -> None:
+    """Graphs are as they are; models of all kinds take the same, but images have no tokens."""
+    assert flags_for("workload") == flags_for("graph") == {"--batch-size"}
+    assert flags_for("onnx") == {"--batch-size", "--input NAME=SHAPE", "--optimizer"}
+    assert flags_for("file") == {
+        "--batch-size", "--input NAME=SHAPE", "--set target", "--set loop_turns"
+    }  # fmt: skip
+    models = flags_for("hugging_face")
+    assert models == flags_for("pytorch") == flags_for(MODULE) >= {"--seq-len", "--precision"}
+    assert flags_for("timm") == models - {"--seq-len"}
+    assert flags_for("own_model") == models | {"--data", "--loss", "--set trace"}
+
+
+def test_a_training_config_stands_for_what_is_left_out() -> None:
+    config = TrainingConfig(batch_size=4, precision="bf16", optimizer="adamw", compiled=True)
+    made = JobOptions(precision="fp32", config=config).with_config()
+    assert (made.batch_size, made.precision, made.compiled) == (4, "fp32", True)
+    assert made.optimizer == "adamw"
+    assert JobOptions(task="forward", config=config).with_config().optimizer is None
+
+
 @rows
 def test_kinds_are_those_of_jobs(row: JobOption) -> None:
     assert row.suits <= {*get_args(JobKindName), MODULE}
@@ -154,6 +176,11 @@ def test_a_module_takes_the_rows_that_suit_it(row: JobOption) -> None:
 
 def test_the_json_states_the_rows_that_say_so() -> None:
     stated = [row.name for row in JOB_OPTIONS if row.stated]
+    assert stated == [
+        "batch_size", "seq_len", "input_shape", "precision", "optimizer", "grad_accumulation",
+        "activation_checkpointing", "compiled", "clip_gradients", "task", "channels_last",
+        "library",
+    ]  # fmt: skip
     facts = job_facts(load_job(EXAMPLE))
     assert [name for name in facts if name in {row.name for row in JOB_OPTIONS}] == stated
     asked = {
