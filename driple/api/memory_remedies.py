@@ -117,7 +117,7 @@ def largest_batch(
         options: as the job was loaded.
     """
     from driple.memory.estimate import batched_memory
-    from driple.planning.search import last_that
+    from driple.memory.last_that import last_that
 
     size = job.batch_size
     if size is None or size <= _LEAST_BATCH:
@@ -139,12 +139,12 @@ def _most_that_fit(job: Job, setting: Setting, source: str, options: JobOptions)
 
     The job is loaded once more, at another batch size.
     """
-    from driple.memory.estimate import batched_memory
-    from driple.planning.search import last_that
-
     size = job.batch_size
-    if size is None:
+    if size is None or not job.origin.is_model:
         return None
+    from driple.memory.estimate import batched_memory
+    from driple.memory.last_that import last_that
+
     small, large = max(size, _LEAST_BATCH), 2 * max(size, _LEAST_BATCH)
     few = job if small == size else _loaded(source, replace(options, batch_size=small), setting)
     many = _loaded(source, replace(options, batch_size=large), setting)

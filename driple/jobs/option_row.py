@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 ROW = "job_option"  # key of the row in the metadata of a field
-# Kinds of jobs, as `JobKindName`; a module is given from Python, to `job_of_module`.
+# Kinds of jobs, as `JobOrigin.name`; a module is given from Python, to `job_of_module`.
 MODULE = "module"
 MODELS = frozenset({"pytorch", "hugging_face", "timm", "own_model", MODULE})
 ANY = MODELS | {"file", "graph", "onnx", "workload", "other"}

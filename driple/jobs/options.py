@@ -250,7 +250,7 @@ def flags_for(kind: str) -> frozenset[str]:
     """Flags that a kind of job takes, as `JobOptions.given` names them.
 
     Args:
-        kind: a `JobKindName`, or `MODULE`.
+        kind: a `JobOrigin.name`, or `MODULE`.
     """
     return frozenset(row.flag for row in JOB_OPTIONS if kind in row.suits and not row.for_all)
 

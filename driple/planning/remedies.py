@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from driple.errors import CatalogError, DripleError
+from driple.memory.last_that import last_that
 from driple.memory.place import MemoryPlace
 from driple.planning.evaluator import Evaluator
 from driple.planning.places import Candidate, Place
-from driple.planning.search import last_that
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_that_holds_least
 from driple.units import format_size

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from driple.checks import check_whole
 from driple.errors import ConfigError, DripleError, SettingError
 from driple.graph.torch.options import PRECISIONS
+from driple.memory.last_that import last_that
 from driple.planning.evaluator import Evaluator
 from driple.planning.offers import Offer
 from driple.planning.places import Candidate, Place, Refused, schemes_for
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_asked
 
-__all__ = ["VARY", "Asked", "Found", "candidates_of", "last_that", "search"]
+__all__ = ["VARY", "Asked", "Found", "candidates_of", "search"]
 
 VARY = ("batch", "checkpointing", "precision")
 _LARGEST_BATCH = 1024  # that is tried on a device of its own accord
@@ -198,24 +199,3 @@ def _largest_that_fit(
     last = last_that(lambda number: evaluator.may_fit(same[number]), len(steps), guess)
     evaluator.largest[key] = ladder[last].batch_size if last >= 0 else 0
     return steps[max(last - _TRIED + 1, 0) : last + 1] if last >= 0 else steps[:1]
-
-
-def last_that(holds: Callable[[int], bool], count: int, guess: int = -1) -> int:
-    """The last of some numbers for which something holds that fails from some number on; or -1.
-
-    Args:
-        holds: what is asked of a number.
-        count: how many numbers there are, from 0.
-        guess: where the last one probably is, and is looked for first.
-    """
-    low, high = -1, count
-    first = [number for number in (guess, guess + 1) if 0 <= number < count and guess >= 0]
-    while high - low > 1:
-        middle = first.pop(0) if first else (low + high) // 2
-        if not low < middle < high:
-            continue
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low

@@ -17,7 +17,7 @@ from driple.errors import ConfigError
 from driple.graph import read_graph
 from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.load import JobOptions
-from driple.jobs.options import MODEL_FLAGS
+from driple.jobs.options import flags_for
 from driple.jobs.pytorch.modules import job_of_module
 from driple.jobs.readers import JobReader, JobRequest, added_reader, kernels_on
 from tests.cli.test_main import EXAMPLE
@@ -48,7 +48,7 @@ MODEL = JobReader(
     name="a perceptron",
     form="layers:NUMBER",
     claims=lambda text: text.startswith(LAYERS),
-    flags=frozenset({"--batch-size", *MODEL_FLAGS}),
+    flags=flags_for("pytorch"),
     read=read_layers,
     decided_by=kernels_on,
 )

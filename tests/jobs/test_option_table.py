@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import typer.main
@@ -19,12 +19,11 @@ from driple.cli.joboptions import job_options
 from driple.cli.main import app
 from driple.cli.overrides import set_values
 from driple.errors import ConfigError
-from driple.jobs.job import JobKindName
 from driple.jobs.load import load_job
 from driple.jobs.option_row import MODULE, JobOption
 from driple.jobs.options import JOB_OPTIONS, JobOptions, flags_for
 from driple.jobs.pytorch.modules import job_of_module
-from driple.jobs.readers import reader_of
+from driple.jobs.readers import reader_of, registered_readers
 from driple.jobs.training_config import TrainingConfig
 from tests.cli.test_main import EXAMPLE, ROOT
 from tests.cli.test_numbers import commands
@@ -159,7 +158,8 @@ def test_a_training_config_stands_for_what_is_left_out() -> None:
 
 @rows
 def test_kinds_are_those_of_jobs(row: JobOption) -> None:
-    assert row.suits <= {*get_args(JobKindName), MODULE}
+    kinds = {reader.origin.name for reader in registered_readers()}
+    assert row.suits <= {*kinds, "graph", "other", MODULE}
 
 
 @rows

@@ -7,7 +7,8 @@ import pytest
 from driple.api.planning import plan
 from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
-from driple.planning.search import Asked, last_that
+from driple.memory.last_that import last_that
+from driple.planning.search import Asked
 from tests.planning.gpt import write_gpt
 
 OPTIONS = JobOptions(seq_len=64)
