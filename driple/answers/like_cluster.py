@@ -32,6 +32,7 @@ class Cluster:
         several_machines: whether workers are on more than one machine.
         link: name of what joins workers, or machines; empty of a device alone.
         link_bytes_per_s: its nominal rate; 0 of a device alone.
+        one_machine: one of several machines by itself; None of a single one, and with servers.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class Cluster:
     several_machines: bool = False
     link: str = ""
     link_bytes_per_s: float = 0.0
+    one_machine: Cluster | None = None
 
     @classmethod
     def of(cls, setting: Setting, topology: Topology | None = None) -> Cluster:
@@ -61,7 +63,24 @@ class Cluster:
             several_machines=known.num_machines > 1,
             link=known.link,
             link_bytes_per_s=0.0 if known.joined_by is None else known.link_bytes_per_s,
+            one_machine=_one_machine(kind, setting.device, known),
         )
+
+
+def _one_machine(kind: str, device: str, topology: Topology) -> Cluster | None:
+    """One of several machines by itself."""
+    each, within = topology.devices_per_machine, topology.within
+    if topology.num_machines < 2 or topology.server_machine:
+        return None
+    if each == 1 or within is None:
+        return Cluster(kind="single", devices=(device,))
+    return Cluster(
+        kind=kind,
+        devices=(device,),
+        num_workers=each,
+        link=within.name,
+        link_bytes_per_s=within.bytes_per_s,
+    )
 
 
 def runs_like(some: Sequence[CheckedRun], cluster: Cluster) -> tuple[list[CheckedRun], str]:

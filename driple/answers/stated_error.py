@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.answers.checked_runs import CheckedRun, RunColumns, shipped_run_columns, size_class
-from driple.answers.conformal import ErrorSpread, error_quantiles
+from driple.answers.conformal import ErrorSpread, Spread, error_quantiles
 from driple.answers.error_statement import StatedError
 from driple.answers.job_kind import JobKind, job_kind
 from driple.answers.like_cluster import (
@@ -119,13 +119,11 @@ class _Part:
     words: str
     short: str
     errors: tuple[float, float]  # median and 90th percentile of the runs themselves, as shares
-    least: _Part | None = None  # whose error is no larger
+    least: tuple[_Part, ...] = ()  # whose errors are no larger
 
     def at(self, distance: float) -> StatedError:
         """The error at a distance."""
-        found = self.spread.spread(distance, self.cells)
-        if self.least is not None:
-            found = found.at_least(self.least.spread.spread(distance, self.least.cells))
+        found = self._spread(distance)
         return StatedError(
             num_runs=self.num_runs,
             runs=self.words,
@@ -137,6 +135,12 @@ class _Part:
             low_factor=found.low,
             high_factor=found.high,
         )
+
+    def _spread(self, distance: float) -> Spread:
+        found = self.spread.spread(distance, self.cells)
+        for part in self.least:
+            found = found.at_least(part._spread(distance))
+        return found
 
 
 class ErrorTable:
@@ -207,7 +211,13 @@ class ErrorTable:
         if reason:
             return None, reason
         around = [run for run in some if run.kind == cluster.kind]
-        return self._part(job, cluster, like, around=around)
+        part, reason = self._part(job, cluster, like, around=around)
+        one = cluster.one_machine
+        if part is None or one is None:
+            return part, reason
+        # Several machines are never surer than one of them, however few runs say so.
+        alone, _ = self._joined_part(job, one, some)
+        return (part if alone is None else replace(part, least=(*part.least, alone))), reason
 
     def _like_job(
         self, job: JobKind, *, any_framework: bool = False
@@ -278,7 +288,7 @@ class ErrorTable:
         like = _without_family(some)
         if any(run.held_out == "model" for run in like):
             least = _part_of(job, cluster, like, known=False, around=around)
-            part = replace(part, least=least)
+            part = replace(part, least=(least,))
         return part, ""
 
     def _knows(self, cluster: Cluster, job: JobKind, like: Sequence[CheckedRun]) -> bool:

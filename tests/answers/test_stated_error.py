@@ -545,3 +545,23 @@ def test_the_installed_runs_hold_every_kind_of_cluster_and_of_held_out_part() ->
     assert {run.end for run in runs if run.held_out == "size"} <= {"largest", "smallest"}
     assert {run.framework for run in runs} <= {"tensorflow", "pytorch"}
     assert all(len(run.mix) == len(MIX_KINDS) and run.weight > 0 for run in runs)
+
+
+@pytest.mark.parametrize("half", [True, False])
+@pytest.mark.parametrize("device", ["A100", "V100", "H100"])
+def test_several_machines_are_never_surer_than_one(device: str, half: bool) -> None:
+    """Neither end of the interval is nearer, by the published runs themselves."""
+    mixes = {run.mix for run in shipped_checked_runs() if run.kind == "ring"}
+    compared = 0
+    for mix in sorted(mixes)[:40]:
+        kind = JobKind(framework="pytorch", network=network_of(mix), half=half, mix=mix)
+        one, four = (
+            stated_error(Setting.parse(name), kind)
+            for name in (f"8x{device}/NVLink", f"4x8x{device}/NVLink+100G")
+        )
+        if one.low_factor is None or four.low_factor is None:
+            continue
+        assert one.high_factor is not None and four.high_factor is not None
+        assert four.low_factor <= one.low_factor and four.high_factor >= one.high_factor
+        compared += 1
+    assert compared or device == "V100"
