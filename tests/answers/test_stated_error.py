@@ -27,8 +27,8 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.graph import read_graph
 from driple.jobs.load import JobOptions, load_job
-from driple.runs.benchmark.coverage import coverage_of, cross_conformal
-from driple.runs.checked import with_distances, without_repeats
+from scripts.fits.checked import with_distances, without_repeats
+from scripts.fits.coverage import coverage_of, cross_conformal
 
 ROOT = Path(__file__).parents[2]
 

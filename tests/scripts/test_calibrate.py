@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from types import ModuleType
 
-from driple.runs.published import read_published
+from driple.runs.tensorflow_runs import read_published
 
 
 def test_the_shipped_calibration_is_of_the_shipped_rows(program: ModuleType) -> None:
