@@ -67,9 +67,9 @@ def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> li
             CheckedRun(
                 kind=run.kind,
                 held_out=item.held_out,
-                family=family_of_job(run.job),
+                run=MeasuredRun(framework="tensorflow", family=family_of_job(run.job)),
                 devices=tuple(sorted(set(run.devices))),
-                num_workers=len(run.devices),
+                num_devices=run.num_devices,
                 num_servers=run.num_servers,
                 several_machines=len(run.devices) > run.per_machine,
                 link=run.link,
@@ -117,18 +117,20 @@ def checked_rows(
                 CheckedRun(
                     kind=cluster.kind,
                     held_out=held_out,
-                    framework=job.framework,
-                    task=row.task,
-                    family=row.family,
+                    run=MeasuredRun(
+                        framework=job.framework,
+                        task=row.task,
+                        family=row.family,
+                        compiled=job.compiled,
+                        weight=row.weight,
+                    ),
                     devices=(row.device,),
-                    num_workers=row.num_devices,
+                    num_devices=row.num_devices,
                     num_servers=cluster.num_servers,
                     several_machines=cluster.several_machines,
                     link=cluster.link,
                     half=job.half,
-                    compiled=job.compiled,
                     log_ratio=log(predicted.seconds / row.step_s),
-                    weight=row.weight,
                     end=(ends or {}).get(row.id, ""),
                     mix=job.mix,
                 )
@@ -244,7 +246,8 @@ def without_repeats(runs: Iterable[CheckedRun]) -> list[CheckedRun]:
     groups: dict[CheckedRun, list[CheckedRun]] = defaultdict(list)
     for run in runs:
         mix = tuple(round(share, 2) for share in run.mix)
-        groups[replace(run, log_ratio=0.0, weight=1.0, distance=0.0, mix=mix)].append(run)
+        same = replace(run.run, weight=1.0)
+        groups[replace(run, run=same, log_ratio=0.0, distance=0.0, mix=mix)].append(run)
     found = []
     for some in groups.values():
         weights = [run.weight for run in some]
@@ -252,7 +255,7 @@ def without_repeats(runs: Iterable[CheckedRun]) -> list[CheckedRun]:
             replace(
                 some[0],
                 log_ratio=float(np.average([run.log_ratio for run in some], weights=weights)),
-                weight=float(sum(weights)),
+                run=replace(some[0].run, weight=float(sum(weights))),
             )
         )
     return found

@@ -132,7 +132,7 @@ def _cluster(run: CheckedRun) -> Cluster:
     return Cluster(
         kind=run.kind,
         devices=run.devices,
-        num_workers=run.num_workers,
+        num_workers=run.num_devices,
         num_servers=run.num_servers,
         several_machines=run.several_machines,
         link=run.link,

@@ -57,5 +57,5 @@ def test_damaged_and_missing_tables_are_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read"):
         read_tensorflow_runs(tmp_path)
     file.write_bytes(gzip.compress(b"a,b\n1,2\n"))
-    with pytest.raises(ConfigError, match="odd row"):
+    with pytest.raises(ConfigError, match="column model is missing"):
         read_tensorflow_runs(tmp_path)

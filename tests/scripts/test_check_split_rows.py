@@ -19,6 +19,6 @@ def test_rows_and_their_settings_agree() -> None:
     assert {row.source for row in rows} == {row.source for row in split}
     for row in rows:
         setting = Setting.parse(split_setting(row))
-        assert setting.num_workers == row.devices
+        assert setting.num_workers == row.num_devices
         assert (setting.scheme.tensor, setting.scheme.pipeline) == (row.tp, row.pp)
         assert setting.num_replicas == row.dp

@@ -71,7 +71,7 @@ def test_rows_of_two_runs(tmp_path: Path) -> None:
     second.write_text("\n".join([machine, _line("row", allocated_bytes=2)]))
     _, rows, times = rows_of([first, second])
     assert not times
-    assert [(one.batch, one.ran, one.allocated_bytes) for one in rows] == [
+    assert [(one.batch_size, one.ran, one.allocated_bytes) for one in rows] == [
         (8, True, 2), (32, False, None),
     ]  # fmt: skip
     second.write_text(json.dumps({"kind": "machine", "device": "B"}))

@@ -9,6 +9,7 @@ import pytest
 from driple.answers.checked_runs import CheckedRun
 from driple.answers.op_mix import MIX_KINDS
 from driple.answers.stated_error import StatedError
+from driple.runs.measured_run import MeasuredRun
 from scripts.accuracy_tables import doubt_table
 from scripts.fits.coverage import CoveredRun
 from scripts.fits.doubts import Answers, doubts_of
@@ -22,7 +23,8 @@ def covered(error: float, stated: StatedError, *, family: str = "resnet") -> Cov
     """A run on one device, simulated `1 + error` times as long as published."""
     return CoveredRun(
         run=CheckedRun(
-            kind="single", held_out="model", family=family, devices=("V100",), num_workers=1,
+            run=MeasuredRun(framework="tensorflow", family=family),
+            kind="single", held_out="model", devices=("V100",), num_devices=1,
             num_servers=0, several_machines=False, link="", half=False, log_ratio=log(1 + error),
             mix=(1.0,) + (0.0,) * (len(MIX_KINDS) - 1),
         ),

@@ -72,7 +72,7 @@ def test_a_fit_simulates_what_a_user_simulates(
     run = prepared(devices, 64, link="PCIe3").run
     item = prepare_run(run, GRAPH, lambda name: model.of(device_named(name), 1.0)[0])
     links = {**CALIBRATION.links, "PCIe3": TRUE}
-    known = replace(CALIBRATION, job=model, links=links, jitter=0.0, memory_activity=1.0)
+    known = replace(CALIBRATION, model=model, links=links, jitter=0.0, memory_activity=1.0)
     topology = topology_of_run(item.run)
     records = simulate_steps(GRAPH.job(64, program_of(item.run)), topology, known, num_steps=3)
     simulated = iteration_time_s(topology, records)

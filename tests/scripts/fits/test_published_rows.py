@@ -58,7 +58,7 @@ def test_rows_are_written_and_read_back(tmp_path: Path) -> None:
         ({"link_within": "wire"}, "link_within 'wire'"),
         ({"step_s": ""}, "step_s must be given"),
         ({"job": ""}, "job must be given"),
-        ({"fold": ""}, "fold must be given"),
+        ({"fold": ""}, "fold of a-1 must be given"),
         ({"fold": "10"}, "fold must be a whole number from 0 to 9"),
         ({"step_s": "-1"}, "step_s must be a number above 0"),
         ({"step_s": "nan"}, "step_s.*no finite number"),

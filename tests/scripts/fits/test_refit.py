@@ -194,7 +194,7 @@ def test_what_is_validated_is_what_is_simulated(model: str, setting: str, batch_
 
 def test_half_precision_on_one_device_is_validated_as_it_is_simulated() -> None:
     run, calibration = (
-        published("alexnet", 32, "V100-R1/ho-PCIe", precision="fp16"),
+        published("alexnet", 32, "V100-R1/ho-PCIe", half=True),
         shipped_calibration(),
     )
     graph = GraphStore.open(SHIPPED).graph("alexnet/imagenet/b32/sgd/async/fp16/nchw")

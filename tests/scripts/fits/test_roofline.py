@@ -74,7 +74,7 @@ def test_each_precision_has_its_own_three_numbers(graphs: Graphs, half: bool) ->
 def test_a_precision_without_runs_takes_the_other_of_the_same_device(graphs: Graphs) -> None:
     single = [run for run in made_up(graphs) if not run.half]
     fits = Fits(single, graphs, lambda *_: gpu_model())
-    assert fits.roofline("2080Ti", precision="fp16") == fits.roofline("2080Ti", precision="fp32")
+    assert fits.roofline("2080Ti", half=True) == fits.roofline("2080Ti", half=False)
 
 
 def test_published_steps_of_a_left_out_model_are_told_within_16_percent(graphs: Graphs) -> None:
