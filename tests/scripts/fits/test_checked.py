@@ -25,7 +25,7 @@ GRAPHS = {("resnet50", False): BatchedGraph.of((16, net(16)), (32, net(32)))}
 def run(kind: Kind, *, overlapped: bool = True) -> TensorFlowRun:
     """One second on two devices."""
     return TensorFlowRun(
-        source="made up", kind=kind, job="resnet50", batch_size=32, precision="fp32", compiled=False,
+        source="made up", kind=kind, job="resnet50", batch_size=32, precision="fp32",
         devices=("V100", "V100"), num_servers=0, per_machine=2, link="PCIe3",
         overlapped=overlapped, step_s=1.0,
     )  # fmt: skip
