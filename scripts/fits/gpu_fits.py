@@ -26,6 +26,7 @@ from driple.runs.measured_run import MeasuredRun, fold_of
 from driple.runs.tensorflow_runs import TensorFlowRun
 from driple.runs.validation.corrections import sampled_forward
 from driple.runs.validation.shipped import Shipped
+from driple.runs.validation.splits import Part
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import OpKinds
 from scripts.fits.device_fit import FitOptions, fit_devices
@@ -35,10 +36,10 @@ from scripts.fits.fit_table import FitTable, StepRow, fit_table
 from scripts.fits.links import program_of
 from scripts.fits.measured_kernels import kernel_steps
 from scripts.fits.op_rows import op_steps
-from scripts.fits.sizes import sizes_of
+from scripts.fits.sizes import fold_of_smallest, sizes_of
 from scripts.fits.spread_rows import computing_of, telling_rows
 
-__all__ = ["FAMILY_OF_TENSORFLOW", "GpuFits", "LeftOut", "Tag"]
+__all__ = ["FAMILY_OF_TENSORFLOW", "GpuFits", "LeftOut", "Tag", "left_out_of"]
 
 # Families of TensorFlow's models among those of the PyTorch rows; others are their own.
 FAMILY_OF_TENSORFLOW: Mapping[str, str] = {
@@ -104,6 +105,26 @@ class LeftOut:
         parts = [f"{words}-{fold}" for words, fold in folds if fold is not None]
         parts += [self.device, self.source]
         return "-".join(part.replace(" ", "_") for part in parts if part) or "nothing"
+
+
+def left_out_of(part: Part) -> LeftOut:
+    """What a fit for a part does not see.
+
+    Raises:
+        ConfigError: no such split.
+    """
+    if part.split == "nothing":
+        return LeftOut()
+    if part.split == "family":
+        return LeftOut(fold=int(part.name.removeprefix("fold ")))
+    if part.split == "size":
+        fold = int(part.name.removeprefix("sizes "))
+        return LeftOut(largest=fold, smallest=fold_of_smallest(fold))
+    if part.split == "device":
+        return LeftOut(device=part.name)
+    if part.split == "source":
+        return LeftOut(source=part.name)
+    raise ConfigError(f"no fit is made for the split {part.split[:40]!r}")
 
 
 NOTHING = LeftOut()

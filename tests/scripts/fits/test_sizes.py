@@ -15,8 +15,7 @@ from driple.runs.validation.predictions import (
 )
 from driple.simulate.prepared_job import PreparedJob
 from scripts.fits.family_sizes import FamilySizes, work_of_sample
-from scripts.fits.gpu_fits import LeftOut, Tag
-from scripts.fits.held_out_fit import left_out_of
+from scripts.fits.gpu_fits import LeftOut, Tag, left_out_of
 from scripts.fits.sizes import parts_of_sizes, sizes_of
 from scripts.fits.writing import write_predictions
 from tests.simulate.jobs import net
