@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         ]
     found = checked(rows)
     for (source, kind), some in _groups(found).items():
-        ratio = np.array([simulated / (row.step_s or np.nan) for row, simulated in some])
+        ratio = np.array([simulated / row.step_s for row, simulated in some])
         error = 100 * abs(ratio - 1)
         print(f"{source:28} {kind:8} {len(some):3} rows  median {np.median(error):5.1f} %  "
               f"90th percentile {np.quantile(error, 0.9):5.1f} %  "
@@ -82,7 +82,7 @@ def chosen(rows: Sequence[PublishedRun]) -> list[PublishedRun]:
     """Rows that are split, and those of one device from the same sources."""
     built = [
         row for row in rows
-        if row.step_s and row.device and row.job.startswith("own:") and "+" not in row.job
+        if row.step_s > 0 and row.device and row.job.startswith("own:") and "+" not in row.job
         and row.precision in _PRECISIONS and row.task == "train" and row.cp == row.ep == 1
         and not row.unused_why.startswith("duplicate")
     ]  # fmt: skip

@@ -40,7 +40,7 @@ def own_steps(device: str) -> list[TunedStep]:
     return [
         tuned_step(job, calibrated, name=row.key, group=row.job, seconds=row.step_s)
         for row in read_profiled_runs(folder / MEASURED_FILE)
-        if row.step_s is not None and (job := stored_job(row, store)) is not None
+        if row.ran and (job := stored_job(row, store)) is not None
     ]
 
 

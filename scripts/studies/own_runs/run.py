@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,7 @@ def own_steps(device: str, *, busy: bool) -> Iterator[TunedStep]:
     folder, setting = MEASURED[device], Setting.parse(f"1x{device}")
     store, folds = StepStore.open(folder), shipped(training=False).folds
     for number, row in enumerate(read_profiled_runs(folder / MEASURED_FILE)):
-        if row.step_s is None or (busy and (row.busy_s or 0.0) < _BUSY * row.step_s):
+        if isnan(row.step_s) or (busy and (row.busy_s or 0.0) < _BUSY * row.step_s):
             continue
         try:
             job = stored_job(row, store) or PreparedJob(graph_of(row, setting))
