@@ -151,7 +151,11 @@ class Line:
 
 
 def read_table(
-    file: Path, needed: Sequence[str], column_of: Mapping[str, str] | None = None
+    file: Path,
+    needed: Sequence[str],
+    column_of: Mapping[str, str] | None = None,
+    *,
+    may_be_empty: bool = False,
 ) -> list[Line]:
     """The lines of a CSV file, compressed or not.
 
@@ -159,6 +163,7 @@ def read_table(
         file: `.csv`, or `.csv.gz`.
         needed: facts that it must have.
         column_of: columns of facts that the table calls otherwise; those of this module.
+        may_be_empty: whether a header alone is a table.
 
     Raises:
         ConfigError: the file cannot be read, has no lines, lacks a column, or has a line with more
@@ -185,7 +190,7 @@ def read_table(
         raise ConfigError(
             f"cannot read {file} ({error}); give a CSV file in UTF-8 with a header line"
         ) from error
-    if not lines:
+    if not lines and not may_be_empty:
         raise ConfigError(f"{file} has no lines below its header")
     return lines
 

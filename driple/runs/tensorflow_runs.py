@@ -91,7 +91,8 @@ def read_tensorflow_runs(folder: Path) -> list[TensorFlowRun]:
     }
     runs = []
     for name, reader in readers.items():
-        for line in read_table(folder / f"{name}.csv.gz", ("job", "batch_size"), TENSORFLOW[name]):
+        file, needed = folder / f"{name}.csv.gz", ("job", "batch_size")
+        for line in read_table(file, needed, TENSORFLOW[name], may_be_empty=True):
             try:
                 runs += [
                     run

@@ -60,7 +60,7 @@ def fits_of(runs: list[TensorFlowRun], folder: Path) -> GpuFits:
 @pytest.mark.parametrize(
     ("left_out", "field", "value"),
     [
-        (LeftOut(fold=1), "model", "thick"),
+        (LeftOut(fold=1), "job", "thick"),
         (LeftOut(device="T4"), "device", "T4"),
         (LeftOut(source="other"), "source", "other"),
     ],
