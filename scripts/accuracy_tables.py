@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from driple.runs.benchmark.coverage import Coverage
-from driple.runs.benchmark.doubts import LARGE_ERROR, Answers, Doubt
-from driple.runs.benchmark.rankings import RankSummary
-from driple.runs.benchmark.reached import Errors, Reached
-from driple.runs.benchmark.scores import GroupScore
-from driple.runs.benchmark.utilisation import UtilisationScore
+from driple.runs.validation.rankings import RankSummary
+from driple.runs.validation.scores import GroupScore
+from driple.runs.validation.utilisation import UtilisationScore
+from scripts.fits.coverage import Coverage
+from scripts.fits.doubts import LARGE_ERROR, Answers, Doubt
+from scripts.fits.reached import Errors, Reached
 from scripts.studies.kit.tables import markdown
 
 __all__ = [

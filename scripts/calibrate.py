@@ -23,9 +23,7 @@ from driple.catalog import DEVICES
 from driple.codec import Json
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.runs.leave_one_out import Fit, FittedLinks, Graphs, fit_links, prepare_runs
-from driple.runs.published import FACTS, most_passed_by_servers, read_published, read_rows
-from driple.runs.validate import load_fits, read_graphs
+from driple.runs.tensorflow_runs import read_tensorflow_runs
 from driple.simulate.calibration import (
     CalibratedDevice,
     Calibration,
@@ -34,6 +32,10 @@ from driple.simulate.calibration import (
     shipped_calibration,
 )
 from driple.simulate.prepared_job import Program
+from scripts.fits.leave_one_out import Fit, FittedLinks, Graphs, fit_links, prepare_runs
+from scripts.fits.refit import load_fits, read_graphs
+from scripts.fits.rows.cells import read_raw
+from scripts.fits.server_rate import FACTS, most_passed_by_servers
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "datasets" / "published"
@@ -48,7 +50,7 @@ def memory_activity(graphs: Graphs, fit: Fit) -> float:
     Published for two batch sizes, of PyTorch; least squares of the share of the time.
     """
     wanted = {}
-    for row in read_rows(TABLES / f"{FACTS}.csv.gz"):
+    for row in read_raw(TABLES / f"{FACTS}.csv.gz"):
         job = re.fullmatch(r"ResNet50 ImageNet fp32; batch (\d+)", row["subject"])
         if job and row["quantity"] == "GPU memory utilisation, mean":
             wanted[int(job[1])] = float(row["value"]) / 100
@@ -102,7 +104,7 @@ def main() -> None:
 def with_servers(known: Calibration) -> Calibration:
     """The calibration with links of parameter servers fitted to the published runs on servers."""
     graphs = read_graphs(GRAPHS)
-    runs = [run for run in read_published(TABLES) if (run.model, run.half) in graphs]
+    runs = [run for run in read_tensorflow_runs(TABLES) if (run.job, run.half) in graphs]
     served = [run for run in runs if run.num_servers]
     if not isinstance(known.model, GpuModel):
         raise ConfigError(f"{TARGET.name} is not of GPUs; fit it without --servers first")

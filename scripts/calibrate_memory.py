@@ -26,7 +26,7 @@ import numpy as np
 from driple.errors import ConfigError, DripleError
 from driple.files import atomic_write
 from driple.memory.calibration import ErrorRange, MemoryCalibration
-from driple.runs.memory_check import (
+from scripts.fits.memory_check import (
     NUMBERS,
     CheckedMemory,
     Pair,
@@ -37,8 +37,8 @@ from driple.runs.memory_check import (
     quantile,
     weights_of,
 )
-from driple.runs.memory_rows import MEMORY_FILE, MemoryRow, read_memory_rows
-from driple.runs.memory_store import MEMORY_STEPS_FILE, MemoryStore
+from scripts.fits.memory_rows import MEMORY_FILE, MemoryRun, read_memory_runs
+from scripts.fits.memory_store import MEMORY_STEPS_FILE, MemoryStore
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "datasets" / "published"
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--published", type=Path, default=PUBLISHED)
     given = parser.parse_args(argv)
     try:
-        rows = read_memory_rows(given.published / MEMORY_FILE)
+        rows = read_memory_runs(given.published / MEMORY_FILE)
         made = fitted(rows, MemoryStore.open(given.published / MEMORY_STEPS_FILE))
         text = json.dumps(made.to_dict(), indent=1, sort_keys=True) + "\n"
         atomic_write(given.out, text.encode(), error=ConfigError)
@@ -90,7 +90,7 @@ def start() -> MemoryCalibration:
     )
 
 
-def fitted(rows: Sequence[MemoryRow], store: MemoryStore) -> MemoryCalibration:
+def fitted(rows: Sequence[MemoryRun], store: MemoryStore) -> MemoryCalibration:
     """The calibration of these rows: constants of one half, errors of both, each by the other's."""
     halves = [[row for row in rows if row.is_held_out == held] for held in (False, True)]
     made = [constants(half, store) for half in halves]
@@ -110,33 +110,35 @@ def fitted(rows: Sequence[MemoryRow], store: MemoryStore) -> MemoryCalibration:
     )
 
 
-def constants(rows: Sequence[MemoryRow], store: MemoryStore) -> MemoryCalibration:
+def constants(rows: Sequence[MemoryRun], store: MemoryStore) -> MemoryCalibration:
     """The constants that suit some runs."""
     known = replace(start(), usable_share=usable_share(rows))
     return with_constants(rows, store, known)
 
 
-def usable_share(rows: Sequence[MemoryRow]) -> float:
+def usable_share(rows: Sequence[MemoryRun]) -> float:
     """Share of a device's memory that runs reached at most: the median of the fullest tenth."""
     shares = sorted(
-        row.device_gib / row.capacity_gib for row in rows if row.device_gib and row.capacity_gib
+        row.device_bytes / row.capacity_bytes
+        for row in rows
+        if row.device_bytes and row.capacity_bytes
     )
     return round(float(np.median(shares[-len(shares) // 10 :])), 4)
 
 
 def with_constants(
-    rows: Sequence[MemoryRow], store: MemoryStore, known: MemoryCalibration
+    rows: Sequence[MemoryRun], store: MemoryStore, known: MemoryCalibration
 ) -> MemoryCalibration:
     """Context, buffers of NCCL and the cache, by the smallest error of `device_total`."""
-    measured = [row for row in rows if row.device_gib is not None]
-    unlimited = [replace(row, capacity_gib=1e6) for row in measured]
+    measured = [row for row in rows if row.device_bytes is not None]
+    unlimited = [replace(row, capacity_bytes=1e6 * _GIB) for row in measured]
     checked = checked_rows(unlimited, store, known)
     pairs = pairs_of(checked, "device_total")
     by_id = {row.id: row for row in measured}
     base = np.array([pair.estimated for pair in pairs])
     truth = np.array([pair.measured for pair in pairs])
-    full = np.array([by_id[pair.row.id].capacity_gib * _GIB for pair in pairs])
-    several = np.array([pair.row.devices > 1 for pair in pairs], dtype=np.float64)
+    full = np.array([by_id[pair.row.id].capacity_bytes for pair in pairs])
+    several = np.array([pair.row.num_devices > 1 for pair in pairs], dtype=np.float64)
     moving = np.array([_moving(one) for one in checked])
     weights = weights_of([pair.row for pair in pairs])
     old = np.array([by_id[pair.row.id].library == OLD for pair in pairs])
@@ -163,7 +165,7 @@ def _moving(one: CheckedMemory) -> float:
 
 
 def with_thresholds(
-    rows: Sequence[MemoryRow], store: MemoryStore, known: MemoryCalibration
+    rows: Sequence[MemoryRun], store: MemoryStore, known: MemoryCalibration
 ) -> MemoryCalibration:
     """Shares of the usable memory up to which a job fits, and from which on it does not.
 

@@ -26,8 +26,13 @@ from driple.catalog import device_named
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.graph.torch.options import StepOptions
-from driple.runs.benchmark.from_published import library_of, setting_name
-from driple.runs.published_rows import TRAINING_FILE, PublishedRow, read_published_rows
+from driple.runs.published_runs import (
+    TRAINING_FILE,
+    PublishedRun,
+    library_of,
+    read_published,
+    setting_name,
+)
 from driple.runs.step_key import capability_of
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob, Program
@@ -51,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
         help="fuse element-wise ops where the definition of the model says so",
     )
     given = parser.parse_args(argv)
-    rows = [row for row in chosen(read_published_rows(given.rows))
+    rows = [row for row in chosen(read_published(given.rows))
             if given.source in (None, row.source)]  # fmt: skip
     if given.fused:
         rows = [
@@ -59,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         ]
     found = checked(rows)
     for (source, kind), some in _groups(found).items():
-        ratio = np.array([simulated / (row.step_s or np.nan) for row, simulated in some])
+        ratio = np.array([simulated / row.step_s for row, simulated in some])
         error = 100 * abs(ratio - 1)
         print(f"{source:28} {kind:8} {len(some):3} rows  median {np.median(error):5.1f} %  "
               f"90th percentile {np.quantile(error, 0.9):5.1f} %  "
@@ -73,32 +78,32 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def chosen(rows: Sequence[PublishedRow]) -> list[PublishedRow]:
+def chosen(rows: Sequence[PublishedRun]) -> list[PublishedRun]:
     """Rows that are split, and those of one device from the same sources."""
     built = [
         row for row in rows
-        if row.step_s and row.device and row.job.startswith("own:") and "+" not in row.job
+        if row.step_s > 0 and row.device and row.job.startswith("own:") and "+" not in row.job
         and row.precision in _PRECISIONS and row.task == "train" and row.cp == row.ep == 1
         and not row.unused_why.startswith("duplicate")
     ]  # fmt: skip
     split = [row for row in built if row.tp * row.pp > 1]
     sources = {row.source for row in split}
-    return split + [row for row in built if row.devices == 1 and row.source in sources]
+    return split + [row for row in built if row.num_devices == 1 and row.source in sources]
 
 
-def split_setting(row: PublishedRow) -> str:
+def split_setting(row: PublishedRun) -> str:
     """Name of the row's setting, such as `2x8xV100-SXM2/NVLink-V100+100G@tp2-pp4`."""
-    plain = setting_name(replace(row, scheme="ddp" if row.devices > 1 else "none"))
+    plain = setting_name(replace(row, scheme="ddp" if row.num_devices > 1 else "none"))
     degrees = [f"{kind}{degree}" for kind, degree in (("tp", row.tp), ("pp", row.pp)) if degree > 1]
     return f"{plain}@{'-'.join(degrees)}" if degrees else plain
 
 
-def checked(rows: Sequence[PublishedRow]) -> list[tuple[PublishedRow, float]]:
+def checked(rows: Sequence[PublishedRun]) -> list[tuple[PublishedRun, float]]:
     """Each row with its simulated seconds; jobs are traced once."""
-    jobs: dict[tuple[object, ...], list[PublishedRow]] = defaultdict(list)
+    jobs: dict[tuple[object, ...], list[PublishedRun]] = defaultdict(list)
     for row in rows:
         jobs[
-            row.job, row.batch, row.size, row.precision, row.optimizer, row.grad_accumulation,
+            row.job, row.batch_size, row.size, row.precision, row.optimizer, row.grad_accumulation,
             row.activation_checkpointing, row.compiled, row.library, row.device,
         ].append(row)  # fmt: skip
     found = []
@@ -124,7 +129,7 @@ def checked(rows: Sequence[PublishedRow]) -> list[tuple[PublishedRow, float]]:
     return found
 
 
-def prepared(row: PublishedRow) -> PreparedJob:
+def prepared(row: PublishedRun) -> PreparedJob:
     """The step of a row on one device, as `driple validate` would have it."""
     generation = device_named(row.device).architecture.name
     options = StepOptions(
@@ -136,15 +141,15 @@ def prepared(row: PublishedRow) -> PreparedJob:
         compiled=row.compiled,
         compute_capability=divmod(capability_of(generation), 10),
     )
-    graph = traced_job(row.job, batch_size=row.batch or 1, size=row.size or 0, options=options)
+    graph = traced_job(row.job, batch_size=row.batch_size or 1, size=row.size or 0, options=options)
     program = Program(library=library_of(row.library) or None)  # type: ignore[arg-type]
     return PreparedJob(graph, program=program)
 
 
 def _groups(
-    found: Sequence[tuple[PublishedRow, float]],
-) -> dict[tuple[str, str], list[tuple[PublishedRow, float]]]:
-    groups: dict[tuple[str, str], list[tuple[PublishedRow, float]]] = defaultdict(list)
+    found: Sequence[tuple[PublishedRun, float]],
+) -> dict[tuple[str, str], list[tuple[PublishedRun, float]]]:
+    groups: dict[tuple[str, str], list[tuple[PublishedRun, float]]] = defaultdict(list)
     for row, seconds in found:
         kind = "tp" * (row.tp > 1) + "+" * (row.tp > 1 < row.pp) + "pp" * (row.pp > 1) or "single"
         groups[row.source, kind].append((row, seconds))

@@ -21,8 +21,8 @@ from driple.cluster.setting import Setting
 from driple.dataset.graph_store import GraphStore
 from driple.errors import DripleError
 from driple.files import atomic_write
-from driple.runs.zeng_runs import ZengFit, ZengRun, read_zeng
 from driple.simulate.calibration import shipped_calibration
+from scripts.fits.zeng_runs import ZengFit, ZengRun, read_zeng
 from scripts.shipped import DATASETS, FIRST, ROOT
 from scripts.studies.models.checks import (
     Halves,

@@ -18,17 +18,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from driple.runs.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.runs.measured_kernels import (
-    kinds_of_parts,
-    seconds_of_parts,
-    stored_job,
-)
 from driple.runs.step_store import StepStore
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.device_models import CalibratedDevice
 from driple.simulate.gpu_kernels import kernel_seconds, shares_with
 from driple.simulate.gpu_times import PIPES, GpuEfficiency, most_shares, peak_seconds
+from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
+from scripts.fits.measured_kernels import (
+    kinds_of_parts,
+    seconds_of_parts,
+    stored_job,
+)
 
 DATASETS = Path(__file__).resolve().parents[1] / "datasets"
 KNOWN, FASTER = DATASETS / "measured-h100", DATASETS / "measured-h200"
@@ -90,7 +90,7 @@ def parts_of_both() -> Iterator[PartOfBoth]:
     own = np.array([getattr(efficiency.shares, pipe) for pipe in PIPES])
     known, faster = seconds_of_parts(KNOWN), seconds_of_parts(FASTER)
     store = StepStore.open(KNOWN)
-    for row in read_measured_rows(KNOWN / MEASURED_FILE):
+    for row in read_profiled_runs(KNOWN / MEASURED_FILE):
         job = stored_job(row, store) if row.key in known and row.key in faster else None
         if job is None:
             continue

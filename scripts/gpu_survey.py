@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from driple.errors import ConfigError
-from driple.runs.rows.families import longest_start
+from scripts.fits.rows.families import longest_start
 
 __all__ = ["SURVEY", "family_of"]
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
-from driple.runs.measured_kernels import PARTS, REST, UPDATE, KernelTime
+from scripts.fits.measured_kernels import PARTS, REST, UPDATE, KernelTime
 
 __all__ = ["part_of", "parts_of"]
 

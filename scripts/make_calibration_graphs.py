@@ -15,8 +15,8 @@ from pathlib import Path
 from driple.cluster.setting import Setting
 from driple.dataset.graph_store import build_graphs
 from driple.jobs.workload import Workload
-from driple.runs.paper_figures import read_facts, workloads_of
-from driple.runs.published import MODELS
+from driple.runs.tensorflow_runs import MODELS
+from driple.runs.validation.paper_figures import read_facts, workloads_of
 
 DATA = Path(__file__).parents[1] / "datasets"
 SETTING = Setting.parse("V100-P1w2/ho-PCIe")

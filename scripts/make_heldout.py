@@ -28,43 +28,42 @@ from pathlib import Path
 from driple.answers.checked_runs import FILE, runs_to_json
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.runs.benchmark.contest import HELD_OUT
-from driple.runs.benchmark.coverage import coverage_of, cross_conformal
-from driple.runs.benchmark.fits import held_out_fit
-from driple.runs.benchmark.predictions import (
+from driple.runs.tensorflow_runs import read_tensorflow_runs
+from driple.runs.validation.contest import HELD_OUT
+from driple.runs.validation.corrections import sampled_forward
+from driple.runs.validation.held_out import (
+    TENSORFLOW_FILE,
+    read_tensorflow,
+)
+from driple.runs.validation.predictions import (
     Prediction,
     Predictions,
     read_predictions,
-    write_predictions,
 )
-from driple.runs.benchmark.shipped import HELD_OUT as HELD_OUT_FILE
-from driple.runs.benchmark.shipped import Shipped, read_shipped
-from driple.runs.benchmark.simulated import simulate_rows
-from driple.runs.benchmark.sizes import sizes_of
-from driple.runs.benchmark.splits import Part, parts_of
-from driple.runs.benchmark.tensorflow import (
-    TENSORFLOW_FILE,
-    read_tensorflow,
-    write_tensorflow,
-)
-from driple.runs.checked import (
+from driple.runs.validation.shipped import HELD_OUT as HELD_OUT_FILE
+from driple.runs.validation.shipped import Shipped, read_shipped
+from driple.runs.validation.simulated import simulate_rows
+from driple.runs.validation.splits import Part, parts_of
+from driple.simulate.calibration import shipped_calibration
+from scripts.fits.checked import (
     checked_rows,
     checked_runs,
     cluster_errors,
     with_distances,
     without_repeats,
 )
-from driple.runs.gpu_fits import GpuFits, sampled_forward
-from driple.runs.measured_gpu import measured_beside
-from driple.runs.published import read_published
-from driple.runs.validate import read_graphs
-from driple.runs.validate import validate as predict_tensorflow
-from driple.simulate.calibration import shipped_calibration
+from scripts.fits.coverage import coverage_of, cross_conformal
+from scripts.fits.gpu_fits import GpuFits, left_out_of
+from scripts.fits.measured_gpu import measured_beside
+from scripts.fits.refit import read_graphs
+from scripts.fits.refit import validate as predict_tensorflow
+from scripts.fits.sizes import parts_of_sizes, sizes_of
+from scripts.fits.writing import write_predictions, write_tensorflow
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "datasets" / "published"
 GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
-CHECKED = ROOT / "driple" / "estimation" / FILE
+CHECKED = ROOT / "driple" / "answers" / FILE
 CALIBRATION = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 STATE = ROOT / "build" / "heldout"
 MADE = (*HELD_OUT, "size")  # splits whose fits are made
@@ -84,7 +83,7 @@ def fits(*, training: bool, kernels: bool = True) -> GpuFits:
     """Fits to the rows and to measured kernels, once in each process; finished ones are kept."""
     return GpuFits(
         shipped=shipped(training=training),
-        runs=read_published(PUBLISHED),
+        runs=read_tensorflow_runs(PUBLISHED),
         graphs=read_graphs(GRAPHS),
         published=PUBLISHED,
         measured=measured_beside(PUBLISHED) if kernels else None,
@@ -103,11 +102,13 @@ def state_of(part: Part) -> Path:
 def predict_part(part: Part, *, training: bool) -> str:
     """Fit without a part, predict it, and keep the predictions; its name."""
     found = shipped(training=training)
-    calibration = held_out_fit(part, fits(training=training))
+    # Links stay: few rows tell of them, and the published latencies are no fit.
+    model = fits(training=training).without(left_out_of(part))
+    calibration = replace(shipped_calibration(), model=model)
     rows = [found.rows[i] for i in part.test]
     seconds = simulate_rows(rows, found.steps, calibration)
     predictions = {
-        (part.split, row.row_id): Prediction(one)
+        (part.split, row.id): Prediction(one)
         for row, one in zip(rows, seconds.tolist(), strict=True)
     }
     write_predictions(Predictions(predictions), state_of(part))
@@ -117,8 +118,15 @@ def predict_part(part: Part, *, training: bool) -> str:
 def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Predictions:
     """Predictions of every part, made or kept."""
     found = shipped(training=training)
-    ends = sizes_of(found.rows, found.steps).ends if "size" in splits else ()
-    parts = [part for split in splits for part in parts_of(found.rows, split, found.folds, ends)]
+    parts = [
+        part
+        for split in splits
+        if split != "size"
+        for part in parts_of(found.rows, split, found.folds)
+    ]
+    if "size" in splits:
+        ends = sizes_of(found.rows, found.steps).ends
+        parts += parts_of_sizes(found.rows, ends, found.folds)
     STATE.mkdir(parents=True, exist_ok=True)
     todo = [part for part in parts if not state_of(part).exists()]
     print(f"{len(parts)} parts, {len(todo)} to make", flush=True)
@@ -154,12 +162,13 @@ def state_errors(predictions: Predictions, *, training: bool) -> None:
     """Write the runs that stated errors come from, and print how their intervals hold."""
     found = shipped(training=training)
     known = [row for row in found.rows if row.library]  # PyTorch's, as a user's job is
-    some = [row for row in known if row.mode != "forward"] + sampled_forward(known)
+    some = [row for row in known if row.task != "forward"] + sampled_forward(known)
     ends = sizes_of(found.rows, found.steps).ends
-    end_of = {row.row_id: end for row, end in zip(found.rows, ends, strict=True)}
+    end_of = {row.id: end for row, end in zip(found.rows, ends, strict=True)}
     rows = checked_rows(some, predictions, found.steps, ends=end_of)
     graphs = read_graphs(GRAPHS)
-    tensorflow = read_tensorflow(PUBLISHED, graphs)
+    predicted = read_tensorflow(PUBLISHED)
+    tensorflow = [one for one in predicted if (one.run.job, one.run.half) in graphs]
     errors = {kind: cluster_errors(tensorflow, kind) for kind in ("single", "ring", "servers")}
     calibration = replace(shipped_calibration(), errors=errors)
     text = json.dumps(calibration.to_dict()) + "\n"

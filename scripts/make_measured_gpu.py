@@ -19,7 +19,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +31,25 @@ from driple.errors import ConfigError, DatasetError, DripleError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.memory.step_memory import BatchedMemory, StepMemory
-from driple.runs.measured_gpu import (
+from driple.runs.step_pack import StepPacker
+from driple.runs.tables import MEASURED
+from scripts.fits.measured_gpu import (
+    FACTS,
     MEASURED_FILE,
     MEASURED_STEPS_FILE,
-    MeasuredRow,
-    read_measured_rows,
-    write_measured_rows,
+    ProfiledRun,
+    read_profiled_runs,
+    write_profiled_runs,
 )
-from driple.runs.measured_kernels import (
+from scripts.fits.measured_kernels import (
     KERNELS_FILE,
     KernelTime,
     key_of,
     read_kernel_times,
     write_kernel_times,
 )
-from driple.runs.memory_store import write_memory_steps
-from driple.runs.published import read_rows
-from driple.runs.step_pack import StepPacker
+from scripts.fits.memory_store import write_memory_steps
+from scripts.fits.rows.cells import read_raw
 from scripts.gpu_jobs import configured
 from scripts.gpu_survey import family_of
 from scripts.kernel_parts import parts_of
@@ -57,7 +59,11 @@ PUBLISHED = DATASETS / "published"
 STEPS_FILE, MACHINE_FILE = "kernels.steps.xz", "machine.json"
 _NO_MARK = 2**61 - 1  # no size is a multiple of it, so that none grows with a batch
 _SHOWN = 20  # steps between two lines of progress
-_COLUMNS = frozenset(one.name for one in fields(MeasuredRow))
+_NAMES = {
+    fact: MEASURED.get(fact, fact)
+    for fact in FACTS
+    if fact not in ("family", "ran", "activation_checkpointing")
+}
 _OUT_OF_MEMORY = "OutOfMemoryError"
 
 
@@ -74,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows, times = with_known(given.out, rows, times)
         graphs = dict(graphs_of(rows, setting_on(machine["device"])))
         given.out.mkdir(parents=True, exist_ok=True)
-        write_measured_rows(given.out / MEASURED_FILE, rows)
+        write_profiled_runs(given.out / MEASURED_FILE, rows)
         write_kernel_times(given.out / KERNELS_FILE, times)
         text = json.dumps(machine, indent=1, sort_keys=True) + "\n"
         atomic_write(given.out / MACHINE_FILE, text.encode(), error=DatasetError)
@@ -114,13 +120,13 @@ def setting_on(device: str) -> Setting:
 
 
 def with_known(
-    folder: Path, rows: Sequence[MeasuredRow], times: Sequence[KernelTime]
-) -> tuple[list[MeasuredRow], list[KernelTime]]:
+    folder: Path, rows: Sequence[ProfiledRun], times: Sequence[KernelTime]
+) -> tuple[list[ProfiledRun], list[KernelTime]]:
     """Rows and kernels of the folder that were not measured again, then the new ones."""
     new = {row.key for row in rows}
     known, kept = [], []
     if (folder / MEASURED_FILE).exists():
-        known = [row for row in read_measured_rows(folder / MEASURED_FILE) if row.key not in new]
+        known = [row for row in read_profiled_runs(folder / MEASURED_FILE) if row.key not in new]
     if (folder / KERNELS_FILE).exists():
         kept = [one for one in read_kernel_times(folder / KERNELS_FILE) if one.key not in new]
     return [*known, *rows], [*kept, *times]
@@ -128,16 +134,16 @@ def with_known(
 
 def rows_of(
     files: Sequence[Path],
-) -> tuple[Mapping[str, Any], list[MeasuredRow], list[KernelTime]]:
+) -> tuple[Mapping[str, Any], list[ProfiledRun], list[KernelTime]]:
     """The machine, all rows and their kernels; of a job that was measured twice the later ones.
 
     Raises:
         ConfigError: a file is not one of `measure_gpu`, or the machines differ.
     """
     machine: dict[str, Any] = {}
-    found: dict[str, MeasuredRow] = {}
+    found: dict[str, ProfiledRun] = {}
     times: dict[str, list[KernelTime]] = {}
-    timm = {row["name"]: row["family"] for row in read_rows(PUBLISHED / "timm_names.csv.gz")}
+    timm = {row["name"]: row["family"] for row in read_raw(PUBLISHED / "timm_names.csv.gz")}
     for file in files:
         for line in _lines(file):
             kind = line.pop("kind", None)
@@ -151,10 +157,11 @@ def rows_of(
                 continue
             if kind == "failed" and _OUT_OF_MEMORY not in line.get("error", ""):
                 continue
-            row = MeasuredRow(
+            row = ProfiledRun(
                 family=family_of(line["name"], timm),
                 ran=kind == "row",
-                **{name: line[name] for name in line if name in _COLUMNS},
+                activation_checkpointing="full" if line["checkpointing"] else "none",
+                **{fact: line[name] for fact, name in _NAMES.items() if line.get(name) is not None},
             )
             found[row.key] = row
             times[row.key] = parts_of(row.key, line.get("ops", ()))
@@ -168,7 +175,7 @@ def _lines(file: Path) -> list[dict[str, Any]]:
         raise ConfigError(f"cannot read {file}: {error}") from error
 
 
-def graphs_of(rows: Sequence[MeasuredRow], setting: Setting) -> Iterator[tuple[str, OpGraph]]:
+def graphs_of(rows: Sequence[ProfiledRun], setting: Setting) -> Iterator[tuple[str, OpGraph]]:
     """The step of each row that can be read, at its batch size, on the setting's device."""
     from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 
@@ -198,7 +205,7 @@ def memory_of(graph: OpGraph) -> BatchedMemory:
     return BatchedMemory(step=step, batch_size=0, bytes_each=still)
 
 
-def packed_steps(rows: Sequence[MeasuredRow], graphs: Mapping[str, OpGraph]) -> bytes:
+def packed_steps(rows: Sequence[ProfiledRun], graphs: Mapping[str, OpGraph]) -> bytes:
     """The steps of rows whose kernels were timed, each at its own batch size."""
     packer = StepPacker(_NO_MARK)
     for row in rows:
@@ -211,23 +218,23 @@ def packed_steps(rows: Sequence[MeasuredRow], graphs: Mapping[str, OpGraph]) -> 
     return packer.content()
 
 
-def graph_of(row: MeasuredRow, setting: Setting) -> OpGraph:
+def graph_of(row: ProfiledRun, setting: Setting) -> OpGraph:
     """The graph of a row's step, as `driple predict` reads its job for a setting."""
     from driple.jobs.load import JobOptions, load_job
 
-    library, _, name = row.name.partition(":")
+    library, _, name = row.job.partition(":")
     options = JobOptions(
-        batch_size=row.batch,
+        batch_size=row.batch_size,
         precision=row.precision,
         task=row.task,
         optimizer=row.optimizer or None,
         channels_last=row.channels_last,
         compiled=row.compiled,
-        activation_checkpointing="full" if row.checkpointing else None,
+        activation_checkpointing="full" if row.is_checkpointed else None,
     )
     if library == "timm":
         options = replace(options, input_shape=(3, row.size, row.size))
-        return load_job(row.name, options, setting=setting, forward=True).graph
+        return load_job(row.job, options, setting=setting, forward=True).graph
     if library == "hf":
         with tempfile.TemporaryDirectory() as folder:
             configured(name).save_pretrained(folder)
@@ -236,7 +243,7 @@ def graph_of(row: MeasuredRow, setting: Setting) -> OpGraph:
     return _of_torchvision(name, row)
 
 
-def _of_torchvision(name: str, row: MeasuredRow) -> OpGraph:
+def _of_torchvision(name: str, row: ProfiledRun) -> OpGraph:
     import torch
     import torchvision
     from torch.nn.functional import cross_entropy
@@ -247,8 +254,8 @@ def _of_torchvision(name: str, row: MeasuredRow) -> OpGraph:
     alone = {"aux_logits": False, "init_weights": False} if name == "inception_v3" else {}
     model = torchvision.models.get_model(name, weights=None, **alone).to("meta")
     with torch.device("meta"):
-        images = torch.empty(row.batch, 3, row.size, row.size)
-        labels = torch.zeros(row.batch, dtype=torch.int64)
+        images = torch.empty(row.batch_size, 3, row.size, row.size)
+        labels = torch.zeros(row.batch_size, dtype=torch.int64)
     options = StepOptions(
         precision=row.precision,  # type: ignore[arg-type]  # checked there
         optimizer=row.optimizer or "momentum",  # type: ignore[arg-type]  # checked there

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from driple.errors import DripleError
-from driple.runs.memory_rows import MEMORY_FILE, write_memory_rows
-from driple.runs.published_rows import TRAINING_FILE, read_published_rows
-from driple.runs.rows.cells import read_raw
-from driple.runs.rows.memory import fine_tuning_rows, mlp_rows, step_rows, timm_rows
+from driple.runs.published_runs import TRAINING_FILE, read_published
+from scripts.fits.memory_rows import MEMORY_FILE, write_memory_runs
+from scripts.fits.rows.cells import read_raw
+from scripts.fits.rows.memory import fine_tuning_rows, mlp_rows, step_rows, timm_rows
 
 _PUBLISHED = Path(__file__).resolve().parents[1] / "datasets" / "published"
 _EVERY_MLP = 7
@@ -29,7 +29,7 @@ _EVERY_MLP = 7
 def make(folder: Path, out: Path) -> None:
     """Write the table into `out`, which holds the cleaned rows and the folds."""
     raw = read_raw(folder / "training_rows.csv.gz")
-    cleaned = read_published_rows(out / TRAINING_FILE, usable_only=False)
+    cleaned = read_published(out / TRAINING_FILE, usable_only=False)
     with (out / "folds.csv").open(encoding="utf-8", newline="") as stream:
         folds = {row["family"]: int(row["fold"]) for row in csv.DictReader(stream)}
     models = timm_rows(cleaned, folds)
@@ -43,7 +43,7 @@ def make(folder: Path, out: Path) -> None:
         *mlp_rows(read_raw(folder / "mlp_memory_utilisation.csv.gz"), _EVERY_MLP),
         *models,
     ]
-    write_memory_rows(out / MEMORY_FILE, rows)
+    write_memory_runs(out / MEMORY_FILE, rows)
     for (source, held), count in sorted(Counter((r.source, r.is_held_out) for r in rows).items()):
         print(f"{source}: {count} rows {'held out' if held else 'to fit'}")
 

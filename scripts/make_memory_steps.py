@@ -30,9 +30,9 @@ from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import TensorRole
 from driple.memory.step_memory import BatchedMemory, StepMemory
-from driple.runs.memory_rows import MEMORY_FILE, MemoryRow, read_memory_rows
-from driple.runs.memory_store import MEMORY_STEPS_FILE, MemoryStore, write_memory_steps
 from driple.runs.step_key import TIMM
+from scripts.fits.memory_rows import MEMORY_FILE, MemoryRun, read_memory_runs
+from scripts.fits.memory_store import MEMORY_STEPS_FILE, MemoryStore, write_memory_steps
 from scripts.make_published_steps import MARK, OWN, options_of
 
 _GROUP = 128  # weights that share a scale of two bytes
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--published", type=Path, default=PUBLISHED)
     given = parser.parse_args(argv)
     given.work.mkdir(parents=True, exist_ok=True)
-    rows = {row.step: row for row in read_memory_rows(given.published / MEMORY_FILE)}
+    rows = {row.step: row for row in read_memory_runs(given.published / MEMORY_FILE)}
     files = {name: _file(given.work, name) for name in rows}
     todo = [row for name, row in sorted(rows.items(), reverse=True) if not _is_done(files[name])]
     print(f"{len(rows)} steps, {len(todo)} to trace", flush=True)
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def trace_one(row: MemoryRow, work: Path) -> None:
+def trace_one(row: MemoryRun, work: Path) -> None:
     """Trace a row's step into its file; the reason if it fails."""
     warnings.simplefilter("ignore")
     file = _file(work, row.step)
@@ -85,7 +85,7 @@ def trace_one(row: MemoryRow, work: Path) -> None:
         write_memory_steps(file, {row.step: made})
 
 
-def traced(row: MemoryRow, batch_size: int) -> OpGraph:
+def traced(row: MemoryRun, batch_size: int) -> OpGraph:
     """The graph of a row's step, on the path of a user."""
     if row.job.startswith("mlp:"):
         return _perceptron(row, batch_size)
@@ -146,7 +146,7 @@ def _packed_experts(graph: OpGraph) -> OpGraph:
     )
 
 
-def _perceptron(row: MemoryRow, batch_size: int) -> OpGraph:
+def _perceptron(row: MemoryRun, batch_size: int) -> OpGraph:
     """Linear layers with ReLU between them, and the cross-entropy of classes."""
     import torch
     from torch import nn

@@ -19,12 +19,13 @@ from pathlib import Path
 
 from driple.errors import ConfigError, DripleError
 from driple.files import atomic_write
-from driple.runs.published_rows import FORWARD_FILE, TRAINING_FILE, write_published_rows
-from driple.runs.rows import tables
-from driple.runs.rows.cells import read_raw
-from driple.runs.rows.families import timm_family
-from driple.runs.rows.ops import OPS_COLUMNS, kernel_rows, op_rows
-from driple.runs.rows.utilisation import UTILISATION_COLUMNS, utilisation_rows
+from driple.runs.published_runs import FORWARD_FILE, TRAINING_FILE
+from scripts.fits.rows import tables
+from scripts.fits.rows.cells import read_raw
+from scripts.fits.rows.families import timm_family
+from scripts.fits.rows.ops import OPS_COLUMNS, kernel_rows, op_rows
+from scripts.fits.rows.utilisation import UTILISATION_COLUMNS, utilisation_rows
+from scripts.fits.writing import write_published
 
 _PUBLISHED = Path(__file__).resolve().parents[1] / "datasets" / "published"
 _LAMBDA, _NAMES, _FOLDS = "lambda_batches.csv.gz", "timm_names.csv.gz", "folds.csv"
@@ -100,8 +101,8 @@ def make(folder: Path, out: Path, *, timm_names: bool) -> None:
         tables.forward_rows(forward, facts),
         _known_folds(out / _FOLDS),
     )
-    write_published_rows(out / TRAINING_FILE, cleaned)
-    write_published_rows(out / FORWARD_FILE, passes)
+    write_published(out / TRAINING_FILE, cleaned)
+    write_published(out / FORWARD_FILE, passes)
     _write(
         out / _OPS,
         OPS_COLUMNS,

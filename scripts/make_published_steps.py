@@ -37,7 +37,7 @@ from driple.graph.signature import OpSignature
 from driple.graph.step_facts import TensorLifetimes
 from driple.graph.stored_graph import graph_to_bytes, read_stored_graph
 from driple.graph.torch.options import StepOptions
-from driple.runs.benchmark.from_published import library_of
+from driple.runs.published_runs import library_of
 from driple.runs.step_key import TIMM, UNFUSED, StepKey, attention_of
 from driple.runs.step_pack import StepPacker
 from driple.runs.step_store import (
@@ -217,7 +217,7 @@ def key_of_row(row: dict[str, str]) -> StepKey:
         task=row["task"],
         precision="fp32" if precision == "tf32" else precision,
         channels_last=row["channels_last"] == "1",
-        checkpointing=row["activation_checkpointing"] or "none",
+        activation_checkpointing=row["activation_checkpointing"] or "none",
         accumulates=int(row["grad_accumulation"] or 1) > 1,
         capability=attention_of(row["job"], library_of(row["library"]), generation),
     )
@@ -355,7 +355,7 @@ def options_of(key: StepKey) -> StepOptions:
         channels_last=key.channels_last,
         compute_capability=divmod(key.capability, 10) if key.capability != UNFUSED else None,
         fused_attention=key.capability != UNFUSED,
-        activation_checkpointing=key.checkpointing,  # type: ignore[arg-type]
+        activation_checkpointing=key.activation_checkpointing,  # type: ignore[arg-type]
         grad_accumulation=2 if key.accumulates else 1,
     )
 

@@ -18,13 +18,13 @@ from driple.cluster.setting import Setting
 from driple.memory.calibration import MemoryCalibration
 from driple.memory.estimate import Bytes, MemoryEstimate, memory_of_step
 from driple.memory.place import MemoryPlace
-from driple.runs.measured_gpu import (
+from scripts.fits.measured_gpu import (
     MEASURED_FILE,
     MEASURED_STEPS_FILE,
-    MeasuredRow,
-    read_measured_rows,
+    ProfiledRun,
+    read_profiled_runs,
 )
-from driple.runs.memory_store import MemoryStore
+from scripts.fits.memory_store import MemoryStore
 
 _DATASETS = Path(__file__).resolve().parents[1] / "datasets"
 FOLDERS = {"H100": _DATASETS / "measured-h100", "H200": _DATASETS / "measured-h200"}
@@ -34,14 +34,14 @@ _NUMBERS = (
     ("the device (NVML)", "device_total", "device_bytes"),
 )
 _FAR = 0.05  # errors beyond it are listed one by one
-_KINDS: Sequence[tuple[str, Callable[[MeasuredRow], bool]]] = (
+_KINDS: Sequence[tuple[str, Callable[[ProfiledRun], bool]]] = (
     ("all that are not compiled", lambda row: not row.compiled),
     ("images, training", lambda row: _is_plain(row) and row.has_images),
     ("text, training", lambda row: _is_plain(row) and not row.has_images),
     ("single precision", lambda row: _is_plain(row) and row.precision in ("fp32", "tf32")),
     ("autocast", lambda row: _is_plain(row) and row.precision.startswith("amp")),
     ("half precision", lambda row: _is_plain(row) and row.precision in ("bf16", "fp16")),
-    ("checkpointing", lambda row: row.checkpointing),
+    ("checkpointing", lambda row: row.is_checkpointed),
     ("forward pass", lambda row: row.task == "forward" and not row.compiled),
     ("compiled", lambda row: row.compiled),
 )
@@ -51,7 +51,7 @@ _KINDS: Sequence[tuple[str, Callable[[MeasuredRow], bool]]] = (
 class Checked:
     """A row and its estimate."""
 
-    row: MeasuredRow
+    row: ProfiledRun
     made: MemoryEstimate
 
     def error(self, number: str, measured: str) -> float:
@@ -60,17 +60,17 @@ class Checked:
         return float(found.value / truth - 1.0)
 
 
-def _is_plain(row: MeasuredRow) -> bool:
-    return row.task == "train" and not row.compiled and not row.checkpointing
+def _is_plain(row: ProfiledRun) -> bool:
+    return row.task == "train" and not row.compiled and not row.is_checkpointed
 
 
 def checked(known: MemoryCalibration, device: str = "H100") -> tuple[list[Checked], int]:
     """Rows of a device with their estimates, and how many rows have no step."""
-    rows = read_measured_rows(FOLDERS[device] / MEASURED_FILE)
+    rows = read_profiled_runs(FOLDERS[device] / MEASURED_FILE)
     store = MemoryStore.open(FOLDERS[device] / MEASURED_STEPS_FILE)
     place = MemoryPlace.of(Setting.parse(f"1x{device}"))
     found = [
-        Checked(row=row, made=memory_of_step(line.at(row.batch), place, known))
+        Checked(row=row, made=memory_of_step(line.at(row.batch_size), place, known))
         for row in rows
         if (line := store.steps.get(row.key)) is not None
     ]

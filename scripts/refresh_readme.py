@@ -18,7 +18,7 @@ from shipped import DOCS, ROOT
 
 from driple.errors import DripleError
 from driple.files import atomic_write
-from driple.runs.benchmark.shipped import read_shipped
+from driple.runs.validation.shipped import read_shipped
 
 COMMAND = re.compile(r"^\$ driple (.*)$", re.MULTILINE)
 UNSEEN = re.compile(r"(<!-- unseen families -->)\n.*?(<!-- end -->)", re.DOTALL)
@@ -65,8 +65,8 @@ def gpu_jobs() -> str:
     timm = [row for row in shipped.rows if row.source == "timm" and row.scheme == "single"]
 
     def errors(split: str) -> str:
-        found = [(row, held_out.of(row.row_id, split)) for row in timm]
-        off = [abs(one.seconds / row.seconds - 1) for row, one in found if one is not None]
+        found = [(row, held_out.of(row.id, split)) for row in timm]
+        off = [abs(one.seconds / row.step_s - 1) for row, one in found if one is not None]
         median, p90 = 100 * np.quantile(off, [0.5, 0.9])
         return f"{median:.0f} % in the median and {p90:.0f} % at the 90th percentile"
 

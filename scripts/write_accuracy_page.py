@@ -21,38 +21,24 @@ from driple.errors import DripleError
 from driple.evaluation.foldfiles import read_fold
 from driple.files import atomic_write
 from driple.plot.scatter import plot_scatter, plot_utilisation
-from driple.runs.benchmark.coverage import (
-    Coverage,
-    CoveredRun,
-    coverage_of,
-    cross_conformal,
-)
-from driple.runs.benchmark.doubts import doubts_of
-from driple.runs.benchmark.from_published import benchmark_rows
-from driple.runs.benchmark.predictions import Prediction, Predictions, read_predictions
-from driple.runs.benchmark.rankings import rank_summaries
-from driple.runs.benchmark.reached import (
-    SPLITS,
-    errors_by,
-    reached,
-    reached_by_tensorflow,
-)
-from driple.runs.benchmark.rows import BenchmarkRow
-from driple.runs.benchmark.scores import scores_of, task_of
-from driple.runs.benchmark.shipped import FOLDS, FORWARD, HELD_OUT, ROWS, STEPS
-from driple.runs.benchmark.speedups import SPEEDUP, speedup_scores
-from driple.runs.benchmark.splits import read_folds
-from driple.runs.benchmark.steps_of_store import StoredSteps
-from driple.runs.benchmark.tensorflow import read_tensorflow
-from driple.runs.benchmark.utilisation import (
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.published_runs import as_asked, read_published
+from driple.runs.step_store import StepStore
+from driple.runs.stored_steps import StoredSteps
+from driple.runs.validation.held_out import read_tensorflow
+from driple.runs.validation.predictions import Prediction, Predictions, read_predictions
+from driple.runs.validation.rankings import rank_summaries
+from driple.runs.validation.scores import scores_of, task_of
+from driple.runs.validation.shipped import FOLDS, FORWARD, HELD_OUT, ROWS, STEPS
+from driple.runs.validation.speedups import SPEEDUP, speedup_scores
+from driple.runs.validation.splits import read_folds
+from driple.runs.validation.utilisation import (
     UTILISATION_FILE,
     MeanUtilisation,
     predict_utilisation,
     read_utilisation,
     utilisation_scores,
 )
-from driple.runs.published_rows import read_published_rows
-from driple.runs.step_store import StepStore
 from driple.simulate.calibration import shipped_calibration
 from scripts.accuracy_tables import (
     KINDS,
@@ -64,6 +50,19 @@ from scripts.accuracy_tables import (
     score_table,
     stated_table,
     utilisation_table,
+)
+from scripts.fits.coverage import (
+    Coverage,
+    CoveredRun,
+    coverage_of,
+    cross_conformal,
+)
+from scripts.fits.doubts import doubts_of
+from scripts.fits.reached import (
+    SPLITS,
+    errors_by,
+    reached,
+    reached_by_tensorflow,
 )
 from scripts.studies.kit.tables import markdown
 
@@ -114,14 +113,14 @@ PICTURES_OF_TIMES = tuple(Picture(kind, task) for kind in KINDS for task in _TAS
 
 
 @cache
-def rows() -> list[BenchmarkRow]:
+def rows() -> list[MeasuredRun]:
     """All published rows that can be used."""
     found = [
         row
         for name in (ROWS, FORWARD)
-        for row in read_published_rows(PUBLISHED / name, usable_only=True)
+        for row in read_published(PUBLISHED / name, usable_only=True)
     ]
-    return benchmark_rows(found)
+    return as_asked(found)
 
 
 @cache
@@ -134,7 +133,7 @@ def held_out() -> Predictions:
 @cache
 def predicted() -> dict[str, list[Prediction | None]]:
     """Held-out predictions by split, in the order of the rows."""
-    found = {split: [held_out().of(row.row_id, split) for row in rows()] for split in SPLITS}
+    found = {split: [held_out().of(row.id, split) for row in rows()] for split in SPLITS}
     return {split: some for split, some in found.items() if any(some)}
 
 
@@ -246,8 +245,8 @@ def _misfits() -> list[str]:
     ]
 
 
-def _family_of(row: BenchmarkRow) -> str:
-    return f"{row.family}, {row.scheme}{_TASKS[row.mode]}"
+def _family_of(row: MeasuredRun) -> str:
+    return f"{row.family}, {row.scheme}{_TASKS[row.task]}"
 
 
 def paper_on_families(folder: Path = FOLDS_OF_INSPECTORS) -> str:
@@ -298,7 +297,8 @@ def draw() -> None:
                 title=f"{picture.words}: {len(shown)} runs, without their model family in the fit",
             )
     points = [
-        (one.run.util_pct, one.util_pct, one.run.row.job.partition(":")[2]) for one in utilisation()
+        (one.run.utilisation_pct, one.util_pct, one.run.job.partition(":")[2])
+        for one in utilisation()
     ]
     plot_utilisation(
         points, PICTURES / UTILISATION_PICTURE, title=f"mean utilisation of {len(points)} runs"

@@ -20,7 +20,8 @@ from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
 from driple.plot.memory_scatter import plot_memory, plot_need
-from driple.runs.memory_check import (
+from scripts.calibrate_memory import JUDGED, OLD, interval_of, level_of
+from scripts.fits.memory_check import (
     CheckedMemory,
     Pair,
     checked_rows,
@@ -30,9 +31,8 @@ from driple.runs.memory_check import (
     quantile,
     weights_of,
 )
-from driple.runs.memory_rows import MEMORY_FILE, read_memory_rows
-from driple.runs.memory_store import MEMORY_STEPS_FILE, MemoryStore
-from scripts.calibrate_memory import JUDGED, OLD, interval_of, level_of
+from scripts.fits.memory_rows import MEMORY_FILE, read_memory_runs
+from scripts.fits.memory_store import MEMORY_STEPS_FILE, MemoryStore
 from scripts.memory_measured import measured_part
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     known = shipped_memory_calibration()
     checked = checked_rows(
-        read_memory_rows(PUBLISHED / MEMORY_FILE),
+        read_memory_runs(PUBLISHED / MEMORY_FILE),
         MemoryStore.open(PUBLISHED / MEMORY_STEPS_FILE),
         known,
     )

@@ -51,8 +51,8 @@ ROWS = (
     ("evaluation",),
     ("async_sgd",),
     ("measure",),
-    ("answers",),
     ("runs",),
+    ("answers",),
     ("profiler",),
     ("planning",),
     ("api",),
@@ -63,20 +63,18 @@ ROWS = (
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}
 FACES = ROW_OF["cli"]  # nobody imports from this row on
 
-# Below their row, and still not theirs to import: training learns from labels, however made.
-# What a user's answer is made of imports no program that fits it.
+# Above their row, and still not theirs to import: training learns from labels, however made.
 FORBIDDEN = {
     "training": {"measure", "jobs", "simulate"},
-    "answers": {"runs"},
-    "planning": {"runs"},
-    "plot": {"runs"},
 }
+# What an answer is made of may import of `runs` the records and the stored steps alone.
+RECORDS_ALONE = ("answers", "planning", "plot")
+RECORDS = ("measured_run", "step_key", "step_pack", "step_store", "steps", "stored_steps")
 
 # Optional extras, and the modules (by prefix) that alone may import them.
 EXTRAS = {
     "torch": (
-        "runs.benchmark.correction_network.",
-        "runs.device_fit.",
+        "runs.validation.correction_network.",
         "dataset.released.",
         "evaluation.",
         "graph.torch.",
@@ -137,6 +135,12 @@ def _reason(module: str, imported: Import, package: str) -> str:  # noqa: PLR091
         return f"{own} is in no row of the layers"
     if other in FORBIDDEN.get(own, ()):
         return f"{module} must not import {other}"
+    if (
+        own in RECORDS_ALONE
+        and other == "runs"
+        and rest.split(".")[1:2] not in [[name] for name in RECORDS]
+    ):
+        return f"{module} may import of runs only {', '.join(RECORDS)}"
     below = ROW_OF[other] > ROW_OF[own]
     beside = ROW_OF[other] == ROW_OF[own] != 0 and other != own != "__main__"
     if below or beside:
@@ -230,6 +234,8 @@ def test_every_import_of_the_package_keeps_to_the_layers() -> None:
         ("training/loop.py", "def f():\n    import driple.measure.run", "must not import measure"),
         ("training/loop.py", "from driple.simulate import engine", "must not import simulate"),
         ("cli/main.py", "from driple.web import app", "imports web"),
+        ("answers/error.py", "from driple.runs.tuning import tune", "only measured_run"),
+        ("planning/search.py", "from driple.runs import tuning", "only measured_run"),
         ("features/builder.py", "if True:\n    import torch", "imports torch"),
         ("dataset/store.py", "def f():\n    import torch.nn as nn", "imports torch"),
         ("training/loop.py", "import tensorflow as tf", "imports tensorflow"),
@@ -261,6 +267,8 @@ def test_a_planted_violation_is_found(tmp_path: Path, file: str, source: str, re
         ("__init__.py", "def f():\n    from driple.inspector import predict"),
         ("__init__.py", "if TYPE_CHECKING:\n    from driple.graph import read_graph"),
         ("__init__.py", "from driple.errors import DripleError"),
+        ("answers/error.py", "from driple.runs.measured_run import MeasuredRun"),
+        ("api/validating.py", "def f():\n    from driple.runs.validation import contest"),
     ],
 )
 def test_what_the_layers_allow_is_not_reported(tmp_path: Path, file: str, source: str) -> None:

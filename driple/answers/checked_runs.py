@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import compress
@@ -18,6 +18,7 @@ from typing import Any
 
 from driple.answers.op_mix import MIX_KINDS
 from driple.errors import ConfigError
+from driple.runs.measured_run import MeasuredRun
 
 __all__ = [
     "KINDS",
@@ -30,7 +31,7 @@ __all__ = [
     "size_class",
 ]
 
-FORMAT = 3
+FORMAT = 4
 FILE = "checked_runs.json"
 KINDS = ("single", "ring", "sharded", "servers")
 _PER_MILLE = 1000  # how finely shares are stored
@@ -43,55 +44,77 @@ class CheckedRun:
     """One published run, predicted by a fit that had not seen its family, size or device.
 
     Attributes:
+        run: of which the table keeps framework, task, family, compiler and weight.
         kind: of cluster, one of `KINDS`.
         held_out: `model` (its family), `size` (all sizes of its family at the same end), or
             `device`.
-        framework: `tensorflow` or `pytorch`.
-        task: `train` or `forward`.
-        family: of models that were held out together.
         devices: of the workers, each name once, sorted.
-        num_workers: all of them.
+        num_devices: all workers.
         num_servers: parameter servers; 0 if there are none.
         several_machines: whether workers are on more than one machine.
         link: name of what joins workers, or machines; empty of a device alone.
         half: whether most multiply-adds are in half precision.
-        compiled: whether a compiler fused the ops.
         log_ratio: ln(simulated / published) of the iteration time.
-        weight: of the run; runs on machines of one type share a weight.
         distance: of the run's mix from the nearest that its fit had seen, of another family (of
             another size too, where the size was held out; on another device, where that was).
         end: `largest` or `smallest`, where the job is of that size of its family; else empty.
         mix: share of the time by kind of op, see `op_mix`.
     """
 
+    run: MeasuredRun
     kind: str
     held_out: str
-    framework: str = "tensorflow"
-    task: str = "train"
-    family: str
     devices: tuple[str, ...]
-    num_workers: int
+    num_devices: int
     num_servers: int
     several_machines: bool
     link: str
     half: bool
-    compiled: bool = False
     log_ratio: float
-    weight: float = 1.0
     distance: float = 0.0
     end: str = ""
     mix: tuple[float, ...]
 
+    @property
+    def framework(self) -> str:
+        """`tensorflow` or `pytorch`."""
+        return self.run.framework
 
-_FIELDS = tuple(field.name for field in fields(CheckedRun))
+    @property
+    def task(self) -> str:
+        """`train` or `forward`."""
+        return self.run.task
+
+    @property
+    def family(self) -> str:
+        """Of models that were held out together."""
+        return self.run.family
+
+    @property
+    def compiled(self) -> bool:
+        """Whether a compiler fused the ops."""
+        return self.run.compiled
+
+    @property
+    def weight(self) -> float:
+        """Of the run; runs on machines of one type share a weight."""
+        return self.run.weight
+
+
+_FIELDS = (  # in the order of the columns
+    "kind", "held_out", "framework", "task", "family", "devices", "num_devices", "num_servers",
+    "several_machines", "link", "half", "compiled", "log_ratio", "weight", "distance", "end", "mix",
+)  # fmt: skip
+_OF_RUN = ("framework", "task", "family", "compiled", "weight")
+_OWN = tuple(name for name in _FIELDS if name not in _OF_RUN)
 _FLAGS = frozenset({"half", "compiled", "several_machines"})
 _TEXTS = frozenset({"kind", "held_out", "framework", "task", "family", "link", "end"})
 _DIGITS = {"log_ratio": 4, "distance": 3}  # as they are stored
 
 
-def size_class(num_workers: int) -> str:
+def size_class(num_devices: int) -> str:
     """Group of clusters by their number of devices, in words."""
-    return next((words for most, words in _SIZES if num_workers <= most), _LARGEST)
+    return next((words for most, words in _SIZES if num_devices <= most), _LARGEST)
 
 
 def runs_to_json(runs: Sequence[CheckedRun]) -> str:
@@ -182,8 +205,8 @@ class RunColumns:
             rows = compress(
                 rows, [of == task and (mixes is None or mix in mixes) for of, mix in pairs]
             )
-        names = tuple(self.columns)
-        return tuple(CheckedRun(**dict(zip(names, row, strict=True))) for row in rows)
+        names, known = tuple(self.columns), cache(_run_of)
+        return tuple(_checked(dict(zip(names, row, strict=True)), known) for row in rows)
 
     def mixes(self, task: str) -> set[tuple[float, ...]]:
         """The mixes of the runs of a task."""
@@ -202,6 +225,17 @@ class RunColumns:
         )
 
 
+def _run_of(*facts: Any) -> MeasuredRun:
+    """What the table keeps of a run; runs that share it share one record."""
+    return MeasuredRun(**dict(zip(_OF_RUN, facts, strict=True)))
+
+
+def _checked(values: dict[str, Any], run_of: Callable[..., MeasuredRun]) -> CheckedRun:
+    """The run of a row of the table."""
+    run = run_of(*[values[name] for name in _OF_RUN])
+    return CheckedRun(run=run, **{name: values[name] for name in _OWN})
+
+
 def _decoded(values: dict[str, Any]) -> dict[str, Sequence[Any]]:
     """The columns of a file as values of `CheckedRun`."""
     if values["format"] != FORMAT or tuple(values["mix_kinds"]) != MIX_KINDS:
@@ -210,11 +244,7 @@ def _decoded(values: dict[str, Any]) -> dict[str, Sequence[Any]]:
             "make it again: scripts/make_heldout.py"
         )
     columns: dict[str, Sequence[Any]] = dict(values["columns"])
-    if (
-        not {field.name for field in fields(CheckedRun) if field.default is MISSING}
-        <= set(columns)
-        <= set(_FIELDS)
-    ):
+    if set(columns) != set(_FIELDS):
         raise ConfigError(
             f"{FILE} has the columns {', '.join(columns)}; make it again: scripts/make_heldout.py"
         )

@@ -99,7 +99,7 @@ def _like_joined(like: list[CheckedRun], cluster: Cluster) -> tuple[list[Checked
     like = [run for run in like if run.several_machines == cluster.several_machines]
     if not like:
         return [], f"no published run of {words} {where} of this kind of network"
-    most = max(run.num_workers for run in like)
+    most = max(run.num_devices for run in like)
     if cluster.num_workers > most:
         return [], (
             f"no published run of {words} {where} has more than {most} devices, this one has "
@@ -124,7 +124,7 @@ def unlike_servers(cluster: Cluster, clusters: Sequence[CheckedRun]) -> str:
     if not clusters:
         return "there is no published run with parameter servers of this kind of network"
     servers = max(run.num_servers for run in clusters)
-    workers = max(run.num_workers for run in clusters)
+    workers = max(run.num_devices for run in clusters)
     if cluster.num_servers > servers or cluster.num_workers > workers:
         return (
             f"published runs with parameter servers have up to {servers} of them and {workers} "

@@ -349,7 +349,7 @@ def _part_of(
     around = [run for run in around if run.held_out in parts] if few else []
     pool = around or pool
     like = np.array([id(run) in own for run in pool])
-    of_size = like & np.array([size_class(run.num_workers) == size for run in pool])
+    of_size = like & np.array([size_class(run.num_devices) == size for run in pool])
     of_device = of_size & np.array([device in run.devices for run in pool])
     cells = (*((like,) if around else ()), of_size, *((of_device,) if known else ()))
     once = np.array([run.held_out == held_out for run in pool])  # a run is there for its size too

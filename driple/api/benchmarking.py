@@ -14,12 +14,12 @@ from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from driple.runs.benchmark.contest import Contest
-    from driple.runs.benchmark.predictions import Prediction
-    from driple.runs.benchmark.rows import BenchmarkRow
-    from driple.runs.benchmark.scores import GroupScore
-    from driple.runs.benchmark.steps import StepSource
-    from driple.runs.benchmark.utilisation import UtilisationScore
+    from driple.runs.measured_run import MeasuredRun
+    from driple.runs.steps import StepSource
+    from driple.runs.validation.contest import Contest
+    from driple.runs.validation.predictions import Prediction
+    from driple.runs.validation.scores import GroupScore
+    from driple.runs.validation.utilisation import UtilisationScore
 
 __all__ = [
     "OwnRun",
@@ -34,32 +34,34 @@ __all__ = [
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OwnRun:
-    """One run of a user's own table, and what the simulator says of it.
+    """One run of a user's own table beside its prediction.
 
     Attributes:
-        run: id, else the number of the line.
-        job: as on the command line.
-        setting: name of the cluster.
-        measured_s: seconds of a step.
-        predicted_s: the same, simulated.
-        low_s: lower end of the 90 % interval; None if the answer states none.
-        high_s: upper end.
+        run: as measured.
+        prediction: by the simulator, with the 90 % interval if the answer states one.
     """
 
-    run: str
-    job: str
-    setting: str
-    measured_s: float
-    predicted_s: float
-    low_s: float | None
-    high_s: float | None
+    run: MeasuredRun
+    prediction: Prediction
 
     @property
     def error(self) -> float:
         """(Predicted - measured) / measured."""
-        return self.predicted_s / self.measured_s - 1
+        return self.prediction.seconds / self.run.step_s - 1
+
+    def to_dict(self) -> dict[str, Json]:
+        """The run as `driple validate --rows --json` prints it."""
+        return {
+            "run": self.run.id,
+            "job": self.run.job,
+            "setting": self.run.setting,
+            "measured_s": self.run.step_s,
+            "predicted_s": self.prediction.seconds,
+            "low_s": self.prediction.low,
+            "high_s": self.prediction.high,
+        }
 
 
 _OWN = ("nothing", "simulator")  # split and predictor: as users have it
@@ -79,9 +81,9 @@ def contest_of_published(
     Raises:
         ConfigError: a table is damaged.
     """
-    from driple.runs.benchmark.contest import run_contest
-    from driple.runs.benchmark.predictions import read_predictions
-    from driple.runs.benchmark.shipped import read_shipped
+    from driple.runs.validation.contest import run_contest
+    from driple.runs.validation.predictions import read_predictions
+    from driple.runs.validation.shipped import read_shipped
     from driple.simulate.calibration import shipped_calibration
 
     shipped = read_shipped(published, forward=forward)
@@ -90,7 +92,7 @@ def contest_of_published(
     remarks: list[str] = []
     given = None
     if against is not None:
-        given = read_predictions(against, {row.row_id for row in shipped.rows}, remarks.append)
+        given = read_predictions(against, {row.id for row in shipped.rows}, remarks.append)
     found = run_contest(
         shipped.rows,
         shipped.steps,
@@ -112,18 +114,18 @@ def contest_of_table(
         ConfigError: a table is not as described.
         DripleError: a row's job cannot be made.
     """
-    from driple.runs.benchmark.contest import run_contest
-    from driple.runs.benchmark.predictions import read_predictions
-    from driple.runs.benchmark.rows import read_rows
-    from driple.runs.benchmark.shipped import read_shipped
-    from driple.runs.benchmark.steps import LoadedSteps
+    from driple.runs.steps import LoadedSteps
+    from driple.runs.users_table import read_runs
+    from driple.runs.validation.contest import run_contest
+    from driple.runs.validation.predictions import read_predictions
+    from driple.runs.validation.shipped import read_shipped
     from driple.simulate.calibration import shipped_calibration
 
     remarks: list[str] = []
-    rows = read_rows(table, remarks.append)
+    rows = read_runs(table, remarks.append)
     given = None
     if against is not None:
-        given = read_predictions(against, {row.row_id for row in rows}, remarks.append)
+        given = read_predictions(against, {row.id for row in rows}, remarks.append)
     shipped = read_shipped(published, forward=False)
     steps = LoadedSteps()
     found = run_contest(
@@ -145,37 +147,30 @@ def contest_of_table(
 def own_runs_of(contest: Contest) -> list[OwnRun]:
     """Each run of a user's own table beside its prediction, in the order of the table."""
     return [
-        OwnRun(
-            run=row.row_id,
-            job=row.job,
-            setting=row.setting,
-            measured_s=row.seconds,
-            predicted_s=one.seconds,
-            low_s=one.low,
-            high_s=one.high,
-        )
-        for row, one in zip(contest.rows, contest.predicted[_OWN], strict=True)
-        if one is not None
+        OwnRun(run, prediction)
+        for run, prediction in zip(contest.rows, contest.predicted[_OWN], strict=True)
+        if prediction is not None
     ]
 
 
 def _with_intervals(
-    rows: Sequence[BenchmarkRow], predicted: Sequence[Prediction | None], steps: StepSource
+    rows: Sequence[MeasuredRun], predicted: Sequence[Prediction | None], steps: StepSource
 ) -> list[Prediction | None]:
     """The predictions with the 90 % intervals that answers about these jobs state.
 
     Of a user's own runs, which no interval was made of.
     """
+    from driple.answers.job_kind import job_kind
     from driple.answers.stated_error import stated_error
     from driple.cluster.setting import Setting
-    from driple.runs.checked import kind_of_prepared
 
     found = list(predicted)
     for i in sorted(range(len(rows)), key=lambda i: repr(rows[i].step_key)):
         row, one = rows[i], predicted[i]
         if one is None:
             continue
-        kind = kind_of_prepared(steps.prepared(row), compiled=row.compiled)
+        job = steps.prepared(row)
+        kind = replace(job_kind(job.graph, job.cost), compiled=row.compiled)
         ends = stated_error(Setting.parse(row.setting), kind).interval_of(one.seconds)
         if ends is not None:
             found[i] = replace(one, low=ends[0], high=ends[1])
@@ -188,15 +183,15 @@ def utilisation_of_published(published: Path, *, progress: Progress) -> list[Uti
     Raises:
         ConfigError: the table is damaged.
     """
-    from driple.runs.benchmark.shipped import STEPS
-    from driple.runs.benchmark.steps_of_store import StoredSteps
-    from driple.runs.benchmark.utilisation import (
+    from driple.runs.step_store import StepStore
+    from driple.runs.stored_steps import StoredSteps
+    from driple.runs.validation.shipped import STEPS
+    from driple.runs.validation.utilisation import (
         UTILISATION_FILE,
         predict_utilisation,
         read_utilisation,
         utilisation_scores,
     )
-    from driple.runs.step_store import StepStore
     from driple.simulate.calibration import shipped_calibration
 
     if not (published / UTILISATION_FILE).exists():

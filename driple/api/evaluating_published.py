@@ -16,7 +16,7 @@ from driple.errors import ConfigError, DatasetError
 from driple.extras import require_torch
 
 if TYPE_CHECKING:
-    from driple.runs.benchmark.corrections import CorrectionScore
+    from driple.runs.validation.corrections import CorrectionScore
 
 __all__ = ["PublishedResult", "evaluate_published"]
 
@@ -56,7 +56,7 @@ def evaluate_published(
     Args:
         published: folder of published measurements.
         splits: `family`, `device`; empty for both.
-        methods: of `driple.runs.benchmark.corrections.METHODS`; empty for all.
+        methods: of `driple.runs.validation.corrections.METHODS`; empty for all.
         seeds: of a method that depends on one; its errors are means over them.
         progress: called with each step of the work.
 
@@ -65,9 +65,9 @@ def evaluate_published(
         DatasetError: the folder holds no published steps.
         MissingExtraError: a package is not installed that a method needs.
     """
-    from driple.runs.benchmark.baselines import require_trees
-    from driple.runs.benchmark.corrections import METHODS, SPLITS, score_corrections
-    from driple.runs.benchmark.shipped import read_shipped
+    from driple.runs.validation.baselines import require_trees
+    from driple.runs.validation.corrections import METHODS, SPLITS, score_corrections
+    from driple.runs.validation.shipped import read_shipped
     from driple.simulate.calibration import shipped_calibration
 
     _check("--split", splits, SPLITS)

@@ -22,7 +22,7 @@ from driple.files import atomic_write
 if TYPE_CHECKING:
     from driple.catalog import Device
     from driple.cluster.setting import Setting
-    from driple.runs.benchmark.rows import BenchmarkRow
+    from driple.runs.measured_run import MeasuredRun
     from driple.runs.tuning import FloatArray, Tuning
 
 __all__ = ["TuningResult", "tune_device", "write_tuning"]
@@ -42,7 +42,7 @@ class TuningResult(Result):
 
     device: str
     table: str
-    runs: tuple[BenchmarkRow, ...]
+    runs: tuple[MeasuredRun, ...]
     tuning: Tuning
     remarks: tuple[str, ...] = ()
 
@@ -71,11 +71,11 @@ class TuningResult(Result):
         """One row per run: measured, predicted before, and predicted by the other runs."""
         return [
             {
-                "run": row.row_id,
+                "run": row.id,
                 "job": row.job,
-                "measured_s": row.seconds,
-                "before_s": row.seconds * before,
-                "left_out_s": row.seconds * left_out,
+                "measured_s": row.step_s,
+                "before_s": row.step_s * before,
+                "left_out_s": row.step_s * left_out,
             }
             for row, before, left_out in zip(
                 self.runs,
@@ -101,9 +101,9 @@ def tune_device(
         ConfigError: the table is not as described, or has too few runs on one such device.
         DripleError: a row's job cannot be made.
     """
-    from driple.runs.benchmark.rows import read_rows
-    from driple.runs.benchmark.steps import LoadedSteps
+    from driple.runs.steps import LoadedSteps
     from driple.runs.tuning import LEAST_RUNS, tune, tuned_step
+    from driple.runs.users_table import read_runs
     from driple.simulate.calibration import shipped_calibration
 
     if not setting.homogeneous:
@@ -113,7 +113,7 @@ def tune_device(
         )
     device = setting.device
     remarks: list[str] = []
-    rows = read_rows(table, remarks.append)
+    rows = read_runs(table, remarks.append)
     own = [row for row in rows if row.device == device]
     single = [row for row in own if row.num_devices == 1]
     if len(own) < len(rows):
@@ -132,7 +132,7 @@ def tune_device(
     for row in sorted(single, key=lambda one: repr(one.step_key)):
         progress(row.job)
         job = steps.prepared(row)
-        step = tuned_step(job, calibrated, name=row.named, group=row.job, seconds=row.seconds)
+        step = tuned_step(job, calibrated, name=row.named, group=row.job, seconds=row.step_s)
         made.append((row, step))
     tuning = tune([step for _, step in made], progress)
     return TuningResult(

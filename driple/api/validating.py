@@ -22,20 +22,19 @@ from driple.api.benchmarking import (
 )
 from driple.api.results import Cell, Result
 from driple.codec import Json, to_dict
-from driple.extras import require_torch
 
 if TYPE_CHECKING:
     from driple.dataset.example import Dataset
-    from driple.runs.benchmark.rankings import RankSummary
-    from driple.runs.benchmark.scores import GroupScore
-    from driple.runs.benchmark.utilisation import UtilisationScore
-    from driple.runs.paper_figures import Fact
-    from driple.runs.validate import ErrorRow
+    from driple.runs.validation.held_out import ErrorRow
+    from driple.runs.validation.paper_figures import Fact
+    from driple.runs.validation.rankings import RankSummary
+    from driple.runs.validation.scores import GroupScore
+    from driple.runs.validation.utilisation import UtilisationScore
 
 __all__ = ["ValidateResult", "validate"]
 
 # Places within the folder of published data.
-_TABLES, _GRAPHS, _PAPER_GRAPHS = "published", "calibration/graphs", "calibration/paper"
+_TABLES, _PAPER_GRAPHS = "published", "calibration/paper"
 _FACTS = "driple_paper.csv"
 _WHOLE = "V100-P1w2_ho-PCIe"  # the simulated data set of the whole catalogue
 
@@ -74,7 +73,7 @@ class ValidateResult(Result):
             "scores": [score_to_dict(one) for one in self.scores],
             "rankings": [to_dict(one) for one in self.rankings],
             "utilisation": [to_dict(one) for one in self.utilisation],
-            "runs": [to_dict(one) for one in self.runs],
+            "runs": [own.to_dict() for own in self.runs],
         }
 
     def rows(self) -> list[dict[str, Cell]]:
@@ -113,20 +112,17 @@ def validate(
         datasets: folder with published measurements and graphs of their models.
         rows: a table of one's own to score on, in place of the published runs.
         against: predictions of another tool for the same rows, scored beside.
-        forward: whether published forward passes take part, and the fits to TensorFlow runs are
-            made again.
+        forward: whether published forward passes take part.
         progress: called with each step of the work.
 
     Raises:
         DatasetError: the folder lacks published measurements or graphs.
         MissingExtraError: a package is not installed that the comparison or a fit needs.
-        ConfigError: a table is not as described; the message names the line and the column.
+        ConfigError: a table is missing or not as described; the message names line and column.
     """
-    from driple.runs.benchmark.baselines import require_trees
+    from driple.runs.validation.baselines import require_trees
 
     require_trees()
-    if forward:
-        require_torch("a fit of the simulator anew (--all)", extra="calibration")
     advance = progress or (lambda _: None)
     (folder,) = paths_of("--datasets", datasets)
     own, other = path_of("--rows", rows), path_of("--against", against)
@@ -141,7 +137,7 @@ def validate(
             rankings=tuple(contest.rankings()),
             runs=tuple(own_runs_of(contest)),
         )
-    result = _tensorflow(folder, advance, refit=forward)  # first: what it lacks ends it early
+    result = _tensorflow(folder)  # first: what it lacks ends it early
     found = contest_of_published(published, forward=forward, against=other, progress=advance)
     check_against(other, has_rows=found is not None)
     if found is None:
@@ -155,25 +151,20 @@ def validate(
     )
 
 
-def _tensorflow(datasets: Path, progress: Callable[[str], None], *, refit: bool) -> ValidateResult:
+def _tensorflow(datasets: Path) -> ValidateResult:
     """Runs of TensorFlow, predicted without each model and each device; and figures of the paper.
 
-    The fits take minutes: their committed predictions are read unless they are to be made again.
+    The predictions are committed, as their fits take minutes: `scripts/make_heldout.py`.
     """
     from driple.dataset.graph_store import GraphStore
-    from driple.runs.benchmark.tensorflow import TENSORFLOW_FILE, read_tensorflow
-    from driple.runs.paper_figures import check_facts, read_facts, workloads_of
-    from driple.runs.validate import error_rows
-    from driple.runs.validate import validate as fit_and_predict
+    from driple.runs.validation.held_out import error_rows, read_tensorflow
+    from driple.runs.validation.paper_figures import check_facts, read_facts, workloads_of
     from driple.simulate.calibration import shipped_calibration
     from driple.simulate.prepared_job import PreparedJob
 
     rows = read_facts(datasets / _TABLES / _FACTS)
     store = GraphStore.open(datasets / _PAPER_GRAPHS)
-    if refit or not (datasets / _TABLES / TENSORFLOW_FILE).exists():
-        predictions = fit_and_predict(datasets / _TABLES, datasets / _GRAPHS, progress=progress)
-    else:
-        predictions = read_tensorflow(datasets / _TABLES)
+    predictions = read_tensorflow(datasets / _TABLES)
     jobs = {
         name: PreparedJob(store.graph(name)) for name in workloads_of(rows) if name in store.places
     }

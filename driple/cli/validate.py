@@ -18,7 +18,7 @@ from driple.cli.validate_tables import (
 )
 
 if TYPE_CHECKING:
-    from driple.runs.paper_figures import Fact
+    from driple.runs.validation.paper_figures import Fact
 
 __all__ = ["validate"]
 
@@ -51,7 +51,7 @@ def validate(
         bool,
         typer.Option(
             "--all",
-            help="every workload: forward passes too, and fits to TensorFlow runs made again",
+            help="every workload: forward passes too",
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,

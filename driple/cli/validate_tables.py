@@ -10,9 +10,10 @@ from driple.cli.show import print_table
 
 if TYPE_CHECKING:
     from driple.api.benchmarking import OwnRun
-    from driple.runs.benchmark.rankings import RankSummary
-    from driple.runs.benchmark.scores import GroupScore
-    from driple.runs.benchmark.utilisation import UtilisationScore
+    from driple.runs.validation.predictions import Prediction
+    from driple.runs.validation.rankings import RankSummary
+    from driple.runs.validation.scores import GroupScore
+    from driple.runs.validation.utilisation import UtilisationScore
 
 __all__ = ["print_own_runs", "print_rankings", "print_scores", "print_utilisation"]
 
@@ -24,6 +25,12 @@ _SPLITS = {
 }
 _MOST_RUNS = 30
 _HEADER = ("rows", "families", "median", "90 %", "signed", "tau", "in 90 % interval", "width")
+
+
+def _interval(prediction: Prediction) -> str:
+    if prediction.low is None:
+        return "-"
+    return f"{prediction.low:.3g} to {prediction.high:.3g}"
 
 
 def print_own_runs(runs: Sequence[OwnRun]) -> None:
@@ -40,10 +47,10 @@ def print_own_runs(runs: Sequence[OwnRun]) -> None:
     print_table(
         ["run", "job", "setting", "measured", "predicted", "90 % interval", "error"],
         [
-            [one.run, one.job, one.setting, f"{one.measured_s:.3g}", f"{one.predicted_s:.3g}",
-             "-" if one.low_s is None else f"{one.low_s:.3g} to {one.high_s:.3g}",
-             f"{100 * one.error:+.0f} %"]
-            for one in worst[:_MOST_RUNS]
+            [own.run.id, own.run.job, own.run.setting, f"{own.run.step_s:.3g}",
+             f"{own.prediction.seconds:.3g}", _interval(own.prediction),
+             f"{100 * own.error:+.0f} %"]
+            for own in worst[:_MOST_RUNS]
         ],
     )  # fmt: skip
     print()

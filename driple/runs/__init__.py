@@ -1,1 +1,1 @@
-"""CALIBRATE: fits to published measurements, and how far they are off when held out."""
+"""RUNS: one record of a measured run, its readers, stored steps, tuning and validation."""

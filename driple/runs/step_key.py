@@ -47,7 +47,7 @@ class StepKey:
         task: `train` or `forward`.
         precision: as `--precision`.
         channels_last: whether the model is in that format.
-        checkpointing: as `--activation-checkpointing`.
+        activation_checkpointing: as `--activation-checkpointing`.
         accumulates: whether several passes add up their gradients before an update.
         capability: of the device, for kernels of attention: 70 (Volta and Turing: no flash
             attention) or 80; 0 without fused attention, as in PyTorch 1.
@@ -58,7 +58,7 @@ class StepKey:
     task: str = "train"
     precision: str = "fp32"
     channels_last: bool = False
-    checkpointing: str = "none"
+    activation_checkpointing: str = "none"
     accumulates: bool = False
     capability: int = 80
 
@@ -72,7 +72,7 @@ class StepKey:
                 self.task,
                 self.precision,
                 _LAYOUTS[self.channels_last],
-                self.checkpointing,
+                self.activation_checkpointing,
                 _PASSES[self.accumulates],
                 f"sm{self.capability}",
             ]
@@ -86,14 +86,14 @@ class StepKey:
             ConfigError: not such a text.
         """
         try:
-            job, size, task, precision, layout, checkpointing, passes, capability = name.split(" ")
+            job, size, task, precision, layout, activation_checkpointing, passes, capability = name.split(" ")
             found = cls(
                 job=job,
                 size=int(size),
                 task=task,
                 precision=precision,
                 channels_last=bool(_LAYOUTS.index(layout)),
-                checkpointing=checkpointing,
+                activation_checkpointing=activation_checkpointing,
                 accumulates=bool(_PASSES.index(passes)),
                 capability=int(capability.removeprefix("sm")),
             )

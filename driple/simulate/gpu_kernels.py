@@ -5,7 +5,7 @@
 
 The share that a kernel reaches depends on what it computes: a depthwise convolution with its
 channels last runs by another algorithm than one of eight groups. A small network of two hidden
-layers, fitted to published times of whole steps (`driple.runs.device_fit`), gives both
+layers, fitted to published times of whole steps (`scripts.fits.device_fit`), gives both
 shares from facts of the op that do not grow with the batch; each kind of op has its own offset. So
 a larger batch never takes less time, and a device with higher rates never takes more.
 

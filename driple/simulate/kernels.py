@@ -6,7 +6,7 @@ A product of [m, k] x [k, n] is cut into tiles that fill the multiprocessors in 
 may be half empty, and k may be split over tiles where there are too few: the fastest choice of
 tile and split counts, as a library picks it. Convolutions with windows of 3 x 3 and 5 x 5 may save
 multiplications (Winograd, FFT) at the price of more memory traffic. What does not compute is bound
-by memory. How far all this falls short of the peaks is fitted (`driple.runs.device_fit`).
+by memory. How far all this falls short of the peaks is fitted (`scripts.fits.device_fit`).
 """
 
 from __future__ import annotations

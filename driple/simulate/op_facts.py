@@ -33,10 +33,6 @@ GROUPS = (
     "recurrent", "norm", "norm_gradient", "pooling", "pooling_gradient", "softmax", "map", "move",
     "reduction", "indexed", "other",
 )  # fmt: skip
-_IMAGE_GROUPS = (
-    "convolution", "grouped_convolution", "depthwise_convolution", "norm", "norm_gradient",
-    "pooling", "pooling_gradient",
-)  # fmt: skip
 FACTS = (
     # Of all ops.
     "half", "channels_last", "element_bytes", "parameter", "row", "broadcast", "large_inputs",
@@ -117,18 +113,6 @@ class OpFacts:
                 values[some, place] = 0.0
         element_bytes = FACTS.index("element_bytes")
         values[some, element_bytes] = np.maximum(values[some, element_bytes], 1.0)
-        return replace(self, values=values)
-
-    def with_channels_last(self) -> OpFacts:
-        """The same ops where the channels of one pixel lie side by side in memory."""
-        values = self.values.copy()
-        column = {name: values[:, place] for place, name in enumerate(FACTS)}
-        of = {name: self.groups == GROUPS.index(name) for name in _IMAGE_GROUPS}
-        column["channels_last"][np.logical_or.reduce(list(of.values()))] = 1.0
-        column["last_depthwise"][of["depthwise_convolution"]] = 1.0
-        column["last_grouped"][:] = grouped_share(column["channel_groups"])
-        for name in _IMAGE_GROUPS[:3]:
-            column["last_half_convolution"][of[name]] = column["half"][of[name]]
         return replace(self, values=values)
 
     def at_batch(self, other: OpFacts, share: float, sides: FloatArray) -> OpFacts:

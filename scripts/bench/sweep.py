@@ -23,8 +23,8 @@ import numpy as np
 import driple
 from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
-from driple.runs.benchmark.shipped import STEPS
 from driple.runs.step_store import StepStore, StoredStep
+from driple.runs.validation.shipped import STEPS
 from scripts.write_accuracy_page import PUBLISHED
 
 BATCHES = (4, 8, 16, 32)

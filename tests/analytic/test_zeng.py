@@ -9,11 +9,11 @@ import pytest
 
 from driple.analytic import zeng
 from driple.errors import ConfigError
-from driple.runs.published import read_rows
+from scripts.fits.rows.cells import read_raw
 
 DATA = Path(__file__).parents[2] / "datasets" / "published"
-FLOPS = {row["model"]: row for row in read_rows(DATA / "zeng_flops.csv.gz")}
-ROWS = read_rows(DATA / "zeng_iteration_time.csv.gz")
+FLOPS = {row["model"]: row for row in read_raw(DATA / "zeng_flops.csv.gz")}
+ROWS = read_raw(DATA / "zeng_iteration_time.csv.gz")
 CLOCKS = {"Xeon E5-2620 2.0GHz": 2.0e9, "Xeon E5-2660 2.2GHz": 2.2e9}
 
 

@@ -25,14 +25,14 @@ from driple.catalog.fields import HOST_RUNS
 from driple.cluster.setting import Setting
 from driple.jobs.load import Job, load_job
 from driple.jobs.options import JobOptions
-from driple.runs.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.runs.measured_kernels import stored_job
 from driple.runs.step_store import StepStore
 from driple.runs.tuning import TUNED, TunedStep, factors_of, tuned_step
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.place import Place, place_of
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import iteration_time_s, simulate_steps
+from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
+from scripts.fits.measured_kernels import stored_job
 from tests.simulate.jobs import net
 
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
@@ -46,9 +46,9 @@ def own_steps(device: str) -> list[TunedStep]:
     store = StepStore.open(DATASETS / "measured-h100")  # which has the steps of both
     calibrated = shipped_calibration().device(device)
     return [
-        tuned_step(job, calibrated, name=row.key, group=row.name, seconds=row.step_s)
-        for row in read_measured_rows(folder / MEASURED_FILE)
-        if row.step_s is not None and (job := stored_job(row, store)) is not None
+        tuned_step(job, calibrated, name=row.key, group=row.job, seconds=row.step_s)
+        for row in read_profiled_runs(folder / MEASURED_FILE)
+        if row.ran and (job := stored_job(row, store)) is not None
     ]
 
 

@@ -27,8 +27,9 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.graph import read_graph
 from driple.jobs.load import JobOptions, load_job
-from driple.runs.benchmark.coverage import coverage_of, cross_conformal
-from driple.runs.checked import with_distances, without_repeats
+from driple.runs.measured_run import MeasuredRun
+from scripts.fits.checked import with_distances, without_repeats
+from scripts.fits.coverage import coverage_of, cross_conformal
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,11 +47,12 @@ def run_of(
     kind: str, device: str, error_pct: float, *, held_out: str = "model", workers: int = 1,
     servers: int = 0, several: bool = False, link: str = "", half: bool = False,
     family: str = "resnet", mix: tuple[float, ...] = CONV, task: str = "train",
-    distance: float = 0.0, end: str = "",
+    distance: float = 0.0, end: str = "", framework: str = "tensorflow", weight: float = 1.0,
 ) -> CheckedRun:  # fmt: skip
     return CheckedRun(
-        kind=kind, held_out=held_out, family=family, devices=(device,), num_workers=workers,
-        num_servers=servers, several_machines=several, link=link, half=half, task=task,
+        run=MeasuredRun(framework=framework, family=family, task=task, weight=weight),
+        kind=kind, held_out=held_out, devices=(device,), num_devices=workers,
+        num_servers=servers, several_machines=several, link=link, half=half,
         log_ratio=log1p(error_pct / 100), mix=mix, distance=distance, end=end,
     )  # fmt: skip
 
@@ -120,10 +122,16 @@ def test_precision_scheme_and_number_of_devices_count() -> None:
 
 def test_another_framework_tells_where_a_jobs_own_has_no_such_ring() -> None:
     """Rings in half precision of PyTorch state the error of TensorFlow's, which has none."""
-    own = [replace(run, framework="tensorflow") for run in RUNS if not run.half]
+    own = [run for run in RUNS if not run.half]
     other = [
-        replace(
-            run_of("ring", "V100", 30.0, workers=4, link="PCIe3", half=True, family=family),
+        run_of(
+            "ring",
+            "V100",
+            30.0,
+            workers=4,
+            link="PCIe3",
+            half=True,
+            family=family,
             framework="pytorch",
         )
         for family in FAMILIES
@@ -133,7 +141,10 @@ def test_another_framework_tells_where_a_jobs_own_has_no_such_ring() -> None:
     found = stated_error(setting, job, runs=[*own, *other])
     assert found.median_pct == pytest.approx(30.0)
     assert "of all frameworks, as tensorflow has none such" in found.runs
-    mine = [replace(run, framework="tensorflow", log_ratio=log(1.1)) for run in other]
+    mine = [
+        replace(run, run=replace(run.run, framework="tensorflow"), log_ratio=log(1.1))
+        for run in other
+    ]
     assert stated_error(setting, job, runs=[*own, *other, *mine]).median_pct == pytest.approx(10.0)
 
 

@@ -16,9 +16,9 @@ import driple
 from driple.api.results import schema_text
 from driple.codec import to_dict
 from driple.graph.torch.options import LIBRARIES
-from driple.runs.benchmark.scores import GroupScore
-from driple.runs.paper_figures import Fact
-from driple.runs.validate import ErrorRow
+from driple.runs.validation.held_out import ErrorRow
+from driple.runs.validation.paper_figures import Fact
+from driple.runs.validation.scores import GroupScore
 from tests.cli.test_main import driple as command
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -38,7 +38,7 @@ from scripts.make_published_steps import (
     updates,
 )
 
-ADDED = StepKey(job="timm:resnet18", size=64, accumulates=True, checkpointing="full")
+ADDED = StepKey(job="timm:resnet18", size=64, accumulates=True, activation_checkpointing="full")
 TRAINED = StepKey(job="timm:resnet18", size=96, precision="amp-fp16", channels_last=True)
 CALLED = StepKey(job="timm:vit_tiny_patch16_224", size=224, task="forward", precision="amp-fp16")
 SINGLE = StepKey(job="timm:efficientnet_b0", size=64)
@@ -83,7 +83,7 @@ def users_job(key: StepKey, batch_size: int, **more: Any) -> PreparedJob:
         task=key.task,
         precision=key.precision,
         channels_last=key.channels_last,
-        activation_checkpointing=None if key.checkpointing == "none" else key.checkpointing,
+        activation_checkpointing=None if key.activation_checkpointing == "none" else key.activation_checkpointing,
         grad_accumulation=PASSES if key.accumulates else None,
         library="torch1" if key.capability == UNFUSED else "torch2",
         **more,

@@ -9,9 +9,7 @@ import pytest
 
 from driple.evaluation.foldfiles import read_fold, write_fold
 from driple.plot.scatter import plot_scatter, plot_utilisation
-from driple.runs.benchmark.coverage import Coverage
-from driple.runs.benchmark.reached import Errors, Reached
-from driple.runs.benchmark.utilisation import UtilisationScore
+from driple.runs.validation.utilisation import UtilisationScore
 from scripts.accuracy_tables import (
     NOT_MADE,
     coverage_table,
@@ -20,6 +18,8 @@ from scripts.accuracy_tables import (
     stated_table,
     utilisation_table,
 )
+from scripts.fits.coverage import Coverage
+from scripts.fits.reached import Errors, Reached
 from scripts.write_accuracy_page import (
     BEGIN,
     END,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from types import ModuleType
 
-from driple.runs.published import read_published
+from driple.runs.tensorflow_runs import read_tensorflow_runs
 
 
 def test_the_shipped_calibration_is_of_the_shipped_rows(program: ModuleType) -> None:
     """Made by this program from the tables as they are."""
     about = json.loads(program.TARGET.read_bytes())["about"]
-    assert about["rows"] == len(read_published(program.TABLES))
-    assert {item.source for item in read_published(program.TABLES)} <= set(about["sources"])
+    assert about["rows"] == len(read_tensorflow_runs(program.TABLES))
+    assert {item.source for item in read_tensorflow_runs(program.TABLES)} <= set(about["sources"])
 
 
 def test_memory_is_as_active_as_nvml_saw_it(program: ModuleType) -> None:

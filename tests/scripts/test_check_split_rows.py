@@ -7,18 +7,18 @@ import pytest
 pytest.importorskip("torch")
 
 from driple.cluster.setting import Setting
-from driple.runs.published_rows import read_published_rows
+from driple.runs.published_runs import read_published
 from scripts.check_split_rows import ROWS, chosen, split_setting
 
 
 def test_rows_and_their_settings_agree() -> None:
     """Devices, replicas and degrees of each row are those of the setting that it is checked on."""
-    rows = chosen(read_published_rows(ROWS))
+    rows = chosen(read_published(ROWS))
     split = [row for row in rows if row.tp * row.pp > 1]
     assert len(split) == 88
     assert {row.source for row in rows} == {row.source for row in split}
     for row in rows:
         setting = Setting.parse(split_setting(row))
-        assert setting.num_workers == row.devices
+        assert setting.num_workers == row.num_devices
         assert (setting.scheme.tensor, setting.scheme.pipeline) == (row.tp, row.pp)
         assert setting.num_replicas == row.dp

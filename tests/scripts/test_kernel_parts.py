@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from driple.runs.measured_kernels import KernelTime
+from scripts.fits.measured_kernels import KernelTime
 from scripts.kernel_parts import part_of, parts_of
 
 _IMAGES = [8, 32, 14, 14]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from driple.dataset.graph_store import GraphStore
-from driple.runs.published import MODELS
+from driple.runs.tensorflow_runs import MODELS
 
 
 def test_all_graphs_are_shipped(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

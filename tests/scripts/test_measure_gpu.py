@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from driple.errors import ConfigError
-from driple.runs.measured_gpu import (
+from scripts.fits.measured_gpu import (
     MEASURED_FILE,
-    read_measured_rows,
-    write_measured_rows,
+    read_profiled_runs,
+    write_profiled_runs,
 )
-from driple.runs.measured_kernels import KERNELS_FILE, write_kernel_times
+from scripts.fits.measured_kernels import KERNELS_FILE, write_kernel_times
 from scripts.gpu_jobs import JOBS, configured, hugging_face
 from scripts.make_measured_gpu import main as make_tables
 from scripts.make_measured_gpu import rows_of, setting_on, with_known
@@ -24,12 +24,13 @@ from scripts.memory_measured import FOLDERS
 
 def test_every_measured_row_is_a_job() -> None:
     """So that whoever has the device can measure each row again."""
-    fields = ("name", "batch", "size", "precision", "task", "optimizer", "channels_last",
-              "checkpointing", "compiled")  # fmt: skip
-    jobs = {tuple(getattr(job, one) for one in fields) for job in JOBS}
+    names = ("name", "batch", "size", "precision", "task", "optimizer", "channels_last",
+             "checkpointing", "compiled")  # fmt: skip
+    jobs = {tuple(getattr(job, one) for one in names) for job in JOBS}
     assert len(jobs) == len(JOBS)
-    rows = [row for one in FOLDERS.values() for row in read_measured_rows(one / MEASURED_FILE)]
-    assert {tuple(getattr(row, one) for one in fields) for row in rows} <= jobs
+    rows = [row for one in FOLDERS.values() for row in read_profiled_runs(one / MEASURED_FILE)]
+    facts = ("job", "batch_size", *names[2:7], "is_checkpointed", "compiled")
+    assert {tuple(getattr(row, one) for one in facts) for row in rows} <= jobs
 
 
 def test_a_pattern_that_names_no_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +72,7 @@ def test_rows_of_two_runs(tmp_path: Path) -> None:
     second.write_text("\n".join([machine, _line("row", allocated_bytes=2)]))
     _, rows, times = rows_of([first, second])
     assert not times
-    assert [(one.batch, one.ran, one.allocated_bytes) for one in rows] == [
+    assert [(one.batch_size, one.ran, one.allocated_bytes) for one in rows] == [
         (8, True, 2), (32, False, None),
     ]  # fmt: skip
     second.write_text(json.dumps({"kind": "machine", "device": "B"}))
@@ -93,7 +94,7 @@ def test_rows_of_the_folder_stay_unless_measured_again(tmp_path: Path) -> None:
     ]))  # fmt: skip
     _, rows, times = rows_of([file])
     assert [(one.part, one.seconds) for one in times] == [("matmul", 0.5), ("rest", 0.25)] * 2
-    write_measured_rows(tmp_path / MEASURED_FILE, rows)
+    write_profiled_runs(tmp_path / MEASURED_FILE, rows)
     write_kernel_times(tmp_path / KERNELS_FILE, times)
     again = replace(rows[1], allocated_bytes=2)
     kept, kernels = with_known(tmp_path, [again], [])

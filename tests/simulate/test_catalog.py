@@ -11,7 +11,7 @@ from driple.catalog import DEVICES, Device
 from driple.cluster.setting import Setting
 from driple.cluster.topology import copy_s_per_byte, topology_of
 from driple.errors import CatalogError
-from driple.runs.published import DEVICES_OF_RUNS
+from driple.runs.tensorflow_runs import DEVICES_OF_RUNS
 from driple.simulate.calibration import (
     link_kind,
     nearest_link,

@@ -20,15 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.catalog.fields import TUNED
-from driple.runs.benchmark.rows import fold_of
-from driple.runs.benchmark.simulated import simulate_rows
-from driple.runs.gpu_fits import LeftOut, sampled_forward
-from driple.runs.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.runs.measured_kernels import MEASURED_DEVICE, stored_job
+from driple.runs.measured_run import fold_of
 from driple.runs.step_store import StepStore
 from driple.runs.tuning import tuned_step
+from driple.runs.validation.corrections import sampled_forward
+from driple.runs.validation.simulated import simulate_rows
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
+from scripts.fits.gpu_fits import LeftOut
+from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
+from scripts.fits.measured_kernels import MEASURED_DEVICE, stored_job
 from scripts.make_heldout import fits, shipped
 from scripts.studies.kit.results import add_result, pick, read_results
 
@@ -59,16 +60,16 @@ def logs_of(model: GpuModel, fold: int) -> dict[str, list[float]]:
     calibration = replace(shipped_calibration(), model=model)
     source = shipped(training=False)
     single = [row for row in source.rows if row.scheme == "single" and row.library]
-    rows = [row for row in single if row.mode == "train"] + sampled_forward(single)
+    rows = [row for row in single if row.task == "train"] + sampled_forward(single)
     rows = [row for row in rows if fold_of(row.family, source.folds) == fold]
     seconds = simulate_rows(rows, source.steps, calibration)
     for row, one in zip(rows, seconds.tolist(), strict=True):
-        what = "forward passes" if row.mode == "forward" else "training"
+        what = "forward passes" if row.task == "forward" else "training"
         if row.compiled:
             what += ", compiled"
-        elif row.mode == "train":
+        elif row.task == "train":
             what += ", timm" if row.source == "timm" else ", others"
-        found[what].append(float(np.log(one / row.seconds)))
+        found[what].append(float(np.log(one / row.step_s)))
     for what, log in own_logs(model, fold):
         found[what].append(log)
     return found
@@ -77,7 +78,7 @@ def logs_of(model: GpuModel, fold: int) -> dict[str, list[float]]:
 def own_logs(model: GpuModel, fold: int) -> Iterator[tuple[str, float]]:
     """Of the kernels of each measured step, all together."""
     store, folds = StepStore.open(MEASURED), shipped(training=False).folds
-    for row in read_measured_rows(MEASURED / MEASURED_FILE):
+    for row in read_profiled_runs(MEASURED / MEASURED_FILE):
         if row.busy_s is None or fold_of(row.family, folds) != fold:
             continue
         job = stored_job(row, store)

@@ -24,11 +24,11 @@ from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
 from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
-from driple.runs.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
 from driple.schemes.ps import ClusterSpec, simulate_cluster
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
+from scripts.fits.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
 from scripts.shipped import FIRST, measured_datasets
 
 FloatArray = npt.NDArray[np.float64]

@@ -18,11 +18,11 @@ from driple.analytic.closed_forms import work_of
 from driple.analytic.job_profile import profile_of
 from driple.dataset.graph_store import GraphStore
 from driple.inspector.checkpoint import load_checkpoint
-from driple.runs.published import read_rows
-from driple.runs.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from scripts.fit_closed_forms import GRAPHS, TABLES, Errors, Fitted, fitted, progress
+from scripts.fits.rows.cells import read_raw
+from scripts.fits.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s
 from scripts.shipped import inspector_file
 from scripts.studies.kit.stored import write_stored
 from scripts.studies.models.checks import (
@@ -63,7 +63,7 @@ def table_1(store: GraphStore) -> list[str]:
         "pushes, theirs | ours |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for row in read_rows(TABLES / "zeng_flops.csv.gz"):
+    for row in read_raw(TABLES / "zeng_flops.csv.gz"):
         if not row["paper_table1_agrees"]:
             continue  # of the workbook alone
         model = row["model"]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +27,14 @@ from driple.catalog.fields import TUNED
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
-from driple.runs.benchmark.rows import BenchmarkRow, fold_of
-from driple.runs.gpu_fits import LeftOut
-from driple.runs.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.runs.measured_kernels import stored_job
+from driple.runs.measured_run import MeasuredRun, fold_of
 from driple.runs.step_store import StepStore
 from driple.runs.tuning import TunedStep, errors_pct, factors_of, tuned_step
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
+from scripts.fits.gpu_fits import LeftOut
+from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
+from scripts.fits.measured_kernels import stored_job
 from scripts.make_heldout import fits, shipped
 from scripts.make_measured_gpu import graph_of
 from scripts.studies.kit.results import add_result, pick, read_results
@@ -72,7 +73,7 @@ def parts() -> list[tuple[str, str, str]]:
     """Devices and tasks with enough steps on one device, then our own."""
     counts: dict[tuple[str, str], int] = {}
     for row in _single():
-        key = (row.device, row.mode)
+        key = (row.device, row.task)
         counts[key] = counts.get(key, 0) + 1
     found = sorted(key for key, count in counts.items() if count >= _LEAST)
     own = [(device, task, _OWN) for device in MEASURED for task in ("both", BUSY)]
@@ -83,12 +84,12 @@ def published_steps(device: str, task: str) -> Iterator[TunedStep]:
     """Steps of a device that the fit did not see; those of one job follow each other."""
     model = fits(training=False).without(LeftOut(device=device))
     calibrated = replace(shipped_calibration(), model=model).device(device)
-    rows = [row for row in _single() if (row.device, row.mode) == (device, task)]
+    rows = [row for row in _single() if (row.device, row.task) == (device, task)]
     some = np.random.default_rng(0).permutation(len(rows))[:_MOST]
     source = shipped(training=False).steps
     for row in sorted((rows[i] for i in some), key=lambda one: repr(one.step_key)):
         yield tuned_step(
-            source.prepared(row), calibrated, name=row.row_id, group=row.job, seconds=row.seconds
+            source.prepared(row), calibrated, name=row.id, group=row.job, seconds=row.step_s
         )
 
 
@@ -102,21 +103,21 @@ def own_steps(device: str, *, busy: bool) -> Iterator[TunedStep]:
     declare_torchvision_ops()  # torchvision's own may be of another build
     folder, setting = MEASURED[device], Setting.parse(f"1x{device}")
     store, folds = StepStore.open(folder), shipped(training=False).folds
-    for number, row in enumerate(read_measured_rows(folder / MEASURED_FILE)):
-        if row.step_s is None or (busy and (row.busy_s or 0.0) < _BUSY * row.step_s):
+    for number, row in enumerate(read_profiled_runs(folder / MEASURED_FILE)):
+        if isnan(row.step_s) or (busy and (row.busy_s or 0.0) < _BUSY * row.step_s):
             continue
         try:
             job = stored_job(row, store) or PreparedJob(graph_of(row, setting))
         except DripleError as error:
-            print(f"{row.name} is left aside: {error}", flush=True)
+            print(f"{row.job} is left aside: {error}", flush=True)
             continue
         if row.parameters != int(job.graph.parameters.elements.sum()):
-            print(f"{row.name} is left aside: another version of its library", flush=True)
+            print(f"{row.job} is left aside: another version of its library", flush=True)
             continue
         left_out = LeftOut(fold=fold_of(row.family, folds))
         model = fits(training=False).without(left_out)
         calibrated = replace(shipped_calibration(), model=model).device(device)
-        yield tuned_step(job, calibrated, name=str(number), group=row.name, seconds=row.step_s)
+        yield tuned_step(job, calibrated, name=str(number), group=row.job, seconds=row.step_s)
 
 
 def errors_of(steps: Sequence[TunedStep]) -> Iterator[dict[str, object]]:
@@ -174,7 +175,7 @@ def _quantiles(ratios: FloatArray) -> dict[str, float]:
     }
 
 
-def _single() -> list[BenchmarkRow]:
+def _single() -> list[MeasuredRun]:
     return [row for row in shipped(training=False).rows if row.scheme == "single"]
 
 

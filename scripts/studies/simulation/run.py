@@ -24,12 +24,12 @@ from driple.dataset.store import read_dataset
 from driple.errors import PredictionError
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.predict import predict
-from driple.runs.benchmark.tensorflow import read_tensorflow
-from driple.runs.paper_figures import Fact, check_facts, read_facts, workloads_of
-from driple.runs.validate import ErrorRow, HeldOutPrediction, error_rows, read_graphs
+from driple.runs.validation.held_out import ErrorRow, HeldOutPrediction, error_rows, read_tensorflow
+from driple.runs.validation.paper_figures import Fact, check_facts, read_facts, workloads_of
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.trace.repeatability import smape_shares
+from scripts.fits.refit import read_graphs
 from scripts.shipped import (
     DATASETS,
     FIRST,
@@ -104,7 +104,7 @@ def by(predictions: Sequence[HeldOutPrediction], what: str, kind: str = "single"
     for name in sorted({getattr(p.run, what) for p in some}):
         found = [p for p in some if getattr(p.run, what) == name]
         errors = 100 * np.array([p.error for p in found])
-        ratio = np.median([p.simulated_s / p.run.seconds for p in found])
+        ratio = np.median([p.simulated_s / p.run.step_s for p in found])
         lines.append(
             f"| {name} | {len(found)} | {np.median(errors):.1f} % | "
             f"{np.percentile(errors, 90):.1f} % | {ratio:.2f} |"
@@ -120,14 +120,14 @@ def scatter(predictions: Sequence[HeldOutPrediction], path: Path) -> None:
         for source in sorted({p.run.source for p in some}):
             found = [p for p in some if p.run.source == source]
             axis.scatter(
-                [p.run.seconds for p in found],
+                [p.run.step_s for p in found],
                 [p.simulated_s for p in found],
                 s=9,
                 alpha=0.6,
                 linewidths=0,
                 label=f"{source} ({len(found)})",
             )
-        ends = np.array([p.run.seconds for p in some])
+        ends = np.array([p.run.step_s for p in some])
         span = np.array([ends.min() / 1.3, ends.max() * 1.3])
         axis.plot(span, span, color="#444444", linewidth=0.8)
         for share in (0.8, 1.25):
@@ -216,7 +216,11 @@ def smapes(data: Dataset, tested: Sequence[Example], preset: str) -> FloatArray:
 def main() -> None:
     """Fit, predict, draw, and store all tables."""
     graphs = read_graphs(CALIBRATION / "graphs")
-    predictions = read_tensorflow(TABLES, graphs)
+    predictions = [
+        prediction
+        for prediction in read_tensorflow(TABLES)
+        if (prediction.run.job, prediction.run.half) in graphs
+    ]
     facts_rows = read_facts(TABLES / "driple_paper.csv")
     store = GraphStore.open(CALIBRATION / "paper")
     jobs = {name: PreparedJob(store.graph(name)) for name in workloads_of(facts_rows)}

@@ -20,11 +20,11 @@ from driple.dataset.graph_store import GraphStore
 from driple.graph.cost import cost_of_graph, cost_of_op
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
-from driple.runs.published import read_rows
+from scripts.fits.rows.cells import read_raw
 from tests.jobs.test_architectures import PUBLISHED
 
 DATA = Path(__file__).parents[3] / "datasets"
-ZENG = {row["model"]: row for row in read_rows(DATA / "published/zeng_flops.csv.gz")}
+ZENG = {row["model"]: row for row in read_raw(DATA / "published/zeng_flops.csv.gz")}
 STORES = [GraphStore.open(DATA / "calibration" / name) for name in ("graphs", "paper")]
 BATCH = 32
 MODELS = (

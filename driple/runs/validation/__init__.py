@@ -1,0 +1,1 @@
+"""VALIDATE: how far predictions are from measured runs that their fits had not seen."""

@@ -1,0 +1,153 @@
+"""All predictors on all rows: what `driple validate` prints of the benchmark.
+
+rows, held-out predictions, splits --run_contest--> predictions by split and predictor --> scores
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from driple.runs.validation.baselines import BASELINES
+from driple.runs.validation.predictions import Prediction, Predictions
+from driple.runs.validation.rankings import RankSummary, rank_summaries
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.validation.scores import GroupScore, scores_of
+from driple.runs.validation.simulated import simulate_rows
+from driple.runs.validation.speedups import speedup_scores
+from driple.runs.validation.splits import Part, parts_of
+from driple.runs.steps import StepSource
+from driple.runs.validation.work import RowWork, work_of
+from driple.simulate.calibration import Calibration
+
+__all__ = ["Contest", "run_contest"]
+
+HELD_OUT = ("family", "device", "source")
+Row = Sequence[Prediction | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contest:
+    """Predictions of every predictor, and their scores.
+
+    Attributes:
+        rows: with measured times.
+        predicted: by split and predictor, a prediction of each row or None.
+        remarks: what is missing, one sentence each.
+        folds: fold of each model family.
+    """
+
+    rows: Sequence[MeasuredRun]
+    predicted: Mapping[tuple[str, str], Row]
+    remarks: tuple[str, ...] = ()
+    folds: Mapping[str, int] = field(default_factory=dict)
+
+    def scores(self) -> list[GroupScore]:
+        """Errors by group of rows, split and predictor; then those of speed-ups by a compiler."""
+        return [
+            *scores_of(self.rows, self.predicted),
+            *speedup_scores(self.rows, self.predicted, self.folds),
+        ]
+
+    def rankings(self) -> list[RankSummary]:
+        """How well the simulator ranks configurations and devices."""
+        own = {split: row for (split, name), row in self.predicted.items() if name == "simulator"}
+        return rank_summaries(self.rows, own)
+
+
+def run_contest(
+    rows: Sequence[MeasuredRun],
+    steps: StepSource,
+    *,
+    calibration: Calibration,
+    held_out: Predictions | None = None,
+    given: Predictions | None = None,
+    folds: Mapping[str, int] | None = None,
+    known: Sequence[MeasuredRun] = (),
+    known_steps: StepSource | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Contest:
+    """Predict every row by the simulator, the baselines, and another tool.
+
+    Args:
+        rows: to score on.
+        steps: their steps.
+        calibration: of the simulator where nothing is held out: the one that users have.
+        held_out: the simulator's predictions by fits without a family, device or source.
+        given: another tool's.
+        folds: fold of each family.
+        known: rows that baselines learn from besides; those of a table of one's own learn from the
+            published ones. Empty: baselines learn from `rows`.
+        known_steps: steps of these.
+        progress: called with each step of the work.
+
+    Raises:
+        DripleError: a row's step cannot be made.
+    """
+    predicted: dict[tuple[str, str], Row] = {}
+    remarks: list[str] = []
+    seconds = simulate_rows(rows, steps, calibration, progress)
+    predicted["nothing", "simulator"] = [Prediction(one) for one in seconds.tolist()]
+    if held_out is not None:
+        for split in HELD_OUT:
+            found = [held_out.of(row.id, split) for row in rows]
+            if any(one is not None for one in found):
+                predicted[split, "simulator"] = found
+    everything = [*known, *rows] if known else list(rows)
+    work = _work(rows, steps, known, known_steps, progress)
+    for split in HELD_OUT:
+        parts = parts_of(everything, split, folds)
+        for name, baseline in BASELINES.items():
+            progress(f"{name}, without a {split}")
+            learned = _baseline(baseline, everything, work, parts, len(known))
+            if any(one is not None for one in learned):
+                predicted[split, name] = learned
+    if given is not None:
+        for split in ("nothing", *HELD_OUT):
+            found = [given.of(row.id, split) for row in rows]
+            count = sum(one is not None for one in found)
+            if count:
+                predicted[split, "given"] = found
+            if 0 < count < len(rows):
+                remarks.append(f"predictions given without {split}: {count} of {len(rows)} rows")
+        if any(split == "size" for split, _ in given.by_split):
+            remarks.append("predictions given without size are not scored")
+    return Contest(rows=rows, predicted=predicted, remarks=tuple(remarks), folds=folds or {})
+
+
+def _work(
+    rows: Sequence[MeasuredRun],
+    steps: StepSource,
+    known: Sequence[MeasuredRun],
+    known_steps: StepSource | None,
+    progress: Callable[[str], None],
+) -> RowWork:
+    own = work_of(rows, steps, progress)
+    return work_of(known, known_steps or steps, progress).followed_by(own) if known else own
+
+
+def _baseline(
+    baseline: Callable[..., np.ndarray[tuple[int], np.dtype[np.float64]]],
+    rows: Sequence[MeasuredRun],
+    work: RowWork,
+    parts: Sequence[Part],
+    num_known: int,
+) -> Row:
+    """A baseline's predictions of the rows after the first `num_known`, which it learns from."""
+    found: list[Prediction | None] = [None] * (len(rows) - num_known)
+    for part in parts:
+        test = [i for i in part.test if i >= num_known]
+        train = [i for i in part.train if i < num_known or not num_known]
+        if not test or not train:
+            continue
+        seconds = baseline(
+            work.take(np.array(train, dtype=np.int64)),
+            [rows[i] for i in train],
+            work.take(np.array(test, dtype=np.int64)),
+            [rows[i] for i in test],
+        )
+        for i, one in zip(test, seconds.tolist(), strict=True):
+            found[i - num_known] = Prediction(one)
+    return found

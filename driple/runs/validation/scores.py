@@ -1,0 +1,115 @@
+"""Tables of the benchmark: errors of every predictor in every split, by group of rows.
+
+rows, predictions by predictor and split --scores_of--> GroupScore, GroupScore, ...
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from driple.runs.validation.metrics import score
+from driple.runs.validation.predictions import Prediction
+from driple.runs.measured_run import MeasuredRun
+
+__all__ = ["BY", "GroupScore", "scores_of", "task_of"]
+
+# What rows are grouped by, in this order.
+BY = ("task", "device", "source", "precision")
+# By split and predictor, a prediction of each row, or None.
+Predicted = Mapping[tuple[str, str], Sequence[Prediction | None]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupScore:
+    """Errors of one predictor on a group of rows; the numbers are those of `metrics.Score`.
+
+    Attributes:
+        by: what the rows were grouped by.
+        group: name of the group.
+        mode: `train` or `forward`.
+        split: what the fit had not seen.
+        predictor: `simulator`, a baseline, or `given` for another tool's predictions.
+    """
+
+    by: str
+    group: str
+    mode: str
+    split: str
+    predictor: str
+    rows: int
+    families: int
+    median_pct: float
+    p90_pct: float
+    signed_pct: float
+    tau: float | None
+    coverage_pct: float | None
+    width: float | None
+
+
+def scores_of(rows: Sequence[MeasuredRun], predicted: Predicted) -> list[GroupScore]:
+    """Scores by group, split and predictor, in the order of `BY` and of names.
+
+    Args:
+        rows: with measured times.
+        predicted: by split and predictor, a prediction for each row or None.
+    """
+    found = []
+    for by in BY:
+        for (group, mode), places in sorted(_groups(rows, by).items()):
+            for (split, predictor), predictions in predicted.items():
+                pairs = [(rows[i], one) for i in places if (one := predictions[i]) is not None]
+                if pairs:
+                    found.append(_scored(by, group, mode, split, predictor, pairs))
+    return found
+
+
+def task_of(row: MeasuredRun) -> str:
+    """Kind of task whose errors stand together: scheme and domain of the model."""
+    domain = f", {row.domain}" if row.domain else ""
+    return f"{row.scheme}{domain}"
+
+
+def _groups(rows: Sequence[MeasuredRun], by: str) -> dict[tuple[str, str], list[int]]:
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        for name in _names(row, by):
+            groups[name, row.task].append(i)
+    return groups
+
+
+def _names(row: MeasuredRun, by: str) -> Iterator[str]:
+    """Names of the groups that a row belongs to."""
+    if by == "task":
+        yield task_of(row)
+    elif by == "precision":
+        yield f"{row.precision or 'not stated'}{', compiled' if row.compiled else ''}"
+    else:
+        yield str(getattr(row, by))
+
+
+def _scored(  # noqa: PLR0917  # the key of the line, and the rows
+    by: str,
+    group: str,
+    mode: str,
+    split: str,
+    predictor: str,
+    pairs: Sequence[tuple[MeasuredRun, Prediction]],
+) -> GroupScore:
+    found = score([row for row, _ in pairs], [one for _, one in pairs])
+    return GroupScore(
+        by=by,
+        group=group,
+        mode=mode,
+        split=split,
+        predictor=predictor,
+        rows=found.rows,
+        families=found.families,
+        median_pct=found.median_pct,
+        p90_pct=found.p90_pct,
+        signed_pct=found.signed_pct,
+        tau=found.tau,
+        coverage_pct=found.coverage_pct,
+        width=found.width,
+    )

@@ -1,0 +1,139 @@
+"""Corrections of simulated step times, learned from other families or devices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driple.runs.validation.correction_inputs import correction_inputs
+from driple.runs.validation.corrections import METHODS, CorrectionScore, score_corrections
+from driple.runs.validation.predictions import Prediction, Predictions
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.users_table import read_runs
+from driple.runs.validation.shipped import Shipped
+from driple.errors import ConfigError
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import PreparedJob
+from tests.api.test_schema import errors_of
+from tests.cli.test_main import driple, refused
+from tests.simulate.jobs import net
+
+FAMILIES = 12
+
+
+class Nets:
+    """Nets of the depth that their name says."""
+
+    def lacks(self, row: MeasuredRun) -> str:
+        """Nothing is lacking."""
+        return ""
+
+    def prepared(self, row: MeasuredRun) -> PreparedJob:
+        """The net of a row."""
+        depth = int(row.job.rpartition("-")[2])
+        return PreparedJob(net(row.batch_size or 1, depth=depth))
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> list[MeasuredRun]:
+    """Deep and shallow nets with large and small batches, one depth a family."""
+    lines = [
+        f"own:net-{depth},1x{device},{batch},1.0,family{depth},here"
+        for depth in range(1, FAMILIES + 1)
+        for device in ("V100", "A100")
+        for batch in (1, 4, 16, 64, 256)
+    ]
+    file = tmp_path / "rows.csv"
+    file.write_text("job,setting,batch_size,seconds,family,source\n" + "\n".join(lines) + "\n")
+    return read_runs(file)
+
+
+def scored(
+    rows: Sequence[MeasuredRun], factors: np.ndarray, split: str, seeds: int = 1
+) -> dict[str, CorrectionScore]:
+    """Scores where measured over simulated is the factor of each row."""
+    measured = [replace(row, step_s=float(f)) for row, f in zip(rows, factors, strict=True)]
+    base = {(split, row.id): Prediction(1.0) for row in rows}
+    shipped = Shipped(
+        rows=tuple(measured),
+        folds={f"family{depth}": depth % 10 for depth in range(FAMILIES + 1)},
+        held_out=Predictions(base),
+        steps=Nets(),
+    )
+    found = score_corrections(shipped, shipped_calibration(), splits=[split], seeds=seeds)
+    return {score.method: score for score in found}
+
+
+def test_shares_of_time_add_up(rows: list[MeasuredRun]) -> None:
+    inputs = correction_inputs(rows, Nets(), shipped_calibration())
+    assert inputs.shares.sum(axis=1) == pytest.approx(1.0)
+    assert np.isfinite(inputs.flat()).all()
+    assert len(inputs.flat()) == len(rows)
+
+
+def test_what_depends_on_a_group_of_ops_is_learned_for_other_families(
+    rows: list[MeasuredRun],
+) -> None:
+    """A group of ops takes longer than simulated: every method can tell."""
+    shares = correction_inputs(rows, Nets(), shipped_calibration()).shares
+    group = int(np.argmax(shares.std(axis=0)))
+    found = scored(rows, 1 + 0.9 * shares[:, group], "family")
+    assert set(found) == {"simulator", *METHODS}
+    for name in METHODS:
+        assert found[name].p90_pct < 0.95 * found["simulator"].p90_pct, name
+    assert found["trees"].median_pct < 0.3 * found["simulator"].median_pct
+
+
+def test_a_device_that_is_slower_by_chance_cannot_be_learned_from_others(
+    rows: list[MeasuredRun],
+) -> None:
+    """The correction of one device misleads on the other, as it should."""
+    factors = np.array([1.3 if row.device == "V100" else 1 / 1.3 for row in rows])
+    found = scored(rows, factors, "device")
+    assert found["trees"].median_pct > found["simulator"].median_pct
+
+
+def test_errors_are_means_over_seeds(rows: list[MeasuredRun]) -> None:
+    """Of the network alone: the others learn the same whatever the seed."""
+    factors = np.linspace(0.7, 1.4, len(rows))
+    one, two = (scored(rows, factors, "family", seeds) for seeds in (1, 2))
+    assert {name: score.seeds for name, score in two.items()} == {
+        "simulator": 1, "nearest": 1, "ridge": 1, "trees": 1, "network": 2,
+    }  # fmt: skip
+    assert two["network"].median_pct != one["network"].median_pct
+    assert two["trees"] == one["trees"]
+
+
+def test_rows_without_held_out_predictions_are_refused(rows: list[MeasuredRun]) -> None:
+    shipped = Shipped(rows=tuple(rows), folds={}, held_out=None, steps=Nets())
+    with pytest.raises(ConfigError, match="no held-out predictions"):
+        score_corrections(shipped, shipped_calibration())
+
+
+def test_other_splits_and_methods_are_refused() -> None:
+    assert "--split random" in refused(
+        "evaluate", "--dataset", "published-gpu", "--split", "random"
+    )
+    assert "--against knn" in refused("evaluate", "--dataset", "published-gpu", "--against", "knn")
+    assert "with one of seeds" in refused(
+        "evaluate", "--dataset", "published-gpu", "--set", "threads=2"
+    )
+    assert "--setting V100" in refused(
+        "evaluate", "--dataset", "published-gpu", "--setting", "V100"
+    )
+    assert "-o runs/x" in refused("evaluate", "--dataset", "published-gpu", "-o", "runs/x")
+
+
+@pytest.mark.slow
+def test_the_table_of_published_steps() -> None:
+    shown = driple("evaluate", "--dataset", "published-gpu", "--against", "nearest", "--json")
+    found = json.loads(shown.stdout)
+    assert errors_of(found) == []
+    scores = found["scores"]
+    tasks = {(score["split"], score["task"]) for score in scores}
+    assert len(tasks) == 8
