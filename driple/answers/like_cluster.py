@@ -1,6 +1,7 @@
 """Which checked runs are on clusters like an answer's, and how they are named.
 
-Setting -> Cluster;  CheckedRun, ... + Cluster --runs_like--> those like it, or why there are none
+Setting -> ClusterKind
+CheckedRun, ... + ClusterKind --runs_like--> those like it, or why there are none
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from driple.cluster.topology import Topology, topology_of
 from driple.schemes.registry import scheme_named
 from driple.schemes.scheme import run_words
 
-__all__ = ["Cluster", "named", "runs_like", "unlike_servers", "where_of"]
+__all__ = ["ClusterKind", "named", "runs_like", "unlike_servers", "where_of"]
 
 _MOST_NAMED = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cluster:
+class ClusterKind:
     """What of a cluster decides which runs are like an answer.
 
     Attributes:
@@ -42,10 +43,10 @@ class Cluster:
     several_machines: bool = False
     link: str = ""
     link_bytes_per_s: float = 0.0
-    one_machine: Cluster | None = None
+    one_machine: ClusterKind | None = None
 
     @classmethod
-    def of(cls, setting: Setting, topology: Topology | None = None) -> Cluster:
+    def of(cls, setting: Setting, topology: Topology | None = None) -> ClusterKind:
         """Of a setting.
 
         Raises:
@@ -67,14 +68,14 @@ class Cluster:
         )
 
 
-def _one_machine(kind: str, device: str, topology: Topology) -> Cluster | None:
+def _one_machine(kind: str, device: str, topology: Topology) -> ClusterKind | None:
     """One of several machines by itself."""
     each, within = topology.devices_per_machine, topology.within
     if topology.num_machines < 2 or topology.server_machine:
         return None
     if each == 1 or within is None:
-        return Cluster(kind="single", devices=(device,))
-    return Cluster(
+        return ClusterKind(kind="single", devices=(device,))
+    return ClusterKind(
         kind=kind,
         devices=(device,),
         num_workers=each,
@@ -83,7 +84,7 @@ def _one_machine(kind: str, device: str, topology: Topology) -> Cluster | None:
     )
 
 
-def runs_like(some: Sequence[CheckedRun], cluster: Cluster) -> tuple[list[CheckedRun], str]:
+def runs_like(some: Sequence[CheckedRun], cluster: ClusterKind) -> tuple[list[CheckedRun], str]:
     """Runs on clusters like this one; or why there are none."""
     words = run_words(cluster.kind)
     like = [run for run in some if run.kind == cluster.kind]
@@ -92,7 +93,7 @@ def runs_like(some: Sequence[CheckedRun], cluster: Cluster) -> tuple[list[Checke
     return (like, "") if cluster.kind == "single" else _like_joined(like, cluster)
 
 
-def _like_joined(like: list[CheckedRun], cluster: Cluster) -> tuple[list[CheckedRun], str]:
+def _like_joined(like: list[CheckedRun], cluster: ClusterKind) -> tuple[list[CheckedRun], str]:
     """Of runs on several devices, those on as many machines, of such a size, over such a link."""
     words = run_words(cluster.kind)
     where = "on several machines" if cluster.several_machines else "in one machine"
@@ -119,7 +120,7 @@ def _like_joined(like: list[CheckedRun], cluster: Cluster) -> tuple[list[Checked
     return like, ""
 
 
-def unlike_servers(cluster: Cluster, clusters: Sequence[CheckedRun]) -> str:
+def unlike_servers(cluster: ClusterKind, clusters: Sequence[CheckedRun]) -> str:
     """How a setting differs from all published runs with servers; empty if it does not."""
     if not clusters:
         return "there is no published run with parameter servers of this kind of network"
@@ -138,7 +139,7 @@ def unlike_servers(cluster: Cluster, clusters: Sequence[CheckedRun]) -> str:
     return ""
 
 
-def where_of(cluster: Cluster, names: Sequence[str]) -> str:
+def where_of(cluster: ClusterKind, names: Sequence[str]) -> str:
     """Devices and cluster of some runs, in words."""
     if cluster.kind == "single":
         return f"one device ({named(names)})"

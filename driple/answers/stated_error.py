@@ -25,7 +25,7 @@ from driple.answers.conformal import ErrorSpread, Spread, error_quantiles
 from driple.answers.error_statement import StatedError
 from driple.answers.job_kind import JobKind, job_kind
 from driple.answers.like_cluster import (
-    Cluster,
+    ClusterKind,
     named,
     runs_like,
     unlike_servers,
@@ -41,7 +41,7 @@ from driple.schemes.scheme import RUN_WORDS, run_words
 from driple.simulate.calibration import Calibration, shipped_calibration
 
 __all__ = [
-    "Cluster",
+    "ClusterKind",
     "ErrorTable",
     "JobKind",
     "StatedError",
@@ -87,7 +87,7 @@ def stated_error(
     if kind.unlike:
         return StatedError(runs=kind.unlike)
     table = _shipped_table() if runs is None else ErrorTable(runs)
-    found = table.error_of(kind, Cluster.of(setting, topology))
+    found = table.error_of(kind, ClusterKind.of(setting, topology))
     return _with_tuning(found, setting.worker)
 
 
@@ -152,7 +152,7 @@ class ErrorTable:
 
     def __init__(self, runs: Sequence[CheckedRun] | RunColumns) -> None:
         self._runs = runs if isinstance(runs, RunColumns) else RunColumns.of(runs)
-        self._parts: dict[tuple[JobKind, Cluster], tuple[tuple[_Part, ...], str]] = {}
+        self._parts: dict[tuple[JobKind, ClusterKind], tuple[tuple[_Part, ...], str]] = {}
         # Runs are made of the columns for the tasks and networks that are asked for alone.
         self._mixes = cache(lambda task: np.array(sorted(self._runs.mixes(task))))
         self._networks = cache(self._mixes_by_network)
@@ -162,7 +162,7 @@ class ErrorTable:
         self._num_seen = cache(self._runs.devices_seen)
 
     def error_of(
-        self, job: JobKind, cluster: Cluster, *, distance: float | None = None
+        self, job: JobKind, cluster: ClusterKind, *, distance: float | None = None
     ) -> StatedError:
         """The error of an answer about a job on a cluster.
 
@@ -182,7 +182,7 @@ class ErrorTable:
             return StatedError(runs=f"{reason}{also}")
         return max(found, key=lambda error: error.p90_pct or 0.0)
 
-    def _find(self, job: JobKind, cluster: Cluster) -> tuple[tuple[_Part, ...], str]:
+    def _find(self, job: JobKind, cluster: ClusterKind) -> tuple[tuple[_Part, ...], str]:
         """Runs like an answer, or why there are none."""
         if not self._has_runs(cluster.kind):
             return (), f"no published run in the stated errors uses {cluster.kind}"
@@ -204,7 +204,7 @@ class ErrorTable:
         return kind in RUN_WORDS or kind in self._runs.columns["kind"]
 
     def _joined_part(
-        self, job: JobKind, cluster: Cluster, some: Sequence[CheckedRun]
+        self, job: JobKind, cluster: ClusterKind, some: Sequence[CheckedRun]
     ) -> tuple[_Part | None, str]:
         """Of some runs, those on clusters like an answer's; or why there are none."""
         like, reason = runs_like(some, cluster)
@@ -246,10 +246,10 @@ class ErrorTable:
         return (own if len(own) >= _ENOUGH_RUNS and not any_framework else some), ""
 
     def _on_servers(
-        self, job: JobKind, cluster: Cluster, some: Sequence[CheckedRun]
+        self, job: JobKind, cluster: ClusterKind, some: Sequence[CheckedRun]
     ) -> tuple[tuple[_Part, ...], str]:
         """Of few clusters with servers; and of the device by itself, which is part of each step."""
-        alone = Cluster(kind="single", devices=cluster.devices)
+        alone = ClusterKind(kind="single", devices=cluster.devices)
         single, _ = self._part(job, alone, [run for run in some if run.kind == "single"])
         parts = () if single is None else (single,)
         servers = [run for run in some if run.kind == "servers"]
@@ -262,7 +262,7 @@ class ErrorTable:
     def _part(
         self,
         job: JobKind,
-        cluster: Cluster,
+        cluster: ClusterKind,
         some: Sequence[CheckedRun],
         around: Sequence[CheckedRun] = (),
     ) -> tuple[_Part | None, str]:
@@ -291,7 +291,7 @@ class ErrorTable:
             part = replace(part, least=(least,))
         return part, ""
 
-    def _knows(self, cluster: Cluster, job: JobKind, like: Sequence[CheckedRun]) -> bool:
+    def _knows(self, cluster: ClusterKind, job: JobKind, like: Sequence[CheckedRun]) -> bool:
         """Whether a fit has seen enough of a device in one precision.
 
         Of several devices, whatever the network. One by itself is known by networks like the job's
@@ -326,7 +326,7 @@ class ErrorTable:
 
 def _part_of(
     job: JobKind,
-    cluster: Cluster,
+    cluster: ClusterKind,
     pool: Sequence[CheckedRun],
     *,
     known: bool,

@@ -1,6 +1,6 @@
 """What `plan` is asked to look at: machines and prices, and what the catalogue knows of them.
 
-PlacesAsked -> Place, ..., Refused, ...;  PricesAsked -> PriceBook;  profiles -> Offer, ...
+PlacesAsked -> Machines, ..., Refused, ...;  PricesAsked -> PriceBook;  profiles -> Offer, ...
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from driple.planning.places import Refused
 if TYPE_CHECKING:
     from driple.catalog import Catalog, Instance
     from driple.planning.offers import Offer
-    from driple.planning.places import Place
+    from driple.planning.places import Machines
     from driple.planning.prices import PriceBook
 
 __all__ = [
@@ -158,7 +158,7 @@ def places_of(
     catalog: Catalog | None,
     measured: set[str],
     schemes: Sequence[str],
-) -> tuple[list[Place], list[Refused]]:
+) -> tuple[list[Machines], list[Refused]]:
     """Machines to simulate, without those that were measured; and those that cannot be."""
     from driple.planning.places import chosen_instances, place_of_setting
     from driple.planning.places import places_of as places_with

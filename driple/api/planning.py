@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from driple.planning.changes import Change
     from driple.planning.evaluator import Evaluator
     from driple.planning.offers import Offer
-    from driple.planning.places import Place
+    from driple.planning.places import Machines
     from driple.planning.search import Asked
     from driple.planning.variants import JobVariants
 
@@ -231,7 +231,7 @@ def _answer(
         for path, file in zip(question.prices.files, book.files, strict=True)
         if file.unknown
     ]
-    places: list[Place] = []
+    places: list[Machines] = []
     if job is not None:
         measured = {offer.name for offer in draft.offers}
         places, draft.refused = places_of(
@@ -286,7 +286,7 @@ def _add_simulated(
     draft: _Draft,
     evaluator: Evaluator,
     ways: Asked,
-    places: Sequence[Place],
+    places: Sequence[Machines],
     progress: Callable[[int], None] | None,
 ) -> None:
     """Simulate the job in every way on all machines.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from driple.async_sgd.compiled import CompiledJob
     from driple.async_sgd.curve import Prices
     from driple.async_sgd.jobtrace import JobTrace
-    from driple.async_sgd.scaling import Cluster, Throughput
+    from driple.async_sgd.scaling import ScaledCluster, Throughput
     from driple.estimate import Method
 
 __all__ = ["BASELINES", "LEAST_STEPS", "MOST_STEPS", "TraceOptions", "TraceSweep", "sweep_trace"]
@@ -89,7 +89,7 @@ class TraceSweep:
 
     trace: JobTrace
     job: CompiledJob
-    cluster: Cluster
+    cluster: ScaledCluster
     curve: tuple[Throughput, ...]
     baselines: tuple[dict[str, float], ...]
     knee: int | None
@@ -156,7 +156,7 @@ def _simulated(
     from driple.async_sgd.curve import Prices, knee, throughput_curve
     from driple.async_sgd.jobtrace import read_job_trace
     from driple.async_sgd.order import ORDERS
-    from driple.async_sgd.scaling import Cluster, job_of_trace
+    from driple.async_sgd.scaling import ScaledCluster, job_of_trace
     from driple.async_sgd.servers import with_servers
     from driple.graph.placement import STRATEGIES
 
@@ -166,7 +166,7 @@ def _simulated(
     if options.servers is not None:
         trace = with_servers(trace, options.servers, cast("Any", options.placement))
     rate = options.bandwidth_bits_per_s
-    cluster = Cluster(
+    cluster = ScaledCluster(
         num_workers=numbers[-1],
         bytes_per_s=trace.bytes_per_s if rate is None else rate / 8,
         window_bytes=options.window_bytes,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from driple.async_sgd.compiled import CompiledJob
-from driple.async_sgd.scaling import Cluster, Throughput, simulate_workers
+from driple.async_sgd.scaling import ScaledCluster, Throughput, simulate_workers
 from driple.checks import check_number
 
 __all__ = ["Prices", "knee", "throughput_curve"]
@@ -46,7 +46,7 @@ class Prices:
 
 def throughput_curve(
     job: CompiledJob,
-    cluster: Cluster,
+    cluster: ScaledCluster,
     workers: Sequence[int],
     *,
     num_steps: int = 1000,

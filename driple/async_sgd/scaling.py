@@ -1,6 +1,6 @@
 """Throughput of many workers by simulation, with an interval (section 3.4).
 
-CompiledJob, Cluster -> run_steps, some replications -> ends of all steps
+CompiledJob, ScaledCluster -> run_steps, some replications -> ends of all steps
                      -> Throughput (examples/s, interval)
 
 Workers that share links fairly keep their initial phases, so each replication draws start times at
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_WORKERS",
     "Chunk",
-    "Cluster",
+    "ScaledCluster",
     "Throughput",
     "alone_s",
     "event_tables",
@@ -51,8 +51,8 @@ _STUDENT = 2.262  # 97.5 % quantile of Student's t for that number of replicatio
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cluster:
-    """Cluster of a simulation.
+class ScaledCluster:
+    """ScaledCluster of a simulation.
 
     Attributes:
         num_workers: number of workers.
@@ -130,7 +130,7 @@ class Throughput:
 
 def simulate_workers(
     job: CompiledJob,
-    cluster: Cluster,
+    cluster: ScaledCluster,
     *,
     num_steps: int = 1000,
     seed: int = 0,
@@ -243,12 +243,14 @@ def alone_s(job: CompiledJob, bytes_per_s: float) -> float:
     from driple.async_sgd.events import run_steps
 
     every = np.arange(len(job.amount)).reshape(1, -1)
-    tables = event_tables(job, Cluster(num_workers=1, bytes_per_s=bytes_per_s))
+    tables = event_tables(job, ScaledCluster(num_workers=1, bytes_per_s=bytes_per_s))
     ends, _, _ = run_steps(*tables, every, False, np.zeros(1), np.empty((0, 5)))
     return float(ends[0, -1]) / every.size
 
 
-def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[EventJob, EventLinks]:
+def event_tables(
+    job: CompiledJob, cluster: ScaledCluster, seed: int = 0
+) -> tuple[EventJob, EventLinks]:
     """Convert a job and the links of a cluster into the tables of the event loop."""
     from driple.async_sgd.events import EventJob, EventLinks
 

@@ -1,6 +1,6 @@
 """What may be rented or used: instances and settings of the user's own, and how many of each.
 
-Catalog, names, numbers -> Place (machines and devices);  with scheme and variant: Candidate
+Catalog, names, numbers -> Machines (with their devices);  with scheme and variant: Candidate
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from driple.schemes.registry import registered_schemes
 
 __all__ = [
     "Candidate",
-    "Place",
+    "Machines",
     "Refused",
     "bare_name",
     "chosen_instances",
@@ -62,7 +62,7 @@ def least_needed(refused: Sequence[Refused]) -> list[Refused]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Machines:
     """Machines to train on.
 
     Attributes:
@@ -105,7 +105,7 @@ class Candidate:
         variant: batch, passes, recomputation and precision.
     """
 
-    place: Place
+    place: Machines
     setting: Setting
     variant: Variant
 
@@ -178,7 +178,7 @@ def lacking_facts(
 
 def places_of(
     instances: Sequence[Instance], counts: Sequence[int], catalog: Catalog | None = None
-) -> tuple[list[Place], list[Refused]]:
+) -> tuple[list[Machines], list[Refused]]:
     """Every number of every instance, and those that cannot be simulated."""
     hardware = catalog or shipped_hardware()
     places, refused = [], []
@@ -194,7 +194,7 @@ def places_of(
                 refused.append(Refused(name=_counted(instance.name, count), reason=str(error)))
                 continue
             places.append(
-                Place(
+                Machines(
                     name=setting.name,
                     one=instance.name,
                     instance=instance,
@@ -226,7 +226,7 @@ def full_name(given: str, known: Mapping[str, Instance], catalog: Catalog | None
         return None
 
 
-def place_of_setting(setting: Setting) -> Place:
+def place_of_setting(setting: Setting) -> Machines:
     """Machines of the user's own, or of any name of a setting.
 
     Raises:
@@ -239,10 +239,10 @@ def place_of_setting(setting: Setting) -> Place:
         )
     _ = setting.cluster  # raises what is not known of it
     machines = bare_name(setting)
-    return Place(name=setting.name, one=machines, instance=None, machines=1, setting=setting)
+    return Machines(name=setting.name, one=machines, instance=None, machines=1, setting=setting)
 
 
-def schemes_for(place: Place, asked: Sequence[str], *, is_model: bool) -> list[str]:
+def schemes_for(place: Machines, asked: Sequence[str], *, is_model: bool) -> list[str]:
     """Schemes to try on some machines.
 
     Args:

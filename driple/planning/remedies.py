@@ -12,7 +12,7 @@ from driple.errors import CatalogError, DripleError
 from driple.memory.last_that import last_that
 from driple.memory.place import MemoryPlace
 from driple.planning.evaluator import Evaluator
-from driple.planning.places import Candidate, Place
+from driple.planning.places import Candidate, Machines
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_that_holds_least
 from driple.units import format_size
@@ -23,7 +23,7 @@ _EIGHT_BIT = "adam8bit"
 _WITH_EIGHT_BIT = ("adam", "adamw", "adam-fused", "adamw-fused")
 
 
-def remedy_words(evaluator: Evaluator, places: Sequence[Place]) -> str:
+def remedy_words(evaluator: Evaluator, places: Sequence[Machines]) -> str:
     """What would make the job fit on the roomiest of some machines; empty if it is unknown.
 
     Args:
@@ -55,7 +55,7 @@ def remedy_words(evaluator: Evaluator, places: Sequence[Place]) -> str:
     return f"{where} it would fit {'; or '.join(ways)}."
 
 
-def _tightest(place: Place) -> MemoryPlace | None:
+def _tightest(place: Machines) -> MemoryPlace | None:
     """The kind of device with least memory; None if the memory of a device is not known."""
     try:
         kinds = MemoryPlace.of_kinds(place.setting, place.capacity_bytes)
@@ -64,7 +64,7 @@ def _tightest(place: Place) -> MemoryPlace | None:
     return min(kinds, key=lambda one: one.capacity_bytes or 0.0)
 
 
-def _room(place: Place) -> float:
+def _room(place: Machines) -> float:
     """Least memory of a device, bytes."""
     tightest = _tightest(place)
     return 0.0 if tightest is None else tightest.capacity_bytes or 0.0
@@ -114,7 +114,7 @@ def _batch_ways(evaluator: Evaluator, candidate: Candidate) -> list[str]:
     return ways
 
 
-def _shard_ways(evaluator: Evaluator, places: Sequence[Place], usual: Variant) -> list[str]:
+def _shard_ways(evaluator: Evaluator, places: Sequence[Machines], usual: Variant) -> list[str]:
     """Shards over as many devices as there are, of the batch as it is."""
     most = max(places, key=lambda one: (one.num_devices, _room(one)))
     if most.num_devices < 2:

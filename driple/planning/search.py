@@ -18,7 +18,7 @@ from driple.graph.torch.options import PRECISIONS
 from driple.memory.last_that import last_that
 from driple.planning.evaluator import Evaluator
 from driple.planning.offers import Offer
-from driple.planning.places import Candidate, Place, Refused, schemes_for
+from driple.planning.places import Candidate, Machines, Refused, schemes_for
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_asked
 
@@ -80,7 +80,7 @@ class Found:
 
 def search(
     evaluator: Evaluator,
-    places: Sequence[Place],
+    places: Sequence[Machines],
     asked: Asked,
     progress: Callable[[int], None] | None = None,
 ) -> Found:
@@ -102,7 +102,7 @@ def search(
 
 
 def _groups(
-    evaluator: Evaluator, places: Sequence[Place], asked: Asked, refused: list[Refused]
+    evaluator: Evaluator, places: Sequence[Machines], asked: Asked, refused: list[Refused]
 ) -> Iterator[Candidate]:
     """Machines with a scheme, recomputation and precision: a candidate for each, batches aside."""
     variants = evaluator.variants

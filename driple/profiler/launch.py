@@ -23,7 +23,7 @@ from driple.profiler.profile_records import RankResult, WorkerJob
 from driple.profiler.steps import Plan, ProfileStep
 from driple.storedfiles import read_json
 
-__all__ = ["Launch", "Place", "cores_of_devices", "run_launch"]
+__all__ = ["Launch", "LaunchPlace", "cores_of_devices", "run_launch"]
 
 _POLL_S = 0.05
 _SETTLE_S = 0.3  # wait after a failure: other ranks may report the cause
@@ -33,7 +33,7 @@ _LOG_CHARACTERS = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class LaunchPlace:
     """A machine of a launch, or a network namespace that emulates one.
 
     Attributes:
@@ -65,7 +65,7 @@ class Launch:
     command: tuple[str, ...]
     step: ProfileStep
     plan: Plan
-    places: tuple[Place, ...]
+    places: tuple[LaunchPlace, ...]
     master: tuple[str, int]
     first_rank: int = 0
     world_size: int = 0
@@ -130,7 +130,7 @@ def run_launch(launch: Launch, folder: Path) -> list[RankResult]:
     return [_result(launch, folder, rank) for rank, _ in started]
 
 
-def _environment(launch: Launch, place: Place, *, rank: int, local: int) -> dict[str, str]:
+def _environment(launch: Launch, place: LaunchPlace, *, rank: int, local: int) -> dict[str, str]:
     """The environment that torchrun would set, and one thread per core of the device.
 
     Variables that torchrun set for this process itself are removed.
@@ -154,7 +154,7 @@ def _environment(launch: Launch, place: Place, *, rank: int, local: int) -> dict
 
 def _start(
     launch: Launch,
-    place: Place,
+    place: LaunchPlace,
     environment: Mapping[str, str],
     job: Path,
     folder: Path,

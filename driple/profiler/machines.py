@@ -22,7 +22,7 @@ from typing import Any
 from driple.codec import from_json, json_field, to_dict
 from driple.errors import MeasureError
 from driple.measure.testbed.network import ClusterNetwork, Port
-from driple.profiler.launch import Place
+from driple.profiler.launch import LaunchPlace
 from driple.profiler.profile_records import RankResult
 from driple.storedfiles import parse_json
 
@@ -59,16 +59,16 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def own_machine(processes: int) -> tuple[tuple[Place, ...], tuple[str, int]]:
+def own_machine(processes: int) -> tuple[tuple[LaunchPlace, ...], tuple[str, int]]:
     """This machine alone: its place, and the address of the rendezvous."""
     here = {"GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")}
-    return (Place(processes=processes, environment=here),), (_LOOPBACK, free_port())
+    return (LaunchPlace(processes=processes, environment=here),), (_LOOPBACK, free_port())
 
 
 @contextmanager
 def stand_in_machines(
     processes: int, machines: int, bits_per_s: float, gpus: Sequence[int] = ()
-) -> Iterator[tuple[tuple[Place, ...], tuple[str, int]]]:
+) -> Iterator[tuple[tuple[LaunchPlace, ...], tuple[str, int]]]:
     """Network namespaces as machines, joined by links of that rate: places, rendezvous address.
 
     Args:
@@ -93,7 +93,7 @@ def stand_in_machines(
                 own = gpus[i * each : (i + 1) * each]
                 here["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, own))
             prefix = tuple(network.command_prefix(role))
-            places.append(Place(processes=each, prefix=prefix, environment=here))
+            places.append(LaunchPlace(processes=each, prefix=prefix, environment=here))
         yield tuple(places), (host, int(port))
 
 

@@ -73,7 +73,8 @@ class MeasuredRun:
         compiled: whether a compiler fused the ops.
         channels_last: whether images are stored with their channels last.
         step_s: seconds of a step, or of a forward pass; NaN where it was not timed.
-        utilisation_pct: mean utilisation of the devices by NVML, percent; NaN where it was not watched.
+        utilisation_pct: mean utilisation of the devices by NVML, percent; NaN where it was not
+            watched.
         allocated_bytes: largest bytes of tensors on a device, by PyTorch; None if not stated.
         reserved_bytes: largest bytes that PyTorch's allocator held.
         device_bytes: largest memory of a device in use by NVML, the driver's included.

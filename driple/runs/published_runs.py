@@ -18,13 +18,13 @@ from math import isnan
 from pathlib import Path
 from types import MappingProxyType
 
-from driple.cluster.schemes import SchemeChoice
-from driple.schemes.registry import replica_schemes
 from driple.catalog import find_device, find_link
 from driple.checks import check_choice, check_number, check_whole
+from driple.cluster.schemes import SchemeChoice
 from driple.errors import CatalogError, ConfigError, SettingError
 from driple.runs.measured_run import FOLDS, TASKS, MeasuredRun, full_setting_name, unique_ids
 from driple.runs.tables import PUBLISHED, read_records
+from driple.schemes.registry import replica_schemes
 
 __all__ = [
     "FACTS",
@@ -149,19 +149,23 @@ class PublishedRun(MeasuredRun):
             ("peak_mem_kind", _PEAK_MEMORY_KINDS),
         ):
             check_choice(name, getattr(self, name), choices)
-        for name in ("num_devices", "per_machine", "dp", "tp", "pp", "cp", "ep", "grad_accumulation"):
+        for name in (
+            "num_devices",
+            "per_machine",
+            "dp",
+            "tp",
+            "pp",
+            "cp",
+            "ep",
+            "grad_accumulation",
+        ):
             check_whole(name, getattr(self, name), 1, _MOST_DEVICES)
         for name, most in (("batch_size", 10**9), ("size", 10**7)):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), 1, most)
         if self.fold is not None:
             check_whole("fold", self.fold, 0, FOLDS - 1)
-        if not isnan(self.step_s):
-            check_number("step_s", self.step_s, above=0, most=_LONGEST_S)
-        if not isnan(self.utilisation_pct):
-            check_number("utilisation_pct", self.utilisation_pct, least=0, most=100)
-        if self.peak_mem_gib is not None:
-            check_number("peak_mem_gib", self.peak_mem_gib, least=0, most=1e4)
+        self._check_measured()
         if not self.id or not self.source:
             raise ConfigError("id and source must not be empty")
         if self.device and find_device(self.device) is None:
@@ -171,6 +175,14 @@ class PublishedRun(MeasuredRun):
                 raise ConfigError(f"{name} {getattr(self, name)!r} is no link of the catalogue")
         if self.usable:
             self._check_usable()
+
+    def _check_measured(self) -> None:
+        if not isnan(self.step_s):
+            check_number("step_s", self.step_s, above=0, most=_LONGEST_S)
+        if not isnan(self.utilisation_pct):
+            check_number("utilisation_pct", self.utilisation_pct, least=0, most=100)
+        if self.peak_mem_gib is not None:
+            check_number("peak_mem_gib", self.peak_mem_gib, least=0, most=1e4)
 
     def _check_usable(self) -> None:
         needed = ("device", "job", "family", "batch_size", "precision", "library")
@@ -186,7 +198,9 @@ class PublishedRun(MeasuredRun):
         if (self.scheme == "none") != (self.num_devices == 1):
             raise ConfigError(f"scheme {self.scheme} does not go with {self.num_devices} devices")
         if self.num_devices % self.per_machine and self.num_devices > self.per_machine:
-            raise ConfigError(f"{self.num_devices} devices do not fill machines of {self.per_machine}")
+            raise ConfigError(
+                f"{self.num_devices} devices do not fill machines of {self.per_machine}"
+            )
 
     @property
     def usable(self) -> bool:

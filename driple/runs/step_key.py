@@ -86,7 +86,9 @@ class StepKey:
             ConfigError: not such a text.
         """
         try:
-            job, size, task, precision, layout, activation_checkpointing, passes, capability = name.split(" ")
+            job, size, task, precision, layout, activation_checkpointing, passes, capability = (
+                name.split(" ")
+            )
             found = cls(
                 job=job,
                 size=int(size),

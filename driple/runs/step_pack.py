@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.runs.step_key import StepKey
 from driple.errors import DatasetError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
+from driple.runs.step_key import StepKey
 from driple.storedfiles import parse_json, read_bytes
 
 __all__ = ["MOST_BYTES", "PackedSteps", "StepPacker", "read_packed_steps"]

@@ -17,6 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.checks import check_whole
+from driple.errors import ConfigError, DatasetError
+from driple.graph.cost import SignatureCosts
+from driple.graph.datatypes import NUMBER_OF
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.signature import OpSignature, Tensor
+from driple.graph.step_facts import OptimizerUpdate, ParameterTable
+from driple.graph.torch.options import UPDATE_KINDS
 from driple.runs.batched import BatchedGraph
 from driple.runs.step_key import StepKey
 from driple.runs.step_pack import (
@@ -27,14 +35,6 @@ from driple.runs.step_pack import (
     PackedSteps,
     read_packed_steps,
 )
-from driple.checks import check_whole
-from driple.errors import ConfigError, DatasetError
-from driple.graph.cost import SignatureCosts
-from driple.graph.datatypes import NUMBER_OF
-from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
-from driple.graph.signature import OpSignature, Tensor
-from driple.graph.step_facts import OptimizerUpdate, ParameterTable
-from driple.graph.torch.options import UPDATE_KINDS
 from driple.simulate.fused import FusedOps
 from driple.simulate.optable import OpTable
 from driple.simulate.prepared_job import OpKinds, PreparedJob, Program

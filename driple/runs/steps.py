@@ -9,11 +9,11 @@ import re
 from collections import OrderedDict
 from typing import Protocol
 
-from driple.runs.measured_run import MeasuredRun
-from driple.runs.users_table import COLUMNS
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.jobs.load import JobOptions, load_job
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.users_table import COLUMNS
 from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["LoadedSteps", "StepSource"]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from driple.errors import ConfigError
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.step_key import StepKey
 from driple.runs.step_store import LEAST_BATCH, StepStore, StoredStep
-from driple.errors import ConfigError
 from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["StoredSteps"]

@@ -87,9 +87,7 @@ class Line:
 
     def error(self, fact: str, problem: str) -> ConfigError:
         """The error that names file, line and column."""
-        return ConfigError(
-            f"{self.where}, column {self.column_of.get(fact, fact)}: {problem}"
-        )
+        return ConfigError(f"{self.where}, column {self.column_of.get(fact, fact)}: {problem}")
 
     def text(self, fact: str, default: str = "") -> str:
         """A cell's text; the default where the cell is empty or the column is missing."""

@@ -1,6 +1,6 @@
 """Published iteration times of models of the zoo, read from the tables in datasets/published.
 
-    CSV of each source --read_tensorflow_runs--> TensorFlowRun, ... of one device, a ring, or servers
+    CSV of each source --read_tensorflow_runs--> TensorFlowRun, ... of one device, a ring, servers
 
 Rows that no simulation here can speak of are left out: other models, devices outside of the
 catalogue, input from disk, networks that nobody named.
@@ -8,7 +8,6 @@ catalogue, input from disk, networks that nobody named.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Literal
 from driple.catalog import device_named, shipped_hardware
 from driple.errors import ConfigError, SettingError
 from driple.runs.measured_run import MeasuredRun
-from driple.runs.tables import TENSORFLOW, Line, read_table
+from driple.runs.tables import TENSORFLOW, read_table
 
 __all__ = ["MODELS", "Kind", "TensorFlowRun", "read_tensorflow_runs"]
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.runs.solver import least_squares
 from driple.catalog.fields import TUNED, TUNING_FACTS, check_field
 from driple.errors import ConfigError
+from driple.runs.solver import least_squares
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.gpu_kernels import kernel_seconds, smooth_max
 from driple.simulate.gpu_times import PIPES, GpuEfficiency, most_shares, peak_seconds

@@ -16,7 +16,7 @@ import time
 from driple.async_sgd.curve import throughput_curve
 from driple.async_sgd.jobtrace import read_job_trace
 from driple.async_sgd.overhead import Overhead
-from driple.async_sgd.scaling import Cluster, job_of_trace
+from driple.async_sgd.scaling import ScaledCluster, job_of_trace
 from scripts.shipped import ROOT
 
 TRACE = ROOT / "tests" / "data" / "throughput" / "inception3.npz"
@@ -29,7 +29,7 @@ def main() -> None:
     begin = time.perf_counter()
     trace = read_job_trace(TRACE)
     job = job_of_trace(trace, trace.about.overhead or Overhead())
-    cluster = Cluster(num_workers=1, bytes_per_s=trace.bytes_per_s)
+    cluster = ScaledCluster(num_workers=1, bytes_per_s=trace.bytes_per_s)
     print(
         f"{len(trace.names)} ops, merged to {job.num_ops}; reading, merging and loading the "
         f"compiled loop took {time.perf_counter() - begin:.1f} s"

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from driple.answers.checked_runs import CheckedRun
 from driple.answers.job_kind import JobKind, job_kind
-from driple.answers.like_cluster import Cluster
+from driple.answers.like_cluster import ClusterKind
 from driple.answers.op_mix import distance_of, kinds_of, shares_of_time
 from driple.cluster.setting import Setting
 from driple.runs.measured_run import MeasuredRun, family_of_job
@@ -100,14 +100,14 @@ def checked_rows(
             are not there are of neither.
     """
     kinds: dict[tuple[object, ...], JobKind] = {}
-    clusters: dict[str, Cluster] = {}
+    clusters: dict[str, ClusterKind] = {}
     found = []
     for row in sorted(rows, key=lambda row: repr(row.step_key)):
         progress(row.job)
         if row.step_key not in kinds:
             kinds = {row.step_key: kind_of_prepared(steps.prepared(row), compiled=row.compiled)}
         if row.setting not in clusters:
-            clusters[row.setting] = Cluster.of(Setting.parse(row.setting))
+            clusters[row.setting] = ClusterKind.of(Setting.parse(row.setting))
         job, cluster = kinds[row.step_key], clusters[row.setting]
         for split, held_out in _SPLITS.items():
             predicted = predictions.of(row.id, split)

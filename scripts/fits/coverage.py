@@ -18,7 +18,7 @@ import numpy as np
 
 from driple.answers.checked_runs import CheckedRun
 from driple.answers.job_kind import JobKind
-from driple.answers.like_cluster import Cluster
+from driple.answers.like_cluster import ClusterKind
 from driple.answers.op_mix import network_of
 from driple.answers.stated_error import ErrorTable, StatedError
 from driple.catalog import link_named
@@ -128,8 +128,8 @@ def _job(run: CheckedRun) -> JobKind:
     )
 
 
-def _cluster(run: CheckedRun) -> Cluster:
-    return Cluster(
+def _cluster(run: CheckedRun) -> ClusterKind:
+    return ClusterKind(
         kind=run.kind,
         devices=run.devices,
         num_workers=run.num_devices,

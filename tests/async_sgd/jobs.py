@@ -11,7 +11,7 @@ from driple.async_sgd.compiled import CompiledJob
 from driple.async_sgd.jobtrace import JobTrace, Resource
 from driple.async_sgd.order import downlink_ranks, uses_of_downlinks
 from driple.async_sgd.origin import TraceOrigin
-from driple.async_sgd.scaling import Cluster
+from driple.async_sgd.scaling import ScaledCluster
 from driple.schemes.engine import EventQueue
 from driple.schemes.network import SharedNetwork
 
@@ -89,7 +89,7 @@ def trace_of(job: CompiledJob, ends: list[dict[int, tuple[float, float]]]) -> Jo
     )
 
 
-def plain_ends(job: CompiledJob, cluster: Cluster, chosen: np.ndarray) -> np.ndarray:
+def plain_ends(job: CompiledJob, cluster: ScaledCluster, chosen: np.ndarray) -> np.ndarray:
     """When each worker ends each step, by the event queue and the shared network of `simulate`."""
     queue = EventQueue()
     workers, servers = cluster.num_workers, job.num_servers
@@ -113,7 +113,7 @@ class _Worker:
     def __init__(
         self,
         job: CompiledJob,
-        cluster: Cluster,
+        cluster: ScaledCluster,
         steps: np.ndarray,
         number: int,
         network: SharedNetwork,

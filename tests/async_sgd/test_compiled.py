@@ -10,12 +10,12 @@ import pytest
 from driple.async_sgd.compiled import CompiledJob, compile_job
 from driple.async_sgd.jobtrace import JobTrace
 from driple.async_sgd.overhead import Overhead, fit_overhead
-from driple.async_sgd.scaling import Cluster, simulate_workers
+from driple.async_sgd.scaling import ScaledCluster, simulate_workers
 from driple.errors import TraceError
 from tests.async_sgd.jobs import RATE, job_of, plain_ends, random_job, trace_of
 
 MB = 1e6
-ONE = Cluster(num_workers=1, bytes_per_s=RATE)
+ONE = ScaledCluster(num_workers=1, bytes_per_s=RATE)
 
 
 def profiled(job: CompiledJob) -> JobTrace:
@@ -49,7 +49,7 @@ def test_merging_ops_changes_nothing(seed: int, servers: int) -> None:
     cost = Overhead(1e-9, 1e-4)
     merged, single = (compile_job(trace, cost, merge=on) for on in (True, False))
     assert merged.num_ops <= single.num_ops
-    cluster = Cluster(num_workers=3, bytes_per_s=RATE / 3, window_bytes=MB)
+    cluster = ScaledCluster(num_workers=3, bytes_per_s=RATE / 3, window_bytes=MB)
     chosen = np.random.default_rng(seed).integers(trace.num_steps, size=(3, 4))
     found, wanted = (plain_ends(job, cluster, chosen) for job in (merged, single))
     assert found == pytest.approx(wanted, rel=1e-9)
@@ -105,7 +105,7 @@ def test_parsing_is_work_of_the_receiver() -> None:
     by_resource = [job.amount[0, job.resource == r].sum() for r in range(4)]
     assert by_resource == pytest.approx([0.1 + 0.3, 0.05 + 0.02, 40 * MB, 20 * MB])
     for workers in (1, 3):
-        cluster = Cluster(num_workers=workers, bytes_per_s=RATE)
+        cluster = ScaledCluster(num_workers=workers, bytes_per_s=RATE)
         found, wanted = (simulate_workers(one, cluster, num_steps=60) for one in (job, truth))
         assert found.examples_per_s == pytest.approx(wanted.examples_per_s, rel=1e-6)
 

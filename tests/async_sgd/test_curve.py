@@ -8,7 +8,7 @@ import pytest
 from driple.async_sgd.baselines import Phases, cynthia, lin_queues, linear, phases_of
 from driple.async_sgd.curve import Prices, knee, throughput_curve
 from driple.async_sgd.jobtrace import JobTrace
-from driple.async_sgd.scaling import Cluster, Throughput
+from driple.async_sgd.scaling import ScaledCluster, Throughput
 from driple.async_sgd.servers import with_servers
 from driple.errors import ConfigError
 from tests.async_sgd.jobs import RATE, job_of, random_job, trace_of
@@ -26,7 +26,7 @@ def of(workers: int, per_s: float) -> Throughput:
 
 
 def test_a_curve_is_the_same_on_any_number_of_threads() -> None:
-    job, cluster = random_job(2), Cluster(num_workers=1, bytes_per_s=RATE)
+    job, cluster = random_job(2), ScaledCluster(num_workers=1, bytes_per_s=RATE)
     one, two = (
         throughput_curve(job, cluster, [1, 4, 2], num_steps=60, threads=threads)
         for threads in (1, 2)

@@ -10,26 +10,26 @@ import pytest
 from driple.async_sgd.compiled import CompiledJob
 from driple.async_sgd.events import run_steps
 from driple.async_sgd.order import downlink_ranks
-from driple.async_sgd.scaling import Cluster, event_tables, fitted_to_step, simulate_workers
+from driple.async_sgd.scaling import ScaledCluster, event_tables, fitted_to_step, simulate_workers
 from driple.errors import ConfigError, TraceError
 from tests.async_sgd.jobs import RATE, job_of, plain_ends, random_job
 
 MB = 1e6
 
 
-def step_ends(job: CompiledJob, cluster: Cluster, chosen: np.ndarray) -> np.ndarray:
+def step_ends(job: CompiledJob, cluster: ScaledCluster, chosen: np.ndarray) -> np.ndarray:
     tables = event_tables(job, cluster)
     start = np.zeros(cluster.num_workers)
     return run_steps(*tables, chosen, cluster.synchronous, start, np.empty((0, 5)))[0]
 
 
 CLUSTERS = {
-    "one worker": Cluster(num_workers=1, bytes_per_s=RATE),
-    "several": Cluster(num_workers=5, bytes_per_s=RATE, window_bytes=MB),
-    "whole streams": Cluster(num_workers=3, bytes_per_s=RATE, window_bytes=None, order="tic"),
-    "in step": Cluster(num_workers=3, bytes_per_s=RATE, synchronous=True),
-    "unlike": Cluster(num_workers=3, bytes_per_s=RATE, slowness=(1.0, 2.5, 0.4)),
-    "slow links": Cluster(
+    "one worker": ScaledCluster(num_workers=1, bytes_per_s=RATE),
+    "several": ScaledCluster(num_workers=5, bytes_per_s=RATE, window_bytes=MB),
+    "whole streams": ScaledCluster(num_workers=3, bytes_per_s=RATE, window_bytes=None, order="tic"),
+    "in step": ScaledCluster(num_workers=3, bytes_per_s=RATE, synchronous=True),
+    "unlike": ScaledCluster(num_workers=3, bytes_per_s=RATE, slowness=(1.0, 2.5, 0.4)),
+    "slow links": ScaledCluster(
         num_workers=3, bytes_per_s=RATE, worker_bytes_per_s=(RATE / 5, RATE, RATE / 2)
     ),
 }
@@ -48,7 +48,7 @@ def test_the_compiled_simulation_is_the_plain_one(name: str, servers: int, seed:
 def test_without_transfers_workers_add_up() -> None:
     job = job_of([(0, [0.1, 0.3], []), (0, [0.1, 0.1], [0])])
     one, many = (
-        simulate_workers(job, Cluster(num_workers=n, bytes_per_s=RATE), num_steps=2000)
+        simulate_workers(job, ScaledCluster(num_workers=n, bytes_per_s=RATE), num_steps=2000)
         for n in (1, 7)
     )
     assert many.examples_per_s == pytest.approx(7 * one.examples_per_s, rel=0.02)
@@ -57,7 +57,7 @@ def test_without_transfers_workers_add_up() -> None:
 
 def test_without_computing_the_link_is_full() -> None:
     for workers in (2, 6):
-        cluster = Cluster(num_workers=workers, bytes_per_s=RATE)
+        cluster = ScaledCluster(num_workers=workers, bytes_per_s=RATE)
         made = simulate_workers(job_of([(2, [40 * MB], [])]), cluster)
         assert made.examples_per_s == pytest.approx(8 * RATE / (40 * MB), rel=0.02)
         # In step, both directions are never used at once; apart, the busier one is full at best.
@@ -68,7 +68,7 @@ def test_without_computing_the_link_is_full() -> None:
 def test_workers_begin_when_told_and_keep_their_distance() -> None:
     """Fair links neither bring workers together nor drive them apart."""
     job = job_of([(2, [30 * MB], []), (0, [0.5], [0])])
-    tables = event_tables(job, Cluster(num_workers=2, bytes_per_s=RATE))
+    tables = event_tables(job, ScaledCluster(num_workers=2, bytes_per_s=RATE))
     chosen, none = np.zeros((2, 5), dtype=np.int64), np.empty((0, 5))
     near, _, _ = run_steps(*tables, chosen, False, np.array([0.0, 0.1]), none)
     assert near[1] - near[0] == pytest.approx(0.1)
@@ -80,7 +80,7 @@ def test_workers_begin_when_told_and_keep_their_distance() -> None:
 def test_equal_steps_of_one_worker_take_what_their_parts_take() -> None:
     """Down 0.4 s, computing 0.3 s, up 0.2 s beside another 0.5 s of computing."""
     job = job_of([(2, [40 * MB], []), (0, [0.3], [0]), (3, [20 * MB], [1]), (0, [0.5], [1])])
-    made = simulate_workers(job, Cluster(num_workers=1, bytes_per_s=RATE), num_steps=100)
+    made = simulate_workers(job, ScaledCluster(num_workers=1, bytes_per_s=RATE), num_steps=100)
     assert made.step_s == pytest.approx(0.4 + 0.3 + 0.5)
     assert made.interval[0] == pytest.approx(made.interval[1])
 
@@ -92,7 +92,7 @@ def test_one_worker_takes_as_long_as_untraced_steps(step_s: float) -> None:
     made = fitted_to_step(job, RATE, step_s)
     assert made.amount[:, 0] == pytest.approx(job.amount[:, 0])
     assert made.amount[:, 1].mean() == pytest.approx(step_s - 0.4, rel=1e-3)
-    one = simulate_workers(made, Cluster(num_workers=1, bytes_per_s=RATE), num_steps=1000)
+    one = simulate_workers(made, ScaledCluster(num_workers=1, bytes_per_s=RATE), num_steps=1000)
     assert one.step_s == pytest.approx(step_s, rel=0.02)
 
 
@@ -104,7 +104,9 @@ def test_transfers_longer_than_a_step_are_refused() -> None:
 
 def test_workers_in_step_share_the_link_and_wait() -> None:
     job = job_of([(2, [40 * MB], []), (0, [0.3], [0])])
-    cluster = Cluster(num_workers=4, bytes_per_s=RATE, synchronous=True, slowness=(1, 1, 1, 2))
+    cluster = ScaledCluster(
+        num_workers=4, bytes_per_s=RATE, synchronous=True, slowness=(1, 1, 1, 2)
+    )
     made = simulate_workers(job, cluster, num_steps=100)
     assert made.step_s == pytest.approx(4 * 0.4 + 0.6)
 
@@ -113,13 +115,13 @@ def test_windows_interleave_streams_as_in_figure_12() -> None:
     """Streams of 5 and 2 units, window 3: the first is done after the second."""
     job = job_of([(2, [50 * MB], []), (2, [20 * MB], []), (0, [1.0], [0]), (0, [1.0], [1])])
     shared = simulate_workers(
-        job, Cluster(num_workers=1, bytes_per_s=RATE, window_bytes=30 * MB), num_steps=20,
+        job, ScaledCluster(num_workers=1, bytes_per_s=RATE, window_bytes=30 * MB), num_steps=20,
         keep_chunks=6,
     )  # fmt: skip
     chunks = [(c.op, round(c.end_s, 6)) for c in shared.chunks if c.resource == 2]
     assert chunks[:3] == [(0, 0.3), (1, 0.5), (0, 0.7)]
     whole = simulate_workers(
-        job, Cluster(num_workers=1, bytes_per_s=RATE, window_bytes=None), num_steps=20,
+        job, ScaledCluster(num_workers=1, bytes_per_s=RATE, window_bytes=None), num_steps=20,
         keep_chunks=6,
     )  # fmt: skip
     chunks = [(c.op, round(c.end_s, 6)) for c in whole.chunks if c.resource == 2]
@@ -141,7 +143,7 @@ def test_orders_put_what_is_needed_first() -> None:
 
 def test_same_seed_same_result_and_another_one_differs() -> None:
     job = random_job(4)
-    cluster = Cluster(num_workers=4, bytes_per_s=RATE)
+    cluster = ScaledCluster(num_workers=4, bytes_per_s=RATE)
     one, same, other = (
         simulate_workers(job, cluster, num_steps=200, seed=seed) for seed in (5, 5, 6)
     )
@@ -166,4 +168,4 @@ def test_same_seed_same_result_and_another_one_differs() -> None:
 )
 def test_clusters_that_make_no_sense_are_refused(fields: dict[str, object], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        replace(Cluster(num_workers=2, bytes_per_s=RATE), **fields)
+        replace(ScaledCluster(num_workers=2, bytes_per_s=RATE), **fields)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.runs.batched import BatchedGraph
 from driple.catalog import device_named
 from driple.errors import ConfigError, GraphError
+from driple.runs.batched import BatchedGraph
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.prepared_job import PreparedJob, Program
 from tests.simulate.jobs import EFFICIENCY, net

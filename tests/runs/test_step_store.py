@@ -14,14 +14,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from driple.runs.step_key import UNFUSED, StepKey, attention_of
-from driple.runs.step_pack import StepPacker, read_packed_steps
-from driple.runs.step_store import ATTENTION, StepStore, StoredStep
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DatasetError, GraphError
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
 from driple.jobs.load import JobOptions, load_job
+from driple.runs.step_key import UNFUSED, StepKey, attention_of
+from driple.runs.step_pack import StepPacker, read_packed_steps
+from driple.runs.step_store import ATTENTION, StepStore, StoredStep
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s
@@ -83,7 +83,9 @@ def users_job(key: StepKey, batch_size: int, **more: Any) -> PreparedJob:
         task=key.task,
         precision=key.precision,
         channels_last=key.channels_last,
-        activation_checkpointing=None if key.activation_checkpointing == "none" else key.activation_checkpointing,
+        activation_checkpointing=None
+        if key.activation_checkpointing == "none"
+        else key.activation_checkpointing,
         grad_accumulation=PASSES if key.accumulates else None,
         library="torch1" if key.capability == UNFUSED else "torch2",
         **more,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from driple.runs.tensorflow_runs import read_tensorflow_runs
-from scripts.fits.rows.cells import read_raw
 from driple.catalog import DEVICES
 from driple.errors import ConfigError
+from driple.runs.tensorflow_runs import read_tensorflow_runs
+from scripts.fits.rows.cells import read_raw
 
 DATA = Path(__file__).parents[2] / "datasets" / "published"
 

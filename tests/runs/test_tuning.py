@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.runs import tuning
-from driple.runs.tuning import LEAST_RUNS, TunedStep, tune, tuned_step
 from driple.catalog import Device, device_named
 from driple.catalog.fields import TUNED
 from driple.errors import ConfigError
+from driple.runs import tuning
+from driple.runs.tuning import LEAST_RUNS, TunedStep, tune, tuned_step
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from tests.simulate.jobs import net

@@ -16,11 +16,11 @@ from importlib.util import find_spec
 import numpy as np
 import numpy.typing as npt
 
-from driple.runs.validation.metrics import family_weights, weighted_quantile
-from driple.runs.measured_run import MeasuredRun
-from driple.runs.validation.work import RowWork
-from driple.runs.solver import least_squares
 from driple.errors import MissingExtraError, install_hint
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.solver import least_squares
+from driple.runs.validation.metrics import family_weights, weighted_quantile
+from driple.runs.validation.work import RowWork
 
 __all__ = ["BASELINES", "Baseline", "require_trees"]
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.steps import StepSource
 from driple.runs.validation.baselines import BASELINES
 from driple.runs.validation.predictions import Prediction, Predictions
 from driple.runs.validation.rankings import RankSummary, rank_summaries
-from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.scores import GroupScore, scores_of
 from driple.runs.validation.simulated import simulate_rows
 from driple.runs.validation.speedups import speedup_scores
 from driple.runs.validation.splits import Part, parts_of
-from driple.runs.steps import StepSource
 from driple.runs.validation.work import RowWork, work_of
 from driple.simulate.calibration import Calibration
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from driple.catalog import Device
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.steps import StepSource
-from driple.catalog import Device
 from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.gpu_times import peak_seconds
 from driple.simulate.op_facts import FACTS, GROUPS

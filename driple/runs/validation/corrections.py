@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from driple.errors import ConfigError
+from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.baselines import require_trees
 from driple.runs.validation.correction_inputs import CorrectionInputs, correction_inputs
 from driple.runs.validation.correction_network import MOST, Part, network, scaled
 from driple.runs.validation.metrics import family_weights
-from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.shipped import Shipped
 from driple.runs.validation.splits import parts_of
-from driple.errors import ConfigError
 from driple.simulate.calibration import Calibration
 
 __all__ = ["METHODS", "SPLITS", "CorrectionScore", "sampled_forward", "score_corrections"]

@@ -22,11 +22,11 @@ from driple.runs.tables import read_table
 from driple.runs.tensorflow_runs import Kind, TensorFlowRun, read_tensorflow_runs
 
 __all__ = [
+    "TENSORFLOW_FILE",
     "ErrorRow",
     "HeldOut",
     "HeldOutPrediction",
     "Summary",
-    "TENSORFLOW_FILE",
     "error_rows",
     "read_tensorflow",
     "run_ids",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.runs.validation.predictions import Prediction
 from driple.runs.measured_run import MeasuredRun
+from driple.runs.validation.predictions import Prediction
 
 __all__ = ["Score", "family_weights", "kendall_tau", "score", "weighted_quantile"]
 

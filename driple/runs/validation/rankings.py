@@ -15,9 +15,9 @@ from statistics import median
 
 import numpy as np
 
+from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.metrics import kendall_tau
 from driple.runs.validation.predictions import Prediction
-from driple.runs.measured_run import MeasuredRun
 
 __all__ = [
     "LEAST_CHOICES",

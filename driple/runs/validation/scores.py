@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.metrics import score
 from driple.runs.validation.predictions import Prediction
-from driple.runs.measured_run import MeasuredRun
 
 __all__ = ["BY", "GroupScore", "scores_of", "task_of"]
 

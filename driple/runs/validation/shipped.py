@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from driple.runs.published_runs import as_asked
-from driple.runs.validation.predictions import Predictions, read_predictions
+from driple.cluster.setting import Setting
 from driple.runs.measured_run import MeasuredRun, unique_ids
-from driple.runs.validation.splits import read_folds
+from driple.runs.published_runs import FORWARD_FILE, TRAINING_FILE, as_asked, read_published
+from driple.runs.step_store import StepStore
 from driple.runs.steps import StepSource
 from driple.runs.stored_steps import StoredSteps
-from driple.runs.published_runs import FORWARD_FILE, TRAINING_FILE, read_published
-from driple.runs.step_store import StepStore
-from driple.cluster.setting import Setting
+from driple.runs.validation.predictions import Predictions, read_predictions
+from driple.runs.validation.splits import read_folds
 from driple.schemes.registry import scheme_names
 
 __all__ = ["FOLDS", "FORWARD", "HELD_OUT", "ROWS", "STEPS", "Shipped", "read_shipped"]

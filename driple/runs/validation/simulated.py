@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from driple.runs.measured_run import MeasuredRun
-from driple.runs.steps import StepSource
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.steps import StepSource
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s

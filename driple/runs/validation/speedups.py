@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from driple.runs.measured_run import MeasuredRun, fold_of
 from driple.runs.validation.metrics import (
     family_weights,
     weighted_quantile,
 )
 from driple.runs.validation.predictions import Prediction
-from driple.runs.measured_run import MeasuredRun, fold_of
 from driple.runs.validation.scores import GroupScore
 
 __all__ = ["SPEEDUP", "CompilePair", "compile_pairs", "predicted_speedups", "speedup_scores"]

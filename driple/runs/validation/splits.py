@@ -24,7 +24,8 @@ class Part:
 
     Attributes:
         split: one of `predictions.SPLITS`.
-        name: what is left out: `fold 3`, `sizes 3` (`scripts/fits/sizes.py`), `A100`, a source; empty of nothing.
+        name: what is left out: `fold 3`, `sizes 3` (`scripts/fits/sizes.py`), `A100`, a source;
+            empty of nothing.
         train: positions of the rows that a fit may see.
         test: positions of the rows that it predicts.
     """

@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.cluster.schemes import SchemeChoice
-from driple.runs.published_runs import PublishedRun, on_setting
-from driple.runs.measured_run import MeasuredRun
-from driple.runs.validation.simulated import NUM_STEPS
-from driple.runs.steps import StepSource
-from driple.runs.tables import UTILISATION, Line, read_table
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import ConfigError, DripleError
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.published_runs import PublishedRun, on_setting
+from driple.runs.steps import StepSource
+from driple.runs.tables import UTILISATION, Line, read_table
+from driple.runs.validation.simulated import NUM_STEPS
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate_steps, step_of
@@ -186,9 +186,7 @@ def predict_utilisation(
     return [found[i] for i in sorted(found)]
 
 
-def _simulated(
-    job: PreparedJob, row: MeasuredRun, calibration: Calibration
-) -> tuple[float, float]:
+def _simulated(job: PreparedJob, row: MeasuredRun, calibration: Calibration) -> tuple[float, float]:
     """Mean that a device's counters would show, percent, and seconds of a step."""
     try:
         topology = topology_of(Setting.parse(row.setting))

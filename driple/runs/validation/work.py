@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.runs.measured_run import ALL_REDUCE, MeasuredRun
-from driple.runs.steps import StepSource
 from driple.catalog import Device
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
+from driple.runs.measured_run import ALL_REDUCE, MeasuredRun
+from driple.runs.steps import StepSource
 from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS
 from driple.simulate.prepared_job import PreparedJob
 

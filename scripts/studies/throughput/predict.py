@@ -26,7 +26,7 @@ from driple.async_sgd.compiled import CompiledJob
 from driple.async_sgd.jobtrace import JobTrace, read_job_trace
 from driple.async_sgd.overhead import Overhead
 from driple.async_sgd.scaling import (
-    Cluster,
+    ScaledCluster,
     alone_s,
     job_of_trace,
     simulate_workers,
@@ -66,7 +66,7 @@ def like(trace: JobTrace, platform: Mapping[str, Any], step_s: float) -> JobTrac
 
 def predictions(job: CompiledJob, trace: JobTrace, workers: int) -> list[float]:
     """Examples/s by every method: ours of the job, the others' of the trace that it was made of."""
-    cluster = Cluster(num_workers=workers, bytes_per_s=trace.bytes_per_s)
+    cluster = ScaledCluster(num_workers=workers, bytes_per_s=trace.bytes_per_s)
     phases = phases_of(trace, trace.bytes_per_s)
     return [
         *(

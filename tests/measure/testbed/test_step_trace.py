@@ -11,7 +11,7 @@ from tensorflow.core.protobuf import config_pb2
 from driple.async_sgd.compiled import compile_job
 from driple.async_sgd.jobtrace import Resource, read_job_trace, write_job_trace
 from driple.async_sgd.overhead import Overhead
-from driple.async_sgd.scaling import Cluster, simulate_workers
+from driple.async_sgd.scaling import ScaledCluster, simulate_workers
 from tests.measure.records import RECORDS, traced
 
 
@@ -39,7 +39,7 @@ def test_one_simulated_worker_takes_about_as_long_as_the_profiled_one(tmp_path: 
     job = compile_job(trace, Overhead())
     assert job.num_ops < compile_job(trace, Overhead(), merge=False).num_ops
     # A thousandth of the time is on the wire: what the records say is there by other causes.
-    made = simulate_workers(job, Cluster(num_workers=1, bytes_per_s=1e9), num_steps=100)
+    made = simulate_workers(job, ScaledCluster(num_workers=1, bytes_per_s=1e9), num_steps=100)
     assert 0.5 * trace.step_s.mean() < made.step_s < 1.1 * trace.step_s.mean()
 
 

@@ -15,7 +15,7 @@ from tensorflow.python.client.timeline import Timeline
 from driple.async_sgd.compiled import compile_job
 from driple.async_sgd.jobtrace import JobTrace, Resource
 from driple.async_sgd.overhead import Overhead
-from driple.async_sgd.scaling import Cluster, simulate_workers
+from driple.async_sgd.scaling import ScaledCluster, simulate_workers
 from driple.errors import TraceError
 from driple.measure.testbed.profile import read_recorded
 from tests.measure.records import RECORDS, traced
@@ -66,7 +66,7 @@ def test_it_predicts_what_the_run_metadata_does(tmp_path: Path) -> None:
     """
     traces = traced(RECORDS), read([timeline(record) for record in RECORDS], tmp_path)
     for workers in (1, 4):
-        cluster = Cluster(num_workers=workers, bytes_per_s=2e7)
+        cluster = ScaledCluster(num_workers=workers, bytes_per_s=2e7)
         known, found = (
             simulate_workers(compile_job(trace, Overhead()), cluster, num_steps=200).step_s
             for trace in traces

@@ -13,6 +13,13 @@ from typer.testing import CliRunner
 
 from driple.api.predicting import predict
 from driple.api.validating import validate
+from driple.cli.main import app
+from driple.cluster.setting import Setting
+from driple.errors import ConfigError
+from driple.jobs.load import JobOptions
+from driple.runs.measured_run import MeasuredRun, family_of_job
+from driple.runs.steps import LoadedSteps
+from driple.runs.users_table import read_runs
 from driple.runs.validation.baselines import BASELINES
 from driple.runs.validation.contest import run_contest
 from driple.runs.validation.metrics import (
@@ -21,26 +28,19 @@ from driple.runs.validation.metrics import (
     score,
     weighted_quantile,
 )
-from scripts.fits.writing import write_predictions
 from driple.runs.validation.predictions import (
     Prediction,
     Predictions,
     read_predictions,
 )
-from driple.runs.measured_run import MeasuredRun, family_of_job
-from driple.runs.users_table import read_runs
 from driple.runs.validation.shipped import ROWS, STEPS
 from driple.runs.validation.simulated import simulate_rows
 from driple.runs.validation.splits import parts_of, read_folds
-from driple.runs.steps import LoadedSteps
 from driple.runs.validation.work import work_of
-from driple.cli.main import app
-from driple.cluster.setting import Setting
-from driple.errors import ConfigError
-from driple.jobs.load import JobOptions
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
+from scripts.fits.writing import write_predictions
 from tests.api.test_schema import errors_of
 from tests.simulate.jobs import net
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driple.errors import ConfigError
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.users_table import read_runs
 from driple.runs.validation.correction_inputs import correction_inputs
 from driple.runs.validation.corrections import METHODS, CorrectionScore, score_corrections
 from driple.runs.validation.predictions import Prediction, Predictions
-from driple.runs.measured_run import MeasuredRun
-from driple.runs.users_table import read_runs
 from driple.runs.validation.shipped import Shipped
-from driple.errors import ConfigError
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from tests.api.test_schema import errors_of

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driple.runs.validation.paper_figures import check_facts, read_facts, workloads_of
 from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, Example
 from driple.errors import ConfigError
+from driple.runs.validation.paper_figures import check_facts, read_facts, workloads_of
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from driple.trace.targets import Targets

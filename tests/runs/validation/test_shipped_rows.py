@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from driple.runs.published_runs import as_asked, library_of
+from driple.runs.published_runs import TRAINING_FILE, as_asked, library_of, read_published
 from driple.runs.validation.shipped import Shipped, read_shipped
 from driple.runs.validation.simulated import simulate_rows
-from driple.runs.published_runs import TRAINING_FILE, read_published
 from driple.simulate.calibration import shipped_calibration
 
 PUBLISHED = Path(__file__).parents[3] / "datasets" / "published"
