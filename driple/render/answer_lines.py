@@ -205,13 +205,13 @@ def _how_sure(answer: Answer) -> str:
         error = made.metrics.get("test_iteration_time_mape_pct")
         words = f"learned from {made.provenance} labels"
         if error is not None:
-            words += f"; {error:.0f} % off (mean) on its test workloads"
+            words += f", {error:.0f} % off (mean) on test workloads"
         if made.provenance == "simulated":
             of_labels = None if stated is None else stated.p90_pct
             words += (
-                "; how far the labels are off is not known"
+                "; error of the labels unknown"
                 if of_labels is None
-                else f"; labels up to {of_labels:.0f} % off nine times out of ten"
+                else f"; labels up to {of_labels:.0f} % off in nine of ten"
             )
         return words
     if best.form is not None:
