@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from driple.cli.show import note, print_table
+from driple.cli.show import note, print_table, table_lines
 from driple.estimate import GUESS_FACTOR, Interval
 from driple.render.quantities import duration, duration_range, rounded, size
 from driple.units import format_duration, format_range
@@ -107,13 +107,12 @@ def _first(
 def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
     """The table; with limits, it says of each way whether it keeps them."""
     limited = limits.words().strip()
-
     common = _common([offer for offer in offers if offer.variant is not None])
     rows = [
         [
             offer.name,
             _way(offer, common),
-            rounded(offer.samples_per_s),
+            _samples_per_s(offer),
             _training(offer),
             "-" if offer.cost is None else _cost(offer),
             _memory(offer),
@@ -124,7 +123,20 @@ def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
     fits = "memory" if all(offer.fits in (None, "yes") for offer in offers) else "memory, fits"
     header = ["machines", f"how ({common})" if common else "how", "samples/s", "training",
               "cost $", fits, *(["in limits"] if limited else [])]  # fmt: skip
-    print_table(header, rows)
+    lines = table_lines(header, rows)
+    if max(map(len, lines)) > _WIDTH:
+        lines = _two_lines_each(header, rows)
+    print("\n".join(lines))
+
+
+def _two_lines_each(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table that is too wide: machines and how to use them stand above their numbers."""
+    numbers = table_lines(["", *header[2:]], [["", *row[2:]] for row in rows])
+    return [
+        line
+        for row, below in zip((header, *rows), numbers, strict=True)
+        for line in (f"{row[0]}: {row[1]}", below)
+    ]
 
 
 def _common(offers: Sequence[Offer]) -> str:
@@ -135,13 +147,25 @@ def _common(offers: Sequence[Offer]) -> str:
     return ", ".join(part for part in ways[0] if all(part in way for way in ways))
 
 
+def _is_guess(offer: Offer) -> bool:
+    return offer.factors is not None and offer.factors[1] > GUESS_FACTOR * offer.factors[0]
+
+
+def _samples_per_s(offer: Offer) -> str:
+    """The rate; of a guess both ends, without a single number."""
+    rate, ends = offer.samples_per_s, offer.factors
+    if ends is None or not _is_guess(offer):
+        return rounded(rate)
+    return format_range(rate / ends[1], rate / ends[0], lambda end: rounded(end, 2))
+
+
 def _training(offer: Offer) -> str:
     """The time with its interval; a guess has no single number."""
     interval = None
     if offer.factors is not None:
         low, high = (end * offer.training_s for end in offer.factors)
         interval = Interval.of((low, high), None)
-    if interval is not None and interval.width > GUESS_FACTOR:
+    if interval is not None and _is_guess(offer):
         return f"guess: {duration_range(interval)}"
     return duration(offer.training_s, interval)
 
@@ -150,7 +174,7 @@ def _cost(offer: Offer) -> str:
     from driple.planning.ranking import price_text
 
     cost, ends = offer.cost or 0.0, offer.factors
-    if ends is not None and ends[1] > GUESS_FACTOR * ends[0]:
+    if ends is not None and _is_guess(offer):
         return format_range(cost * ends[0], cost * ends[1], price_text)
     return price_text(cost)
 

@@ -28,6 +28,7 @@ __all__ = [
     "print_target_rows",
     "print_targets",
     "progress_bar",
+    "table_lines",
 ]
 
 _LONG_BURST_ITERATIONS = 2  # a burst and its gap in device or memory; more are told of
@@ -92,6 +93,24 @@ def print_table(
             text = cell.ljust(width) if i == 0 else cell.rjust(width)
             cells.append(f"\x1b[1m{text}\x1b[0m" if colours and (number, i) in bold else text)
         print("  ".join(cells).rstrip(), file=unescaped(sys.stdout))
+
+
+def table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The same columns as lines of text, the header first.
+
+    Args:
+        header: names of the columns.
+        rows: a text for each column.
+    """
+    lines = [[escaped(cell.replace("\n", " ")) for cell in row] for row in (header, *rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in lines
+    ]
 
 
 def print_targets(

@@ -257,6 +257,11 @@ def _words(
             "A guess, as such jobs are this far off; a few runs of yours narrow it (driple "
             "transfer --from gpu)."
         )
+    elif best.factors is not None and best.factors[1] > GUESS_FACTOR * best.factors[0]:
+        sentences.append(
+            "A guess, as a slower host may take this much longer; a few runs of yours narrow it "
+            "(driple transfer --from gpu)."
+        )
     over = _over(best, limits)
     sentences += [over] if over else []
     if best.fits is None and best.provenance == "simulated":

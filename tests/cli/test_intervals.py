@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from driple.answers import stated_error as module
+from driple.answers import by_simulator as module
 from driple.answers.error_statement import StatedError
-from driple.estimate import Interval
+from driple.estimate import GUESS_FACTOR, Interval
 from driple.plot.step import _step_words
+from driple.render.quantities import duration, duration_range
 from driple.units import format_duration, format_range, three_digits
 from tests.cli.test_main import EXAMPLE, MEASURED, driple
 
@@ -28,10 +29,29 @@ WIDE = StatedError(
 
 
 def asked(*arguments: object) -> tuple[str, dict[str, Any]]:
-    """What a command prints, and its JSON."""
-    shown, found = driple(*arguments), driple(*arguments, "--json")
+    """All that a command explains, and its JSON."""
+    explain = ("--explain",) if arguments[0] == "predict" else ()
+    shown, found = driple(*arguments, *explain), driple(*arguments, "--json")
     assert shown.returncode == found.returncode == 0, shown.stderr + found.stderr
     return shown.stdout, json.loads(found.stdout)
+
+
+def first_line(*arguments: object) -> str:
+    """What `predict` says first."""
+    shown = driple(*arguments)
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout.splitlines()[0]
+
+
+def of_step(time: dict[str, Any]) -> str:
+    """How the first line begins that has a number of the JSON."""
+    ends = time["interval"]
+    if ends is None:
+        return f"step      {duration(time['value'])}"
+    interval = Interval(low=ends["low"], high=ends["high"])
+    if interval.width > GUESS_FACTOR:
+        return f"a guess:  a step of {duration_range(interval)}; "
+    return f"step      {duration(time['value'], interval)}"
 
 
 def in_words(time: dict[str, Any]) -> str:
@@ -66,6 +86,7 @@ def test_the_simulators_step_time_is_printed_with_the_interval_of_the_json(
     assert (time["interval"] is not None) == has_interval
     lines = shown.splitlines()
     assert f"iteration time {in_words(time)}" in lines
+    assert first_line(*line, *QUICK).startswith(of_step(time))
     explained = [one for one in lines if one.startswith("in brackets: ")]
     assert len(explained) == has_interval
     if has_interval:
@@ -83,6 +104,7 @@ def test_an_interval_that_a_slower_host_lengthens_says_so(monkeypatch: pytest.Mo
     time, slow_s = answer["iteration_time_s"], answer["slow_host"]["step_s"]
     assert time["interval"]["high"] > slow_s > 1.1 * time["value"]
     assert f"iteration time {in_words(time)}" in shown
+    assert first_line(*line).startswith(of_step(time))
     assert "errors stated below, and the upper end by the slower host\n" in shown
     known, found = asked(*line, "--set", "host_us_per_op=20")
     (answer,) = found["answers"]
@@ -93,7 +115,7 @@ def test_an_interval_that_a_slower_host_lengthens_says_so(monkeypatch: pytest.Mo
 
 
 def test_a_guess_has_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over a factor of 20 it is a guess, and printed all the same."""
+    """Over a factor of 6 it is a guess, and printed all the same: first and without its middle."""
     stating(
         monkeypatch,
         StatedError(
@@ -102,7 +124,11 @@ def test_a_guess_has_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     shown, found = asked(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
     assert "a guess for 1xH100: " in shown
-    assert f"iteration time {in_words(found['answers'][0]['iteration_time_s'])}" in shown
+    time = found["answers"][0]["iteration_time_s"]
+    assert f"iteration time {in_words(time)}" in shown
+    first = first_line(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
+    assert first.startswith("a guess:  ") and first.startswith(of_step(time))
+    assert duration(time["value"]) not in first
 
 
 def test_an_interval_without_an_upper_end_says_or_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +138,8 @@ def test_an_interval_without_an_upper_end_says_or_more(monkeypatch: pytest.Monke
     assert time["interval"]["high"] is None
     assert f"iteration time {in_words(time)}\n" in shown
     assert " or more)\n" in shown
+    first = first_line(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
+    assert first.startswith(f"a guess:  a step of {duration(time['interval']['low'])} or more; ")
     pytest.importorskip("torch")
     line = ("sweep", "resnet18", "--setting", "1xH100", "--batch-size", "16,32")
     shown, found = asked(*line)

@@ -17,6 +17,42 @@ ONE_WAY = ("--set", "vary=none", "--scheme", "ddp")
 TIMES = {1: [0.1, 0.1], 2: [0.15, 0.15], 3: [0.4, 0.4], 4: [0.2, 0.2]}
 
 
+def unwrapped(shown: str) -> str:
+    """What is printed, as if its lines were never broken."""
+    return " ".join(shown.split())
+
+
+@pytest.mark.parametrize("limits", [(), ("--budget", 100_000, "--deadline", "30d")])
+def test_a_plan_fits_in_100_columns_and_begins_with_its_recommendation(
+    limits: tuple[object, ...],
+) -> None:
+    """With long names of machines too; where a row is a guess, none of its numbers stands alone."""
+    names = ("Standard_ND96isr_H100_v5", "a2-megagpu-16g", "p4d.24xlarge")
+    chosen = [part for name in names for part in ("--instance", name)]
+    shown = driple("plan", RESNET50, "--batch-size", 32, *chosen, *limits).stdout
+    assert shown.startswith("Rent ")
+    assert max(map(len, shown.splitlines())) <= 100
+    for name in names:
+        assert re.search(rf"^{name}\b", shown, re.MULTILINE)
+    guesses = [line for line in shown.splitlines() if re.search(r"\d  guess: ", line)]
+    assert guesses
+    for line in guesses:
+        rates, dollars = r"[\d,]+ to [\d,]+", r"(-|[\d.]+ to [\d.]+)"
+        assert re.search(rf"{rates}  guess: \S+ \S+ to \S+ \S+  +{dollars}  ", line)
+
+
+def test_a_guess_in_a_plan_says_what_would_narrow_it() -> None:
+    """Whether the errors of published runs are wide, or a slower host makes it so."""
+    for more, why in (
+        (("--setting", "8xH100", *ONE_WAY), "as such jobs are this far off"),
+        (("--instance", "p5.4xlarge"), "as a slower host may take this much longer"),
+    ):
+        shown = unwrapped(driple("plan", "bert-tiny", *more).stdout)
+        assert ": a guess: " in shown
+        narrowed = "a few runs of yours narrow it (driple transfer --from gpu)."
+        assert f"A guess, {why}; {narrowed}" in shown
+
+
 def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text('[[instances]]\nname = "p3.16xlarge"\nprice_per_hour = 0.01\n')
@@ -52,16 +88,17 @@ def test_the_order_of_options_changes_no_error() -> None:
     assert stated[0]["p2.xlarge"]["median_pct"] != stated[0]["p3.2xlarge"]["median_pct"]
     assert "rings of K80" in stated[0]["p2.8xlarge"]["of"]
     assert "rings" not in stated[0]["p2.xlarge"]["of"]
-    unknown = driple(*cost[:-1], "--instance", "Standard_ND96isr_MI300X_v5").stdout
+    unknown = driple(*cost[:-1], "--instance", "Standard_ND96isr_MI300X_v5", "--explain").stdout
     assert "not checked" in unknown
-    shown = driple(*cost[:-1], "--instance", "p2").stdout
+    assert "resnet50.pbtxt: 32 samples per device, fp32, momentum; 1,281,167 samples an" in unknown
+    shown = driple(*cost[:-1], "--instance", "p2", "--explain").stdout
     assert "not checked" not in shown
     assert "assumed: products in float32; optimizer momentum; batches of 32 samples" in shown
 
 
 def test_a_transformer_carries_no_error_of_convolutional_networks() -> None:
     cost = ("plan", "bert-tiny", "--instance", "p5.4xlarge")
-    done = driple(*cost)
+    done = driple(*cost, "--explain")
     assert "published runs of transformer networks" in done.stdout
     assert "convolutional" not in done.stdout
     (offer, *_) = json.loads(driple(*cost, "--json").stdout)["offers"]
@@ -114,9 +151,11 @@ def test_only_models_of_images_have_an_epoch_without_samples(tmp_path: Path) -> 
     assert "not known; give --samples N" in refused(*tokens)
     assert "give --samples N" in refused("plan", f"{table}:build_model", "--input", "8", *cheap)
     stated = driple(*tokens, "--samples", 1000)
-    assert "1,000 samples per epoch (--samples)" in stated.stdout, stated.stderr
+    assert "1,000 samples an epoch (--samples)" in unwrapped(stated.stdout), stated.stderr
     images = driple("plan", f"hf:{tmp_path}/vit", *cheap)
-    assert "1,281,167 samples per epoch (ImageNet" in images.stdout, images.stderr
+    assert "1,281,167 samples an epoch (ImageNet" in unwrapped(images.stdout), images.stderr
+    explained = driple("plan", f"hf:{tmp_path}/vit", *cheap, "--explain").stdout
+    assert "1,281,167 samples per epoch (ImageNet" in explained
 
 
 def test_an_update_takes_the_samples_of_all_its_passes() -> None:
@@ -254,8 +293,10 @@ def test_a_gpt_with_large_batches_is_not_sent_to_40_gb(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "nothing fits in memory" in done.stdout
     assert "Rent" not in done.stdout
-    assert "A100 has 40 GiB" in done.stdout
-    found = re.search(r"with a batch of at most (\d+) per device \(--batch-size \1\)", done.stdout)
+    assert done.stdout.endswith("1 refused; why: --explain\n")
+    assert "A100 has 40 GiB" in driple(*ask, "--batch-size", 512, "--explain").stdout
+    words = r"(A100, 40 GiB each\) it would fit with a batch of at most (\d+) per device "
+    found = re.search(rf"\{words}\(--batch-size \1\)", unwrapped(done.stdout))
     assert found is not None
     most = int(found[1])
     fitting = json.loads(driple(*ask, "--batch-size", most, "--json").stdout)
@@ -295,9 +336,13 @@ def test_budget_deadline_and_own_machines(gpt: str, tmp_path: Path) -> None:
     assert (within["budget"], within["deadline_s"]) == (1000.0, 3 * 86_400)
     assert within["recommendation"].startswith("Rent ")
     shown = driple(*ask, "--instance", "p3", "--deadline", "3d", "--budget", 1000).stdout
-    (head,) = [line for line in shown.splitlines() if line.startswith("machines")]
-    assert head.endswith("within $1,000 and 72 h")  # each row says whether it keeps them
-    assert "within" not in driple(*ask, "--instance", "p3").stdout.split("\n\n")[0]
+    assert re.search(r"^ +samples/s .*  in limits$", shown, re.MULTILINE)
+    rows = re.findall(r"^(p3\S+): (?:ddp|-)\n .* GiB +(yes|no)$", shown, re.MULTILINE)
+    assert len(rows) == 3  # each row says whether it keeps them
+    assert " within $1,000 and 72 h." in unwrapped(shown.split("\njob: ")[0])
+    free = driple(*ask, "--instance", "p3").stdout
+    assert "within" not in free
+    assert "in limits" not in free
     late = driple(*ask, "--instance", "p3", "--deadline", "1ms")
     assert "No setting does it within 1 ms; the fastest is p3" in late.stdout
     own = driple(*ask, "--setting", "8xA100/NVLink", "--set", "rank=time", "--format", "slurm")
@@ -335,16 +380,20 @@ def test_machines_of_ones_own_need_no_price(tmp_path: Path) -> None:
     ask = ("plan", "bert-tiny", "--setting", "8xH100", "--setting", "8xh100/NVLink", *ONE_WAY)
     done = driple(*ask)
     assert "Take 8xH100/NVLink (ddp, batch 4, fp32): " in done.stdout
-    assert "no price is known of your own 8xH100/NVLink" in done.stdout
+    (row,) = [line for line in done.stdout.splitlines() if line.startswith("8xH100/NVLink ")]
+    assert re.search(r" -  [\d.]+ GiB$", row)
+    explained = driple(*ask, "--explain").stdout
+    assert "no price is known of your own 8xH100/NVLink" in explained
     assert driple(*ask, "--format", "slurm").stdout.startswith("#!/bin/bash")
     found = json.loads(driple(*ask, "--json").stdout)
     assert found["rank"] == "time"
     assert len(found["offers"]) == 1, "the same machines by two names"
     limited = driple(*ask, "--budget", 5).stdout
-    assert "no offer has a price; give prices with --prices FILE, or leave out --budget" in limited
+    words = "no offer has a price; give prices with --prices FILE, or leave out --budget"
+    assert words in unwrapped(limited)
     prices = tmp_path / "prices.csv"
     prices.write_text("name,per_hour\n8xH100,10\n8xH10,1\n")
-    priced = driple(*ask, "--prices", prices)
+    priced = driple(*ask, "--prices", prices, "--explain")
     assert "your own (prices.csv)" in priced.stdout
     assert "no instance or setting is called '8xH10'; that price is not used" in priced.stderr
     sharded = json.loads(
@@ -379,11 +428,12 @@ def test_no_output_overwrites_another_or_a_file_that_is_read(tmp_path: Path) -> 
 def test_what_is_recommended_is_in_the_table_with_its_price() -> None:
     """The fastest within a budget is far down in a table by cost."""
     ask = ("plan", RESNET50, "--batch-size", 32, "--devices", "V100-SXM2,A100")
-    done = driple(*ask, "--budget", 100_000, "--set", "rows=1")
-    taken = re.search(r"^Rent (\S+) .*Runner-up: (\S+) ", done.stdout, re.MULTILINE)
+    done = driple(*ask, "--budget", 100_000, "--set", "rows=1", "--explain")
+    recommended, table = done.stdout.split("\njob: ")
+    taken = re.search(r"^Rent (\S+) .*Runner-up: (\S+) ", unwrapped(recommended))
     assert taken is not None
     for name in taken.groups():
-        assert re.search(rf"^{name} +\d", done.stdout, re.MULTILINE)
+        assert re.search(rf"^{name}: ddp\n +[\d,]+ to [\d,]+  guess: \d", table, re.MULTILINE)
         assert re.search(rf"^(\S+, )*{name}(, \S+)*: price on demand", done.stdout, re.MULTILINE)
 
 
@@ -403,5 +453,5 @@ def test_an_onnx_file_states_its_batch_size(tmp_path: Path) -> None:
         file = tmp_path / f"{first}.onnx"
         onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), file)
     done = driple("plan", tmp_path / "16.onnx", *ask)
-    assert "job: 16 samples per device" in done.stdout + done.stderr
+    assert "16.onnx: 16 samples per device" in unwrapped(done.stdout)
     assert "give --batch-size" in refused("plan", tmp_path / "batch.onnx", *ask)
