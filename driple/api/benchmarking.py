@@ -10,14 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from driple.runs.benchmark.contest import Contest
     from driple.runs.benchmark.predictions import Prediction
     from driple.runs.benchmark.rows import BenchmarkRow
-    from driple.runs.benchmark.scores import GroupScore
     from driple.runs.benchmark.steps import StepSource
     from driple.runs.benchmark.utilisation import UtilisationScore
 
@@ -27,7 +25,6 @@ __all__ = [
     "contest_of_published",
     "contest_of_table",
     "own_runs_of",
-    "score_to_dict",
     "utilisation_of_published",
 ]
 
@@ -204,11 +201,6 @@ def utilisation_of_published(published: Path, *, progress: Progress) -> list[Uti
     runs, _ = read_utilisation(published / UTILISATION_FILE)
     steps = StoredSteps(StepStore.open(published / STEPS))
     return utilisation_scores(predict_utilisation(runs, steps, shipped_calibration(), progress))
-
-
-def score_to_dict(score: GroupScore) -> dict[str, Json]:
-    """One line of the benchmark as `--json` prints it."""
-    return to_dict(score)
 
 
 def check_against(against: Path | None, *, has_rows: bool) -> None:

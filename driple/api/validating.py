@@ -17,7 +17,6 @@ from driple.api.benchmarking import (
     contest_of_published,
     contest_of_table,
     own_runs_of,
-    score_to_dict,
     utilisation_of_published,
 )
 from driple.api.results import Cell, Result
@@ -25,6 +24,7 @@ from driple.codec import Json, to_dict
 from driple.extras import require_torch
 
 if TYPE_CHECKING:
+    from driple.api.json_types.validate import ValidateJson
     from driple.dataset.example import Dataset
     from driple.runs.benchmark.rankings import RankSummary
     from driple.runs.benchmark.scores import GroupScore
@@ -66,16 +66,17 @@ class ValidateResult(Result):
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple validate --json` prints."""
-        return {
+        errors: ValidateJson = {
             "question": "validate",
-            "errors": [to_dict(one) for one in self.errors],
-            "facts": [to_dict(one) for one in self.facts],
-            "remarks": list(self.remarks),
-            "scores": [score_to_dict(one) for one in self.scores],
-            "rankings": [to_dict(one) for one in self.rankings],
-            "utilisation": [to_dict(one) for one in self.utilisation],
-            "runs": [to_dict(one) for one in self.runs],
+            "errors": self.errors,
+            "facts": self.facts,
+            "remarks": self.remarks,
+            "scores": self.scores,
+            "rankings": self.rankings,
+            "utilisation": self.utilisation,
+            "runs": self.runs,
         }
+        return to_dict(errors)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per group of rows, split and predictor."""
@@ -96,7 +97,7 @@ class ValidateResult(Result):
                 ("roofline", one.roofline_median_pct, one.roofline_p90_pct),
             )
         ]
-        return [*own, *(cast("dict[str, Cell]", score_to_dict(one)) for one in self.scores)]
+        return [*own, *(cast("dict[str, Cell]", to_dict(one)) for one in self.scores)]
 
 
 def validate(
