@@ -18,6 +18,7 @@ from driple.api.results import job_facts
 from driple.cli.joboptions import job_options
 from driple.cli.main import app
 from driple.cli.overrides import set_values
+from driple.codec import to_dict
 from driple.errors import ConfigError
 from driple.jobs.job import JobKindName
 from driple.jobs.load import load_job
@@ -154,7 +155,7 @@ def test_a_module_takes_the_rows_that_suit_it(row: JobOption) -> None:
 
 def test_the_json_states_the_rows_that_say_so() -> None:
     stated = [row.name for row in JOB_OPTIONS if row.stated]
-    facts = job_facts(load_job(EXAMPLE))
+    facts = to_dict(job_facts(load_job(EXAMPLE)))
     assert [name for name in facts if name in {row.name for row in JOB_OPTIONS}] == stated
     asked = {
         name: TYPED[name][1]
@@ -162,7 +163,7 @@ def test_the_json_states_the_rows_that_say_so() -> None:
         if name not in ("seq_len", "task", "activation_checkpointing")
     }
     job = job_of_module(nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten()), **asked)
-    facts = job_facts(job)
+    facts = to_dict(job_facts(job))
     assert {name: facts[name] for name in asked} == asked | {"input_shape": [3, 8, 8]}
     for words in ("2 passes per update", "compiled", "gradients clipped", "PyTorch 1"):
         assert words in job.facts_words
@@ -220,6 +221,7 @@ from typer.testing import CliRunner
 import driple
 from driple.api.results import job_facts
 from driple.cli.main import app
+from driple.codec import to_dict
 from driple.errors import ConfigError
 
 
