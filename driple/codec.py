@@ -41,11 +41,23 @@ if TYPE_CHECKING:
 else:
     Json = object  # as a declared type: any JSON value
 
-__all__ = ["Json", "from_json", "json_field", "to_dict", "to_json"]
+__all__ = [
+    "JSON_NAME",
+    "JSON_OPTIONAL",
+    "JSON_REST",
+    "Json",
+    "Names",
+    "from_json",
+    "json_field",
+    "to_dict",
+    "to_json",
+]
 
 MAX_DEPTH = 50
 _LONGEST_SHOWN = 60  # characters of a refused value that an error repeats
-_NAME, _MAY_LACK, _OPTIONAL, _REST = "json_name", "json_may_lack", "json_optional", "json_rest"
+JSON_NAME, JSON_OPTIONAL, JSON_REST = "json_name", "json_optional", "json_rest"
+_MAY_LACK = "json_may_lack"
+_PLAIN = {bool, int, str}
 _T = TypeVar("_T")
 
 
@@ -70,14 +82,32 @@ def json_field(
             are read and written beside the other fields.
     """
     return types.MappingProxyType(
-        {_NAME: name, _MAY_LACK: may_lack or optional, _OPTIONAL: optional, _REST: rest}
+        {JSON_NAME: name, _MAY_LACK: may_lack or optional, JSON_OPTIONAL: optional, JSON_REST: rest}
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """Names in JSON, stated beside a type: `Annotated[Mapping[str, float], Names(RESOURCES)]`.
+
+    Attributes:
+        names: keys of a mapping, or values of a text.
+        all_present: whether a mapping has all of them.
+        and_others: whether a mapping may have other keys.
+    """
+
+    names: tuple[str, ...]
+    all_present: bool = True
+    and_others: bool = False
+
+
 def to_dict(
-    item: DataclassInstance, *, where: str = "result", error: type[DripleError] = ConfigError
+    item: DataclassInstance | Mapping[str, object],
+    *,
+    where: str = "result",
+    error: type[DripleError] = ConfigError,
 ) -> dict[str, Json]:
-    """The fields of a dataclass as JSON values, in the order of their declaration.
+    """The fields of a dataclass or the items of a mapping as JSON values, in their order.
 
     Raises:
         DripleError: of the type `error`: a number is not finite, or nesting is over 50 deep.
@@ -158,6 +188,9 @@ def _to_json(value: Any, depth: int) -> Json:
             for key, item in ((str(_plain(key)), item) for key, item in value.items())
         }
     if isinstance(value, list | tuple):
+        kinds = set(map(type, value))  # millions of numbers of a sweep need no call each
+        if depth > 1 and (kinds <= _PLAIN or (kinds == {float} and all(map(math.isfinite, value)))):
+            return [*value]
         return [_at(f"[{i}]", _to_json, item, depth - 1) for i, item in enumerate(value)]
     raise TypeError(f"codec does not convert {type(value).__qualname__}")
 
@@ -180,7 +213,7 @@ def _plain_fields(item: DataclassInstance) -> dict[str, Any]:
     fields = [(field, getattr(item, field.name)) for field, _ in _fields_of(type(item))]
     plain: dict[str, Any] = {}
     for field, held in fields:
-        added = held if field.metadata.get(_REST) else {_key(field): held}
+        added = held if field.metadata.get(JSON_REST) else {_key(field): held}
         if clash := set(added) & set(plain):
             raise _RefusedError("is given twice", str(min(clash)))
         if not _is_left_out(field, held):
@@ -189,11 +222,11 @@ def _plain_fields(item: DataclassInstance) -> dict[str, Any]:
 
 
 def _key(field: dataclasses.Field[Any]) -> str:
-    return str(field.metadata.get(_NAME) or field.name)
+    return str(field.metadata.get(JSON_NAME) or field.name)
 
 
 def _is_left_out(field: dataclasses.Field[Any], value: object) -> bool:
-    if not field.metadata.get(_OPTIONAL):
+    if not field.metadata.get(JSON_OPTIONAL):
         return False
     factory: Any = field.default_factory
     default = field.default if factory is dataclasses.MISSING else factory()
@@ -230,7 +263,7 @@ def _fields_from_json(kind: Any, value: Any, depth: int) -> Any:
     if not isinstance(value, dict):
         raise _wrong("an object", value)
     fields = {_key(field): (field, hint) for field, hint in _fields_of(kind)}
-    rest = next((key for key, (field, _) in fields.items() if field.metadata.get(_REST)), None)
+    rest = next((key for key, (field, _) in fields.items() if field.metadata.get(JSON_REST)), None)
     unknown = {key: held for key, held in value.items() if key not in fields or key == rest}
     if unknown and rest is None:
         key = str(next(iter(unknown)))[:_LONGEST_SHOWN]

@@ -5,16 +5,51 @@ StatedError: what is expected of the answer, and the errors of the runs that thi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypedDict
 
-from driple.codec import Json, json_field, to_dict
+from driple.codec import json_field
 from driple.estimate import GUESS_FACTOR
 
-__all__ = ["StatedError"]
+__all__ = ["StatedError", "StatedErrorJson", "TunedError"]
 
 _EMPTY_FACTOR = 1000.0  # the same, from which on an interval says nothing and is not stated
 _GUESS_PCT = 100.0  # median error, from which on it is one too
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
+
+TunedError = Literal["median_pct", "p90_pct"]
+
+
+class StatedErrorJson(TypedDict):
+    """Error of the simulator that is expected of an answer, from published runs like it.
+
+    Attributes:
+        checked: whether there are such runs.
+        runs: number of runs that the expected error rests on.
+        of: what these runs are; without runs, why there are none.
+        median_pct: expected of this answer, percent: that of the runs, adjusted to how unlike
+            published jobs its ops are and how few the families of the runs are.
+        p90_pct: 90th percentile that is expected of this answer, in the same way.
+        runs_median_pct: median error of the runs themselves, each model family counted alike.
+        runs_p90_pct: 90th percentile of the errors of the runs themselves.
+        tuned: which of the expected errors are those of the runs that the device is tuned to, each
+            left out of the tuning, as these are larger.
+        low_factor: on the simulated time, to the lower end of its 90 % interval; null if none was
+            calibrated.
+        high_factor: to the upper end.
+    """
+
+    checked: bool
+    runs: int
+    of: str
+    median_pct: float | None
+    p90_pct: float | None
+    runs_median_pct: float | None
+    runs_p90_pct: float | None
+    tuned: Sequence[TunedError]
+    low_factor: float | None
+    high_factor: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +82,7 @@ class StatedError:
     p90_pct: float | None = None
     runs_median_pct: float | None = None
     runs_p90_pct: float | None = None
-    tuned: tuple[str, ...] = ()
+    tuned: tuple[TunedError, ...] = ()
     short: str = ""
     low_factor: float | None = None
     high_factor: float | None = None
@@ -99,10 +134,20 @@ class StatedError:
         which = "both are those" if len(self.tuned) == len(names) else names[self.tuned[0]]
         return f" ({which} of the runs that the device is tuned to, each left out of the tuning)"
 
-    def to_dict(self) -> dict[str, Json]:
+    def to_dict(self) -> StatedErrorJson:
         """As `--json` prints it."""
-        facts = {name: value for name, value in to_dict(self).items() if name != "short"}
-        return {"checked": self.num_runs > 0, **facts}
+        return {
+            "checked": self.num_runs > 0,
+            "runs": self.num_runs,
+            "of": self.runs,
+            "median_pct": self.median_pct,
+            "p90_pct": self.p90_pct,
+            "runs_median_pct": self.runs_median_pct,
+            "runs_p90_pct": self.runs_p90_pct,
+            "tuned": self.tuned,
+            "low_factor": self.low_factor,
+            "high_factor": self.high_factor,
+        }
 
 
 def _percentiles(median_pct: float, p90_pct: float) -> str:

@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.api.json_types.validate import OwnRunJson
     from driple.runs.measured_run import MeasuredRun
     from driple.runs.steps import StepSource
     from driple.runs.validation.contest import Contest
     from driple.runs.validation.predictions import Prediction
-    from driple.runs.validation.scores import GroupScore
     from driple.runs.validation.utilisation import UtilisationScore
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "contest_of_published",
     "contest_of_table",
     "own_runs_of",
-    "score_to_dict",
     "utilisation_of_published",
 ]
 
@@ -51,7 +49,7 @@ class OwnRun:
         """(Predicted - measured) / measured."""
         return self.prediction.seconds / self.run.step_s - 1
 
-    def to_dict(self) -> dict[str, Json]:
+    def to_dict(self) -> OwnRunJson:
         """The run as `driple validate --rows --json` prints it."""
         return {
             "run": self.run.id,
@@ -199,11 +197,6 @@ def utilisation_of_published(published: Path, *, progress: Progress) -> list[Uti
     runs, _ = read_utilisation(published / UTILISATION_FILE)
     steps = StoredSteps(StepStore.open(published / STEPS))
     return utilisation_scores(predict_utilisation(runs, steps, shipped_calibration(), progress))
-
-
-def score_to_dict(score: GroupScore) -> dict[str, Json]:
-    """One line of the benchmark as `--json` prints it."""
-    return to_dict(score)
 
 
 def check_against(against: Path | None, *, has_rows: bool) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driple.api.results import Cell, Result
-from driple.codec import Json
+from driple.codec import Json, to_dict
 from driple.errors import ConfigError, DatasetError
 from driple.extras import require_torch
 
 if TYPE_CHECKING:
+    from driple.api.json_types.validate import PublishedJson
     from driple.runs.validation.corrections import CorrectionScore
 
 __all__ = ["PublishedResult", "evaluate_published"]
@@ -33,10 +34,8 @@ class PublishedResult(Result):
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple evaluate --dataset published-gpu --json` prints."""
-        return {
-            "question": "evaluate-published",
-            "scores": [dict(row) for row in self.rows()],
-        }
+        scores: PublishedJson = {"question": "evaluate-published", "scores": self.scores}
+        return to_dict(scores)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per split, task and method."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from driple.api.inspecting_memory import InspectedMemory
+    from driple.api.json_types.inspect import InspectJson, ShareJson
     from driple.api.module_tree import ModuleNode
 
 __all__ = ["InspectResult", "ParameterFacts", "inspect"]
@@ -97,8 +98,7 @@ class InspectResult(Result):
 
         graph, cost, parts = self.job.graph, self.job.cost, self.breakdown
         report = graph.report
-        least = to_dict(least_memory(graph)) if graph.is_training else None
-        return {
+        inspected: InspectJson = {
             "question": "inspect",
             "job": job_facts(self.job),
             "setting": self.setting.name,
@@ -107,9 +107,9 @@ class InspectResult(Result):
             "phases": [_share_dict(one) for one in parts.phases],
             "kinds": [_share_dict(one) for one in parts.kinds],
             "modules": None if parts.modules is None else parts.modules.to_dict(self.depth),
-            "parameters": to_dict(self.parameters),
-            "assumptions": list(self.assumptions),
-            "unknown": list(self.unknown),
+            "parameters": self.parameters,
+            "assumptions": self.assumptions,
+            "unknown": self.unknown,
             "nodes": graph.num_nodes,
             "edges": graph.num_edges,
             "nodes_in_file": report.nodes_in_file,
@@ -119,21 +119,22 @@ class InspectResult(Result):
             "tensor_bytes": int(graph.tensor_bytes.sum()),
             "flops": cost.total_flops,
             "memory_bytes": cost.total_bytes,
-            "least_device_memory": least,
+            "least_device_memory": least_memory(graph) if graph.is_training else None,
             "memory": None if self.memory is None else self.memory.to_dict(self.depth),
             "loops_of_unknown_length": report.loops_of_unknown_length,
             "layout": graph.layout,
             "is_training": graph.is_training,
-            "train_ops": list(report.train_ops),
+            "train_ops": report.train_ops,
             "target": report.target,
-            "left_out": dict(report.left_out),
+            "left_out": report.left_out,
             "sent_bytes": graph.placed_bytes[0],
             "received_bytes": graph.placed_bytes[1],
             "sent_bytes_with_servers": graph.sent_bytes,
             "received_bytes_with_servers": graph.received_bytes,
-            "op_types": dict(self.counts),
+            "op_types": self.counts,
             "remote_op_types": {item.op_type: item.num_nodes for item in graph.remote},
         }
+        return to_dict(inspected)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per phase, per kind of op, and per module; `part` states which."""
@@ -158,7 +159,7 @@ class InspectResult(Result):
         return found
 
 
-def _share_dict(share: Share) -> dict[str, Json]:
+def _share_dict(share: Share) -> ShareJson:
     return {
         "name": share.name,
         "ops": share.ops,

@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from driple.api.memory import JobMemory, memory_beside, memory_dict
 from driple.cluster.setting import Setting
-from driple.codec import Json
 from driple.graph.step_facts import Phase
 from driple.jobs.load import Job
 from driple.memory.graph_lifetimes import with_lifetimes
 from driple.memory.modules import modules_joined
 from driple.memory.on_device import device_timeline
 from driple.memory.timeline import StepTimeline
+
+if TYPE_CHECKING:
+    from driple.api.json_types.inspect import StepMemoryJson
 
 __all__ = ["InspectedMemory", "inspected_memory"]
 
@@ -72,21 +75,21 @@ class InspectedMemory:
         of = f" of {self.peak_module}" if self.peak_module else ""
         return f"{self.peak_phase}, {self.peak_op}{of}" if self.peak_phase else self.peak_op + of
 
-    def to_dict(self, depth: int) -> dict[str, Json]:
+    def to_dict(self, depth: int) -> StepMemoryJson:
         """The `memory` of `driple inspect --memory --json`."""
         line = self.timeline
         points = _curve_points(line)
         return {
             "estimate": memory_dict(self.beside),
-            "notes": list(self.notes),
+            "notes": self.notes,
             "peak_bytes": line.peak_bytes,
             "peak_at": line.peak_at,
             "peak_phase": self.peak_phase,
             "peak_op": self.peak_op,
             "peak_module": self.peak_module,
-            "at_peak_bytes": dict(line.at_peak()),
+            "at_peak_bytes": line.at_peak(),
             "modules": [
-                {"module": one.module, "count": one.count, "bytes": dict(one.by_kind)}
+                {"module": one.module, "count": one.count, "bytes": one.by_kind}
                 for one in modules_joined(line.modules, depth)
             ],
             "curve": {

@@ -16,6 +16,7 @@ from driple.errors import ConfigError
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:
+    from driple.api.json_types.links import LinksJson, StallsJson
     from driple.catalog import Catalog, Link
     from driple.cluster.setting import Setting
     from driple.profiler.communication import Channel
@@ -36,18 +37,23 @@ class LinksResult(Result):
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple profile links --json` prints for profiles."""
-        return {
+        links: LinksJson = {
             "question": "links",
             "links": {
                 fit.channel.name: {
-                    **to_dict(fit.channel),
+                    "name": fit.channel.name,
+                    "latency_s": fit.channel.latency_s,
+                    "bytes_per_s": fit.channel.bytes_per_s,
+                    "latency_per": fit.channel.latency_per,
+                    "overlap": fit.channel.overlap,
                     "left_out_error_pct": fit.error_pct,
-                    "errors_pct": dict(fit.errors_pct),
-                    "left_out_s": {model: list(pair) for model, pair in fit.left_out.items()},
+                    "errors_pct": fit.errors_pct,
+                    "left_out_s": fit.left_out,
                 }
                 for fit in self.fits
             },
         }
+        return to_dict(links)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per link."""
@@ -104,7 +110,7 @@ class StallResult(Result):
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple profile links --json` prints for a job."""
-        return {
+        stalls: StallsJson = {
             "question": "stalls",
             "job": job_facts(self.job),
             "setting": self.setting.name,
@@ -116,8 +122,9 @@ class StallResult(Result):
             "interconnect_stall_pct": estimate(self.interconnect_stall_pct, "simulator"),
             "network_stall_s": optional_estimate(self.network_stall_s, "simulator"),
             "network_stall_pct": optional_estimate(self.network_stall_pct, "simulator"),
-            "channels": [to_dict(channel) for channel in self.channels],
+            "channels": self.channels,
         }
+        return to_dict(stalls)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per stall."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driple.codec import Json
 from driple.errors import GraphError
 
 if TYPE_CHECKING:
+    from driple.api.json_types.memory import MemoryJson, MemoryNumbersJson
     from driple.cluster.setting import Setting
     from driple.jobs.load import Job
-    from driple.memory.estimate import Bytes, MemoryEstimate
+    from driple.memory.estimate import MemoryEstimate
 
 __all__ = [
     "JobMemory",
@@ -80,15 +80,18 @@ def memory_beside(job: Job, setting: Setting) -> JobMemory | None:
     return JobMemory(estimate=made)
 
 
-def memory_dict(found: JobMemory | None) -> dict[str, Json] | None:
+def memory_dict(found: JobMemory | None) -> MemoryJson | None:
     """The memory of one answer in the JSON of every command."""
     if found is None:
         return None
     made = found.estimate
     if made is None:
         return {"known": False, "reason": found.reason}
-    return {"known": True, "reason": "", **_estimate_dict(made)} | {
-        "parts": dict(made.parts),
+    return {
+        "known": True,
+        "reason": "",
+        **_estimate_dict(made),
+        "parts": made.parts,
         "largest": made.largest,
         "source": made.source,
         "largest_batch": found.largest_batch,
@@ -98,11 +101,11 @@ def memory_dict(found: JobMemory | None) -> dict[str, Json] | None:
     }
 
 
-def _estimate_dict(made: MemoryEstimate) -> dict[str, Json]:
+def _estimate_dict(made: MemoryEstimate) -> MemoryNumbersJson:
     return {
-        "allocated_bytes": _bytes_dict(made.allocated),
-        "reserved_bytes": _bytes_dict(made.reserved),
-        "device_total_bytes": _bytes_dict(made.device_total),
+        "allocated_bytes": made.allocated,
+        "reserved_bytes": made.reserved,
+        "device_total_bytes": made.device_total,
         "is_lower_bound": made.is_lower_bound,
         "capacity_bytes": made.capacity_bytes,
         "usable_bytes": made.usable_bytes,
@@ -110,12 +113,6 @@ def _estimate_dict(made: MemoryEstimate) -> dict[str, Json]:
         "margin_bytes": made.margin_bytes,
         "device": made.device or None,
     }
-
-
-def _bytes_dict(one: Bytes | None) -> dict[str, Json] | None:
-    if one is None:
-        return None
-    return {"value": one.value, "lower": one.lower, "upper": one.upper}
 
 
 def memory_sentence(made: MemoryEstimate) -> str:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.api.results import optional_estimate
-from driple.codec import Json
 from driple.graph.opgraph import OpGraph
+
+if TYPE_CHECKING:
+    from driple.api.json_types.inspect import ModuleJson
 
 __all__ = ["ModuleNode", "module_tree"]
 
@@ -54,7 +57,7 @@ class ModuleNode:
     parameter_bytes: int = 0
     children: list[ModuleNode] = field(default_factory=list)
 
-    def to_dict(self, depth: int) -> dict[str, Json]:
+    def to_dict(self, depth: int) -> ModuleJson:
         """The module with `depth` levels below it."""
         return {
             "name": self.name,
@@ -65,7 +68,7 @@ class ModuleNode:
             "time_s": optional_estimate(self.time_s, "simulator"),
             "parameters": self.parameters,
             "parameter_bytes": self.parameter_bytes,
-            "children": [one.to_dict(depth - 1) for one in self.children] if depth > 0 else [],
+            "children": [child.to_dict(depth - 1) for child in self.children] if depth > 0 else [],
         }
 
 

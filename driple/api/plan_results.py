@@ -16,6 +16,8 @@ from driple.planning.places import Refused
 from driple.planning.ranking import Choice, Limits, Rank, pareto, ranked
 
 if TYPE_CHECKING:
+    from driple.api.json_types.plan import OfferJson, OfferMemoryJson, PlanJson
+    from driple.estimate import Estimate
     from driple.planning.assumptions import Assumptions
     from driple.planning.changes import Change
 
@@ -68,11 +70,11 @@ class PlanResult(Result):
         assumed, best = self.assumptions, self.choice.best
         place = {id(offer): number for number, offer in enumerate(self.offers)}
         runner_up = self.choice.runner_up
-        return {
+        plan: PlanJson = {
             "question": "plan",
             "job": None if self.job is None else job_facts(self.job),
             "no_price": self.no_price or None,
-            "assumptions": None if assumed is None else assumed.to_json_dict(),
+            "assumptions": assumed,
             "rank": self.rank,
             "budget": self.limits.budget,
             "deadline_s": self.limits.deadline_s,
@@ -93,15 +95,16 @@ class PlanResult(Result):
                 }
                 for one in self.changes
             ],
-            "remarks": list(self.remarks),
+            "remarks": self.remarks,
         }
+        return to_dict(plan)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per offer."""
         by_time = {id(one): place for place, one in enumerate(ranked(self.offers, "time"), 1)}
         return [_row(offer, by_time[id(offer)], self.limits) for offer in self.offers]
 
-    def _offer_dict(self, offer: Offer) -> dict[str, Json]:
+    def _offer_dict(self, offer: Offer) -> OfferJson:
         """One offer; intervals of times and costs come from the simulator's known error."""
         variant = offer.variant
         return {
@@ -120,9 +123,9 @@ class PlanResult(Result):
             "samples_per_s": _rate(offer),
             "communication_pct": _share(offer),
             "training_time_s": _number(offer, offer.training_s),
-            "cost": _number(offer, offer.cost),
+            "cost": None if offer.cost is None else _number(offer, offer.cost),
             "price_per_hour": offer.per_hour,
-            "price": None if offer.price is None else _price_dict(offer),
+            "price": offer.price,
             "no_price": offer.no_price or None,
             "keeps_limits": self.limits.kept_by(offer),
             "memory": _memory_dict(offer),
@@ -176,10 +179,8 @@ def _row(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, Cell]:
     }
 
 
-def _number(offer: Offer, value: float | None) -> dict[str, Json] | None:
+def _number(offer: Offer, value: float) -> Estimate:
     """A time or a cost, which grows as the step time does."""
-    if value is None:
-        return None
     if offer.provenance == "measured":
         return estimate(value, "measured", "measured")
     ends = offer.factors
@@ -191,7 +192,7 @@ def _number(offer: Offer, value: float | None) -> dict[str, Json] | None:
     )
 
 
-def _rate(offer: Offer) -> dict[str, Json]:
+def _rate(offer: Offer) -> Estimate:
     """Samples per second, which fall as the step time grows."""
     value, ends = offer.samples_per_s, offer.factors
     if offer.provenance == "measured":
@@ -200,7 +201,7 @@ def _rate(offer: Offer) -> dict[str, Json]:
     return estimate(value, "simulator", ends=known, level=_LEVEL)
 
 
-def _share(offer: Offer) -> dict[str, Json] | None:
+def _share(offer: Offer) -> Estimate | None:
     if offer.communication_pct is None:
         return None
     if offer.provenance == "measured":
@@ -208,29 +209,15 @@ def _share(offer: Offer) -> dict[str, Json] | None:
     return estimate(offer.communication_pct, "simulator")
 
 
-def _price_dict(offer: Offer) -> dict[str, Json]:
-    """The price of one machine, with its date and source."""
-    price = offer.price
-    if price is None:
-        return {}
-    return {
-        "per_hour": price.per_hour,
-        "spot": price.spot,
-        "region": price.region,
-        "date": None if price.date is None else price.date.isoformat(),
-        "source": price.source,
-    }
-
-
-def _memory_dict(offer: Offer) -> dict[str, Json] | None:
+def _memory_dict(offer: Offer) -> OfferMemoryJson | None:
     """Memory of a device."""
     memory = offer.memory
     if memory is None:
         return None
     return {
-        "allocated": None if memory.allocated is None else to_dict(memory.allocated),
-        "reserved": None if memory.reserved is None else to_dict(memory.reserved),
-        "device_total": None if memory.device_total is None else to_dict(memory.device_total),
+        "allocated": memory.allocated,
+        "reserved": memory.reserved,
+        "device_total": memory.device_total,
         "is_lower_bound": memory.is_lower_bound,
         "capacity_bytes": memory.capacity_bytes,
         "fits": memory.fits,

@@ -9,20 +9,28 @@ from typing import TYPE_CHECKING, cast
 from driple.api.memory import memory_dict
 from driple.api.method_words import trust_sentence
 from driple.api.results import Cell, estimate, job_facts, optional_estimate
-from driple.codec import Json, to_dict
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
 
 if TYPE_CHECKING:
     from driple.answers.method_answer import MethodAnswer
+    from driple.api.json_types.predict import (
+        AnswerJson,
+        CheckpointJson,
+        MethodAnswerJson,
+        StepJson,
+        WorkJson,
+    )
+    from driple.api.json_types.shared import TargetsJson
     from driple.api.predicting import Answer
     from driple.estimate import Source
 
 __all__ = ["answer_dict", "answer_row"]
 
 
-def answer_dict(answer: Answer) -> dict[str, Json]:
+def answer_dict(answer: Answer) -> AnswerJson:
     """All that is known of one job on one setting."""
     from driple.answers.ask import disagreements
+    from driple.api.throughput import throughput_of
 
     made, forms, compared = answer.prediction, answer.forms, answer.compared
     simulation = answer.simulation
@@ -33,14 +41,14 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
         "setting": answer.setting.name,
         "method": answer.method,
         "reason": answer.reason,
-        "iteration_time_s": to_dict(answer.iteration_time_s),
-        "throughput": _throughput(answer),
+        "iteration_time_s": answer.iteration_time_s,
+        "throughput": throughput_of(answer),
         "memory": memory_dict(answer.memory),
         "targets": _targets(answer),
-        "units": dict(UNITS),
+        "units": UNITS,
         "step": _step(answer),
-        "methods": _methods(answer),
-        "silent": {} if compared is None else dict(compared.silent),
+        "methods": {each.method: _method(each) for each in answer.answers},
+        "silent": {} if compared is None else compared.silent,
         "disagreements": []
         if compared is None
         else [
@@ -48,12 +56,12 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
             for pair in disagreements(compared.answers)
         ],
         "trust": "" if compared is None else trust_sentence(compared.trusted),
-        "assumptions": list(answer.assumptions),
-        "warnings": list(made.warnings) if is_inspector and made is not None else [],
-        "remarks": list(made.remarks) if is_inspector and made is not None else [],
+        "assumptions": answer.assumptions,
+        "warnings": made.warnings if is_inspector and made is not None else (),
+        "remarks": made.remarks if is_inspector and made is not None else (),
         "stated_error": None if answer.stated is None else answer.stated.to_dict(),
-        "host": None if answer.host is None else to_dict(answer.host),
-        "slow_host": None if answer.slow_host is None else to_dict(answer.slow_host),
+        "host": answer.host,
+        "slow_host": answer.slow_host,
         "closed_form_s": None if made is None else optional_estimate(made.closed_form_s, "zhang"),
         "bottleneck": answer.bottleneck or None,
         "model_flops_utilisation_pct": answer.flops_pct,
@@ -81,25 +89,13 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
             "nodes": made.num_nodes,
             "edges": made.num_edges,
             "groups": made.num_groups,
-            "unknown_op_types": dict(made.unknown_op_types),
+            "unknown_op_types": made.unknown_op_types,
         },
         "checkpoint": _checkpoint(answer),
     }
 
 
-def _throughput(answer: Answer) -> dict[str, Json] | None:
-    from driple.api.throughput import throughput_of
-
-    found = throughput_of(answer)
-    if found is None:
-        return None
-    return {
-        "samples_per_s": to_dict(found.samples_per_s),
-        "tokens_per_s": None if found.tokens_per_s is None else to_dict(found.tokens_per_s),
-    }
-
-
-def _targets(answer: Answer) -> dict[str, Json] | None:
+def _targets(answer: Answer) -> TargetsJson | None:
     """The twelve targets of the method that answered; closed forms have none."""
     made, simulation = answer.prediction, answer.simulation
     if made is not None and answer.method == "inspector":
@@ -126,7 +122,7 @@ def _targets(answer: Answer) -> dict[str, Json] | None:
     }
 
 
-def _step(answer: Answer) -> dict[str, Json] | None:
+def _step(answer: Answer) -> StepJson | None:
     """One step in time, whose targets are the simulator's on a GPU setting."""
     simulation = answer.simulation
     step = None if simulation is None or answer.method == "inspector" else simulation.step
@@ -135,15 +131,12 @@ def _step(answer: Answer) -> dict[str, Json] | None:
     gpu, memory = step.counted_pct()
     return {
         "step_s": step.step_s,
-        "phases_s": dict(step.phases_s()),
+        "phases_s": step.phases_s(),
         "resources": {
             name: {
                 "bursts_per_step": usage.num_bursts,
                 "mean": usage.mean,
-                "bursts": [
-                    {"start_s": one.start_s, "end_s": one.end_s, "amount": one.amount}
-                    for one in usage.bursts
-                ],
+                "bursts": usage.bursts,
             }
             for name, usage in step.usage().items()
         },
@@ -155,22 +148,17 @@ def _step(answer: Answer) -> dict[str, Json] | None:
     }
 
 
-def _methods(answer: Answer) -> dict[str, Json]:
-    """Iteration time and parts of each method that was asked."""
-    return {one.method: _method(one) for one in answer.answers}
-
-
-def _method(one: MethodAnswer) -> dict[str, Json]:
+def _method(answer: MethodAnswer) -> MethodAnswerJson:
     return {
-        "iteration_time_s": to_dict(one.step_time),
-        "p90_error_pct": None if one.p90 is None else 100 * one.p90,
-        "parts_s": None if one.parts_s is None else dict(one.parts_s),
-        "error": None if one.form_error is None else to_dict(one.form_error),
-        "workload": None if one.measured is None else one.measured.workload,
+        "iteration_time_s": answer.step_time,
+        "p90_error_pct": None if answer.p90 is None else 100 * answer.p90,
+        "parts_s": answer.parts_s,
+        "error": answer.form_error,
+        "workload": None if answer.measured is None else answer.measured.workload,
     }
 
 
-def _work(answer: Answer) -> dict[str, Json] | None:
+def _work(answer: Answer) -> WorkJson | None:
     work = answer.forms[0].work if answer.method == "analytic" else None
     if work is None:
         return None
@@ -178,21 +166,21 @@ def _work(answer: Answer) -> dict[str, Json] | None:
         "forward_flops": work.forward_flops,
         "parameter_bytes": work.nbytes,
         "pushes": work.num_pushes,
-        "ops_of_unknown_flops": dict(work.unknown),
+        "ops_of_unknown_flops": work.unknown,
         "bytes_share_of_unknown": work.unknown_share,
     }
 
 
-def _checkpoint(answer: Answer) -> dict[str, Json] | None:
+def _checkpoint(answer: Answer) -> CheckpointJson | None:
     made = answer.prediction
     if made is None:
         return None
     return {
         "setting": made.setting,
-        "provenance": made.provenance,
+        "provenance": cast("Source", made.provenance),
         # The simulator's error on such clusters is over all networks, not of this graph.
-        "trained_on": to_dict(replace(made.trained_on, label_error=None)),
-        "metrics": dict(made.metrics),
+        "trained_on": replace(made.trained_on, label_error=None),
+        "metrics": made.metrics,
         "outdated": made.outdated,
     }
 

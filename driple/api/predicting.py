@@ -29,7 +29,7 @@ from driple.api.predict_json import answer_dict, answer_row
 from driple.api.results import Cell, Result
 from driple.checks import check_choice
 from driple.cluster.setting import Setting
-from driple.codec import Json
+from driple.codec import Json, to_dict
 from driple.errors import ConfigError, DripleError, PredictionError
 from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
 from driple.jobs.own_model import kept_processes
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from driple.answers.ready_job import ReadyJob
     from driple.answers.slow_hosts import SlowHost
     from driple.answers.step_parts import StepParts
+    from driple.api.json_types.predict import PredictJson
     from driple.estimate import Estimate
     from driple.graph.placement import Strategy
     from driple.inspector.checkpoint import Checkpoint
@@ -135,7 +136,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Json]:
         """This answer in the JSON of `driple predict`."""
-        return answer_dict(self)
+        return to_dict(answer_dict(self))
 
     def step(self) -> StepProfile | None:
         """One step in time on a GPU setting, as long as the answer's iteration time.
@@ -172,7 +173,11 @@ class PredictResult(Result):
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple predict --json` prints."""
-        return {"question": "predict", "answers": [one.to_dict() for one in self.answers]}
+        answers: PredictJson = {
+            "question": "predict",
+            "answers": [answer_dict(answer) for answer in self.answers],
+        }
+        return to_dict(answers)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per answer: iteration time, its interval, and the twelve targets."""

@@ -6,12 +6,12 @@ Result.rows() -> to_frame(), _repr_html_();  Job -> job_facts -> the `job` of ev
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from driple.codec import Json, to_dict, to_json
+from driple.codec import Json
 from driple.errors import MissingExtraError, install_hint
 from driple.estimate import Estimate, Interval
 from driple.jobs.options import JOB_OPTIONS
@@ -19,6 +19,7 @@ from driple.jobs.options import JOB_OPTIONS
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from driple.api.json_types.shared import JobJson
     from driple.estimate import Method, Source
     from driple.jobs.load import Job
 
@@ -83,35 +84,35 @@ def estimate(
     *,
     ends: Sequence[float] | None = None,
     level: float | None = None,
-) -> dict[str, Json]:
+) -> Estimate:
     """A number as every JSON holds it."""
     interval = Interval.of(ends, level)
-    return to_dict(Estimate(value=value, interval=interval, method=method, source=source))
+    return Estimate(value=value, interval=interval, method=method, source=source)
 
 
 def optional_estimate(
     value: float | None, method: Method, source: Source = "simulated"
-) -> dict[str, Json] | None:
+) -> Estimate | None:
     """The same, or None of None."""
     return None if value is None else estimate(value, method, source)
 
 
-def job_facts(job: Job) -> dict[str, Json]:
+def job_facts(job: Job) -> JobJson:
     """What the JSON of every command states about the job."""
     report = job.graph.report
-    without: Mapping[str, int] = job.op_types_without_cost
-    return {
+    facts: JobJson = {
         "source": job.source,
         "kind": job.kind,
-        **{row.name: to_json(job.stated(row.name)) for row in JOB_OPTIONS if row.stated},
         "samples": job.samples,
-        "assumptions": list(job.assumptions),
+        "assumptions": job.assumptions,
         "unknown_dimensions": report.unknown_dimensions,
         "unknown_share": report.unknown_share,
-        "unknown_turns": list(report.unknown_turns),
-        "notes": list(report.notes),
-        "op_types_without_cost": dict(without),
+        "unknown_turns": report.unknown_turns,
+        "notes": report.notes,
+        "op_types_without_cost": job.op_types_without_cost,
     }
+    options = {row.name: job.stated(row.name) for row in JOB_OPTIONS if row.stated}
+    return cast("JobJson", {**facts, **options})  # the schema has them from the same table
 
 
 def schema_text() -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from driple.api.arguments import PathLike, catalog_of, settings_of
 from driple.api.results import Cell, Result, job_facts
 from driple.cluster.setting import Setting
-from driple.codec import Json
+from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.jobs.job import ON_SERVERS
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
@@ -22,6 +22,12 @@ from driple.jobs.options import options_of
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridOptions, GridSweep
+    from driple.api.json_types.sweep import (
+        ColumnIntervalJson,
+        ColumnJson,
+        SweepFactsJson,
+        SweepJson,
+    )
     from driple.api.sweeping_traces import TraceOptions, TraceSweep
     from driple.estimate import Method, Source
 
@@ -49,9 +55,9 @@ class Column:
     method: Method
     source: Source = "simulated"
 
-    def to_dict(self) -> dict[str, Json]:
+    def to_dict(self) -> ColumnJson:
         """As the JSON holds it."""
-        ends: dict[str, Json] | None = None
+        ends: ColumnIntervalJson | None = None
         if self.interval is not None:
             ends = {
                 "low": [low for low, _ in self.interval],
@@ -59,7 +65,7 @@ class Column:
                 "level": self.level,
             }
         return {
-            "value": list(self.value),
+            "value": self.value,
             "interval": ends,
             "method": self.method,
             "source": self.source,
@@ -94,25 +100,26 @@ class SweepResult(Result):
     bottleneck_words: dict[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    facts: dict[str, Json] = field(default_factory=dict)
+    facts: SweepFactsJson
     grid: GridSweep | None = None
     trace: TraceSweep | None = None
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple sweep --json` prints."""
-        return {
+        sweep_: SweepJson = {
             "question": "sweep",
             "kind": self.kind,
             "job": None if self.job is None else job_facts(self.job),
             "setting": None if self.setting is None else self.setting.name,
-            "clusters": dict(self.clusters),
-            "estimates": {name: one.to_dict() for name, one in self.estimates.items()},
+            "clusters": self.clusters,
+            "estimates": {name: column.to_dict() for name, column in self.estimates.items()},
             "bottleneck": self.bottlenecks,
-            "bottleneck_words": dict(self.bottleneck_words),
-            "assumptions": list(self.assumptions),
-            "remarks": list(self.remarks),
-            "facts": dict(self.facts),
+            "bottleneck_words": self.bottleneck_words,
+            "assumptions": self.assumptions,
+            "remarks": self.remarks,
+            "facts": self.facts,
         }
+        return to_dict(sweep_)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per point: its cluster, then every estimated quantity."""

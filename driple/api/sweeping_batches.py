@@ -17,7 +17,7 @@ from driple.jobs.load import Job, JobOptions, load_job
 
 if TYPE_CHECKING:
     from driple.answers.method_answer import MethodAnswer
-    from driple.codec import Json
+    from driple.api.json_types.sweep import BatchFactsJson
     from driple.memory.estimate import Bytes, MemoryEstimate
 
 __all__ = ["sweep_batches"]
@@ -120,11 +120,11 @@ def _result(found: Sequence[_Point], batch_sizes: Sequence[int]) -> SweepResult:
 
 def _memory(
     found: Sequence[_Point], batch_sizes: Sequence[int]
-) -> tuple[dict[str, Column], dict[str, Json], tuple[str, ...]]:
+) -> tuple[dict[str, Column], BatchFactsJson, tuple[str, ...]]:
     """Columns of memory, whether each batch size fits, and remarks."""
     known = [one.memory.estimate for one in found if one.memory and one.memory.estimate]
     if len(known) < len(found):
-        nothing: list[Json] = [None] * len(found)
+        nothing: list[None] = [None] * len(found)
         reason = "" if found[0].memory is None else found[0].memory.reason
         remarks = (f"memory: unknown; {reason}",) if reason else ()
         return {}, {"fits": nothing, "margin_bytes": nothing}, remarks
@@ -133,7 +133,7 @@ def _memory(
         column = _column([getattr(one, name) for one in known])
         if column is not None:
             columns[f"{name}_bytes"] = column
-    facts: dict[str, Json] = {
+    facts: BatchFactsJson = {
         "fits": [one.fits for one in known],
         "margin_bytes": [one.margin_bytes for one in known],
         "capacity_bytes": known[0].capacity_bytes,

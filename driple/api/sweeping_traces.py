@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from driple.api.sweeping import Column, SweepResult
 from driple.checks import MOST_SEED, check_choice, check_number, check_whole
-from driple.codec import Json
 from driple.extras import require_numba
 
 if TYPE_CHECKING:
+    from driple.api.json_types.sweep import TraceFactsJson
     from driple.async_sgd.compiled import CompiledJob
     from driple.async_sgd.curve import Prices
     from driple.async_sgd.jobtrace import JobTrace
@@ -131,7 +131,7 @@ def sweep_trace(
         estimates["cost_per_example"] = Column(
             value=[prices.per_example(one, servers) for one in curve], method=_METHOD
         )
-    facts: dict[str, Json] = {
+    facts: TraceFactsJson = {
         "batch_size": made.trace.batch_size,
         "servers": servers,
         "profiled_step_s": float(made.trace.step_s.mean()),

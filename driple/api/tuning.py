@@ -9,17 +9,18 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from driple.api.results import Cell, Result
 from driple.catalog.fields import TUNED
-from driple.codec import Json
+from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.files import atomic_write
 
 if TYPE_CHECKING:
+    from driple.api.json_types.validate import TunedStepJson, TuningJson
     from driple.catalog import Device
     from driple.cluster.setting import Setting
     from driple.runs.measured_run import MeasuredRun
@@ -51,7 +52,7 @@ class TuningResult(Result):
         from driple.runs.tuning import errors_pct
 
         before = errors_pct(self.tuning.before)
-        return {
+        tuned: TuningJson = {
             "question": "tune",
             "device": self.device,
             "dataset": self.table,
@@ -64,11 +65,15 @@ class TuningResult(Result):
             "helps": self.tuning.helps,
             "host_runs": self.tuning.host_runs,
             "host_training_runs": self.tuning.host_training_runs,
-            "steps": [dict(row) for row in self.rows()],
+            "steps": self._steps(),
         }
+        return to_dict(tuned)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per run: measured, predicted before, and predicted by the other runs."""
+        return [cast("dict[str, Cell]", step) for step in self._steps()]
+
+    def _steps(self) -> list[TunedStepJson]:
         return [
             {
                 "run": row.id,

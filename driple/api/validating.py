@@ -17,13 +17,13 @@ from driple.api.benchmarking import (
     contest_of_published,
     contest_of_table,
     own_runs_of,
-    score_to_dict,
     utilisation_of_published,
 )
 from driple.api.results import Cell, Result
 from driple.codec import Json, to_dict
 
 if TYPE_CHECKING:
+    from driple.api.json_types.validate import ValidateJson
     from driple.dataset.example import Dataset
     from driple.runs.validation.held_out import ErrorRow
     from driple.runs.validation.paper_figures import Fact
@@ -65,16 +65,17 @@ class ValidateResult(Result):
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple validate --json` prints."""
-        return {
+        errors: ValidateJson = {
             "question": "validate",
-            "errors": [to_dict(one) for one in self.errors],
-            "facts": [to_dict(one) for one in self.facts],
-            "remarks": list(self.remarks),
-            "scores": [score_to_dict(one) for one in self.scores],
-            "rankings": [to_dict(one) for one in self.rankings],
-            "utilisation": [to_dict(one) for one in self.utilisation],
+            "errors": self.errors,
+            "facts": self.facts,
+            "remarks": self.remarks,
+            "scores": self.scores,
+            "rankings": self.rankings,
+            "utilisation": self.utilisation,
             "runs": [own.to_dict() for own in self.runs],
         }
+        return to_dict(errors)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per group of rows, split and predictor."""
@@ -95,7 +96,7 @@ class ValidateResult(Result):
                 ("roofline", one.roofline_median_pct, one.roofline_p90_pct),
             )
         ]
-        return [*own, *(cast("dict[str, Cell]", score_to_dict(one)) for one in self.scores)]
+        return [*own, *(cast("dict[str, Cell]", to_dict(one)) for one in self.scores)]
 
 
 def validate(

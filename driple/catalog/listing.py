@@ -13,9 +13,11 @@ from driple.catalog.fields import DEVICE_FACTS
 from driple.catalog.model import Device
 
 __all__ = [
+    "CheckpointRow",
     "DeviceRow",
     "InstanceRow",
     "LinkRow",
+    "SettingRow",
     "list_devices",
     "list_instances",
     "list_links",
@@ -74,6 +76,33 @@ class InstanceRow:
     price_source: str | None
     source: str
     date: datetime.date | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettingRow:
+    """A named setting, as a table shows it.
+
+    Attributes:
+        inspectors: presets of which an inspector of the setting is at hand.
+    """
+
+    name: str
+    device: str
+    num_workers: int
+    num_servers: int
+    network: str
+    inspectors: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckpointRow:
+    """A shipped or own checkpoint, as a table shows it."""
+
+    setting: str
+    preset: str
+    labels: str
+    num_workloads: int | None
+    file: str
 
 
 def list_devices(catalog: Catalog) -> tuple[DeviceRow, ...]:

@@ -16,6 +16,7 @@ from driple.cli.show import note, print_json, progress_bar
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.api.json_types.commands import BuildJson, JobsJson
     from driple.cluster.setting import Setting
     from driple.jobs import Workload
 
@@ -69,7 +70,8 @@ def list_workloads(
     if not names:
         raise ConfigError(_no_such(text, which, listed))
     if json:
-        print_json({"workloads": names}, "jobs")
+        jobs: JobsJson = {"workloads": names}
+        print_json(jobs, "jobs")
         return
     for name in names:
         print(name)
@@ -143,7 +145,7 @@ def build(
         print_json(made, "build")
 
 
-def _build_samples(samples: int, form: _Samples, output: Path | None) -> dict[str, str | int]:
+def _build_samples(samples: int, form: _Samples, output: Path | None) -> BuildJson:
     """Write images in class folders, or rows of tokens where the output is a .npy file."""
     if output is None:
         raise ConfigError("--samples needs a place; give -o, such as -o images/ or -o tokens.npy")
@@ -165,7 +167,7 @@ def _build_samples(samples: int, form: _Samples, output: Path | None) -> dict[st
     return {"output": str(output), "samples": samples}
 
 
-def _build_one(workload: str, cluster: Setting, output: Path | None) -> dict[str, str | int]:
+def _build_one(workload: str, cluster: Setting, output: Path | None) -> BuildJson:
     """Write the graph of one workload."""
     from driple.jobs.names import workload_named
 
@@ -211,7 +213,7 @@ def _no_such(wanted: str, which: str, listed: list[str]) -> str:
 
 def _build_list(
     workloads: tuple[Workload, ...], setting: Setting, folder: Path, processes: int
-) -> dict[str, str | int]:
+) -> BuildJson:
     require_tensorflow("building a graph")
     from driple.dataset.graph_store import build_graphs
 

@@ -17,6 +17,7 @@ from driple.cli.train import USUAL_DATASETS, datasets_folder
 from driple.jobs.load import JobOptions
 
 if TYPE_CHECKING:
+    from driple.api.json_types.commands import DataListJson, DataMadeJson, DataSetJson, LabelJson
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
     from driple.estimate import Method
@@ -66,12 +67,12 @@ def list_(
 
 def _list_folder(folder: Path, *, json: bool) -> None:
     """A row for each data set in or below the folder."""
-    from driple.codec import to_dict
     from driple.dataset.summary import list_datasets
 
     found = list_datasets(folder)
     if json:
-        print_json({"data_sets": [to_dict(row) for row in found]}, "data_list")
+        listed: DataListJson = {"data_sets": found}
+        print_json(listed, "data_list")
         return
     rows = [
         [
@@ -91,7 +92,6 @@ def _describe(dataset: Path, *, json: bool) -> None:
 
     import numpy as np
 
-    from driple.codec import to_dict
     from driple.dataset.store import read_dataset
     from driple.trace.targets import TARGET_NAMES
 
@@ -99,16 +99,14 @@ def _describe(dataset: Path, *, json: bool) -> None:
     families = Counter(item.family for item in data.examples)
     labels = np.array([item.targets.flat for item in data.examples])
     if json:
-        print_json(
-            {
-                "name": data.name,
-                "setting": data.setting,
-                "examples": len(data.examples),
-                "families": dict(families),
-                "about": to_dict(data.about),
-            },
-            "data_set",
-        )
+        described: DataSetJson = {
+            "name": data.name,
+            "setting": data.setting,
+            "examples": len(data.examples),
+            "families": families,
+            "about": data.about,
+        }
+        print_json(described, "data_set")
         return
     print(f"{data.name}: {len(data.examples)} workloads on {data.setting}")
     print("families: " + ", ".join(f"{name} {count}" for name, count in families.items()))
@@ -163,25 +161,23 @@ def show(
     item = by_name[workload]
     if json:
         method: Method = "simulator" if item.label_source == "simulated" else "measured"
-        print_json(
-            {
-                "workload": item.workload,
-                "family": item.family,
-                "setting": item.setting,
-                "label_source": item.label_source,
-                "targets": {
-                    resource: {
-                        figure: estimate(value, method, item.label_source)
-                        for figure, value in figures.items()
-                    }
-                    for resource, figures in item.targets.to_dict().items()
-                },
-                "units": dict(UNITS),
-                "iteration_time_s": estimate(item.iteration_time_s, method, item.label_source),
-                "details": item.details,
+        label: LabelJson = {
+            "workload": item.workload,
+            "family": item.family,
+            "setting": item.setting,
+            "label_source": item.label_source,
+            "targets": {
+                resource: {
+                    figure: estimate(value, method, item.label_source)
+                    for figure, value in figures.items()
+                }
+                for resource, figures in item.targets.to_dict().items()
             },
-            "label",
-        )
+            "units": UNITS,
+            "iteration_time_s": estimate(item.iteration_time_s, method, item.label_source),
+            "details": item.details,
+        }
+        print_json(label, "label")
         return
     print(f"{item.workload} on {item.setting}: {item.label_source}")
     print_targets(item.targets, item.iteration_time_s)
@@ -275,8 +271,13 @@ def _read_table(table: Path, setting: Setting, graphs: Path, options: JobOptions
 def _print_made(folder: Path, data: Dataset, *, json: bool) -> None:
     """How many workloads a new data set has."""
     if json:
-        made = {"folder": str(folder), "setting": data.setting, "examples": len(data.examples)}
-        print_json(made | {"runs": data.about.num_runs}, "data_made")
+        made: DataMadeJson = {
+            "folder": str(folder),
+            "setting": data.setting,
+            "examples": len(data.examples),
+            "runs": data.about.num_runs,
+        }
+        print_json(made, "data_made")
     elif data.about.num_runs:
         print(f"{len(data.examples)} workloads, {data.about.num_runs} runs")
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from driple.checks import MOST_SEED
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, whole
 from driple.cli.show import note, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from driple.api.json_types.commands import DataSimulatedJson
 
 __all__ = ["simulate"]
 
@@ -68,5 +71,8 @@ def simulate(
     for place in made:
         note(f"wrote {place}: {len(store.places)} workloads, simulated")
     if json:
-        places = [str(place) for place in made]
-        print_json({"folders": places, "examples": len(store.places)}, "data_simulated")
+        simulated: DataSimulatedJson = {
+            "folders": [str(place) for place in made],
+            "examples": len(store.places),
+        }
+        print_json(simulated, "data_simulated")

@@ -10,12 +10,14 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from driple.cli.show import print_json
-from driple.codec import Json
+
+if TYPE_CHECKING:
+    from driple.api.json_types.commands import EnvJson
 
 __all__ = ["driple_version", "env"]
 
@@ -60,20 +62,19 @@ class _Machine:
     tools: dict[str, bool]
     checkpoints: list[str]
 
-    def to_dict(self) -> dict[str, Json]:
-        """Plain values for JSON."""
-        extras: dict[str, Json] = {
-            name: "installed" if not missing else f"missing {', '.join(missing)}"
-            for name, missing in self.extras.items()
-        }
+    def to_dict(self) -> EnvJson:
+        """The object that `driple env --json` prints, without its question."""
         return {
             "driple": driple_version(),
             "python": sys.version.split()[0],
-            "extras": extras,
+            "extras": {
+                name: "installed" if not missing else f"missing {', '.join(missing)}"
+                for name, missing in self.extras.items()
+            },
             "cores": os.cpu_count(),
-            "gpus": list(self.gpus),
-            "measuring": dict(self.tools),
-            "checkpoints": list(self.checkpoints),
+            "gpus": self.gpus,
+            "measuring": self.tools,
+            "checkpoints": self.checkpoints,
         }
 
 

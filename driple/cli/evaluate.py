@@ -17,6 +17,7 @@ from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, dataset_roots, require_training
 
 if TYPE_CHECKING:
+    from driple.api.json_types.validate import EvaluateJson
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
     from driple.dataset.lookup import StoredLabels
@@ -146,10 +147,12 @@ def evaluate(
     result = _run(data, config, folder, labels, other)
     found = break_down(result, chosen.methods[0]) if len(chosen.methods) == 1 else None
     if json:
-        where = None if found is None else found.to_json_dict()
-        print_json(
-            {**result.to_json_dict(), "left_out": chosen.left_out, "where": where}, "evaluate"
-        )
+        evaluated: EvaluateJson = {
+            **result.to_json_dict(),
+            "left_out": chosen.left_out,
+            "where": None if found is None else found.to_json_dict(),
+        }
+        print_json(evaluated, "evaluate")
         return
     _print(result)
     if found is not None:

@@ -11,40 +11,17 @@ import typer
 
 from driple.checks import check_choice
 from driple.cli.show import note, print_json, print_table
-from driple.codec import to_dict
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.api.json_types.commands import ListJson
     from driple.catalog.catalog import Catalog
-    from driple.catalog.listing import DeviceRow, InstanceRow, LinkRow
+    from driple.catalog.listing import CheckpointRow, DeviceRow, InstanceRow, LinkRow, SettingRow
 
 __all__ = ["list_"]
 
 _UNKNOWN = "unknown"
 _PRESETS = ("default", "paper")
-
-
-@dataclass(frozen=True, slots=True)
-class _SettingRow:
-    """A named setting, as a table shows it."""
-
-    name: str
-    device: str
-    num_workers: int
-    num_servers: int
-    network: str
-    inspectors: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckpointRow:
-    """A shipped or own checkpoint, as a table shows it."""
-
-    setting: str
-    preset: str
-    labels: str
-    num_workloads: int | None
-    file: str
 
 
 def list_(
@@ -76,7 +53,8 @@ def list_(
     if not rows:
         raise ConfigError(f"none of the {kind} contains '{text}'; driple list {kind} shows all")
     if json:
-        print_json({"kind": kind, "rows": [to_dict(row) for row in rows]}, "list")
+        listed: ListJson = {"kind": kind, "rows": rows}
+        print_json(listed, "list")
         return
     print_table(_KINDS[kind].header, [_KINDS[kind].cells(row) for row in rows])
     note(f"{len(rows)} {kind}; sources and dates are in the output of --json")
@@ -131,7 +109,8 @@ def _instance_cells(row: InstanceRow) -> list[str]:
     ]
 
 
-def _settings(_: Catalog) -> Sequence[_SettingRow]:
+def _settings(_: Catalog) -> Sequence[SettingRow]:
+    from driple.catalog.listing import SettingRow
     from driple.cluster.setting import KNOWN_SETTINGS, Setting
     from driple.inspector.checkpoint_places import checkpoint_path, settings_with_checkpoint
 
@@ -141,7 +120,7 @@ def _settings(_: Catalog) -> Sequence[_SettingRow]:
         setting = Setting.parse(name)
         places = [checkpoint_path(setting, preset) for preset in _PRESETS if name in trained]
         rows.append(
-            _SettingRow(
+            SettingRow(
                 name=setting.name,
                 device=setting.device,
                 num_workers=setting.num_workers,
@@ -153,7 +132,7 @@ def _settings(_: Catalog) -> Sequence[_SettingRow]:
     return rows
 
 
-def _setting_cells(row: _SettingRow) -> list[str]:
+def _setting_cells(row: SettingRow) -> list[str]:
     return [
         row.name,
         row.device,
@@ -164,7 +143,8 @@ def _setting_cells(row: _SettingRow) -> list[str]:
     ]
 
 
-def _checkpoints(_: Catalog) -> Sequence[_CheckpointRow]:
+def _checkpoints(_: Catalog) -> Sequence[CheckpointRow]:
+    from driple.catalog.listing import CheckpointRow
     from driple.cluster.setting import Setting
     from driple.inspector.checkpoint_card import read_checkpoint_card
     from driple.inspector.checkpoint_places import checkpoint_path, settings_with_checkpoint
@@ -175,7 +155,7 @@ def _checkpoints(_: Catalog) -> Sequence[_CheckpointRow]:
         for file in sorted(folder.glob("*.safetensors")):
             checkpoint = read_checkpoint_card(file)
             rows.append(
-                _CheckpointRow(
+                CheckpointRow(
                     setting=checkpoint.setting,
                     preset=checkpoint.preset,
                     labels=checkpoint.provenance,
@@ -186,7 +166,7 @@ def _checkpoints(_: Catalog) -> Sequence[_CheckpointRow]:
     return rows
 
 
-def _checkpoint_cells(row: _CheckpointRow) -> list[str]:
+def _checkpoint_cells(row: CheckpointRow) -> list[str]:
     workloads = _UNKNOWN if row.num_workloads is None else str(row.num_workloads)
     return [row.setting, row.preset, row.labels, workloads, row.file]
 

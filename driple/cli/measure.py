@@ -16,6 +16,7 @@ from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.api.json_types.commands import MeasureJson
     from driple.jobs import Workload
     from driple.measure.testbed.campaign import CampaignRecord
 
@@ -90,7 +91,6 @@ def measure(
     """
     from driple.api.own_host import HOST_FILE, host_of_campaign, known_inspector
     from driple.cluster.setting import Setting
-    from driple.codec import to_dict
     from driple.inspector.host import check_count, write_host
     from driple.measure.testbed.campaign import Campaign, Limits
     from driple.measure.testbed.cluster import RunPlan
@@ -129,7 +129,7 @@ def measure(
         )
     for line in failed:
         note(f"failed: {line}")
-    summary = {
+    summary: MeasureJson = {
         "setting": setting,
         "workloads": len(jobs),
         "failed": failed,
@@ -142,7 +142,7 @@ def measure(
     if calibrate:
         made = host_of_campaign(output, campaign.about, parsed)
         write_host(made, output / HOST_FILE)
-        summary["host"] = to_dict(made)
+        summary["host"] = made
         told = f"{made.sentence()}\nwritten: {output / HOST_FILE}"
     if json:
         print_json(summary, "measure")

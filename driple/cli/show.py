@@ -6,9 +6,10 @@ import json
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driple.cli.terminal import escaped, one_line, unescaped
+from driple.codec import to_json
 from driple.trace.targets import UNITS
 from driple.units import format_range, three_digits
 
@@ -60,15 +61,15 @@ def print_assumptions(assumed: Iterable[str]) -> None:
         print(f"assumed: {words}")
 
 
-def print_json(value: Mapping[str, Any], question: str = "") -> None:
+def print_json(value: Mapping[str, object], question: str = "") -> None:
     """One JSON object on one line of stdout, as driple/api/schema.json describes it.
 
     Args:
-        value: the object.
+        value: the object; its values may be dataclasses.
         question: which part of the schema it is; empty if the object states it.
     """
-    whole = {"question": question, **value} if question else dict(value)
-    print(json.dumps(whole, allow_nan=False))
+    whole = {"question": question, **value} if question else value
+    print(json.dumps(whole, allow_nan=False, default=to_json))
 
 
 def print_table(

@@ -8,9 +8,8 @@ from driple.cli.show import note, print_table
 from driple.units import format_range, format_rate, three_digits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from driple.analytic.whatif import GridSweep
+    from driple.api.json_types.sweep import BatchFactsJson
     from driple.api.sweeping import SweepResult
     from driple.api.sweeping_traces import TraceSweep
 
@@ -36,8 +35,8 @@ def print_batches(result: SweepResult) -> None:
         )
         if name in result.estimates
     ]
-    fits = cast("Sequence[str | None]", result.facts["fits"])
-    margins = cast("Sequence[float | None]", result.facts["margin_bytes"])
+    facts = cast("BatchFactsJson", result.facts)
+    fits, margins = facts["fits"], facts["margin_bytes"]
     rows = []
     for i, size in enumerate(result.clusters["batch_size"]):
         row = [

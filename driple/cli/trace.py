@@ -18,6 +18,7 @@ from driple.errors import ConfigError
 from driple.units import parse_rate
 
 if TYPE_CHECKING:
+    from driple.api.json_types.commands import TraceJson
     from driple.async_sgd.jobtrace import JobTrace
     from driple.async_sgd.origin import PlatformRecord
 
@@ -207,17 +208,15 @@ def _write(trace: JobTrace, platform: PlatformRecord | None, output: Path, *, js
         + (f"; {left_out} step(s) without all transfers were left out" if left_out else "")
     )
     if json:
-        print_json(
-            {
-                "trace": str(output),
-                "steps": trace.num_steps,
-                "ops": len(trace.names),
-                "iteration_time_s": estimate(float(trace.step_s.mean()), "measured", "measured"),
-                "servers": trace.num_servers,
-                "left_out_steps": left_out,
-            },
-            "trace",
-        )
+        written: TraceJson = {
+            "trace": str(output),
+            "steps": trace.num_steps,
+            "ops": len(trace.names),
+            "iteration_time_s": estimate(float(trace.step_s.mean()), "measured", "measured"),
+            "servers": trace.num_servers,
+            "left_out_steps": left_out,
+        }
+        print_json(written, "trace")
 
 
 def _read_platform(file: Path | None) -> PlatformRecord | None:

@@ -18,6 +18,7 @@ from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError, DatasetError, MissingExtraError, install_hint
 
 if TYPE_CHECKING:
+    from driple.api.json_types.commands import TrainJson
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
 
@@ -122,7 +123,12 @@ def train(
     if json:
         file = str(folder / "checkpoint.safetensors")
         impossible = None if test is None else test.num_impossible
-        print_json({"checkpoint": file, "metrics": metrics, "test_impossible": impossible}, "train")
+        trained: TrainJson = {
+            "checkpoint": file,
+            "metrics": metrics,
+            "test_impossible": impossible,
+        }
+        print_json(trained, "train")
     else:
         print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
 

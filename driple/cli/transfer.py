@@ -16,11 +16,11 @@ from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, dataset_roots, require_training
 from driple.cli.transfer_gpu import GPU, tune
-from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.inspector.checkpoint_places import checkpoint_path
 
 if TYPE_CHECKING:
+    from driple.api.json_types.commands import TransferJson
     from driple.dataset.example import Dataset
     from driple.dataset.split import Split
     from driple.evaluation.curve import CurvePoint, LearningCurve
@@ -351,7 +351,7 @@ def _show(
     if words := result.scores["test"].sentence_on_impossible():
         note(f"test part: {words}")
     if json:
-        found: dict[str, Json] = {
+        adapted: TransferJson = {
             "checkpoint": str(folder / "checkpoint.safetensors"),
             "metrics": metrics,
             "test_impossible": result.scores["test"].num_impossible,
@@ -359,9 +359,9 @@ def _show(
             "epochs": len(result.history),
             "learning_curve": line.to_json_dict() if line else None,
             "no_learning_curve": None if line else reason,
-            "source_knows": None if leakage is None else to_dict(leakage),
+            "source_knows": leakage,
         }
-        print_json(found, "transfer")
+        print_json(adapted, "transfer")
         return
     print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
     if line is None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from driple.checks import check_choice
-from driple.codec import Json, to_dict
 from driple.dataset.example import Dataset
 from driple.errors import ConfigError
 from driple.evaluation.foldfiles import FoldRecord
@@ -22,6 +21,9 @@ from driple.trace.targets import TARGET_NAMES
 from driple.training.config import Preset, TrainConfig
 from driple.training.metrics import Scores, mean_scores, time_errors_pct
 from driple.training.uncertainty import Coverage, Uncertainty, coverage_of
+
+if TYPE_CHECKING:
+    from driple.evaluation.json_types import BenchmarkJson, BenchmarkMethodJson, ScoreTableJson
 
 __all__ = [
     "ALL",
@@ -357,7 +359,7 @@ class BenchmarkResult:
             for section, name in places
         ]
 
-    def to_json_dict(self) -> dict[str, Json]:
+    def to_json_dict(self) -> BenchmarkJson:
         """The comparison, the table by method, then the folds without their predictions."""
         rows = self.rows()
         return {
@@ -365,8 +367,8 @@ class BenchmarkResult:
             "setting": self.dataset.setting,
             "fingerprint": self.fingerprint,
             "split": self.config.split,
-            "seeds": list(self.config.seeds),
-            "common_seeds": list(self.common_seeds(self.methods)),
+            "seeds": self.config.seeds,
+            "common_seeds": self.common_seeds(self.methods),
             "overrides": {
                 "max_epochs": self.config.max_epochs,
                 "patience_epochs": self.config.patience_epochs,
@@ -374,27 +376,34 @@ class BenchmarkResult:
             "methods": {method: self._method_json(method, rows) for method in self.methods},
         }
 
-    def _method_json(self, method: str, rows: list[TableRow]) -> dict[str, Json]:
-        folds = self.folds_of(method)
+    def _method_json(self, method: str, rows: list[TableRow]) -> BenchmarkMethodJson:
         preset, coverage = self.presets.get(method), self.coverage(method)
-        left_out = {"predictions", "sureness", "versions", "format"}
         return {
-            "seeds": list(self.seeds_of(method)),
+            "seeds": self.seeds_of(method),
             "mean": _nested({(row.section, row.name): row.values[method].mean for row in rows}),
             "std_over_seeds": _nested(
                 {(row.section, row.name): row.values[method].std for row in rows}
             ),
             "best_in": [f"{row.section}: {row.name}" for row in rows if row.best == method],
-            "intervals": None if coverage is None else to_dict(coverage),
+            "intervals": coverage,
             "config": preset.to_dict() if preset else None,
             "folds": [
-                {k: v for k, v in to_dict(fold.record({})).items() if k not in left_out}
-                for fold in folds
+                {
+                    "method": fold.method,
+                    "fold": fold.name,
+                    "test": fold.scores.record(),
+                    "validation": None if fold.validation is None else fold.validation.record(),
+                    "train_seconds": fold.train_seconds,
+                    "epochs": fold.num_epochs,
+                    "best_epoch": fold.best_epoch,
+                    "stopped_by": fold.stopped_by,
+                }
+                for fold in self.folds_of(method)
             ],
         }
 
 
-def _nested(numbers: Mapping[tuple[str, str], float | None]) -> dict[str, Json]:
+def _nested(numbers: Mapping[tuple[str, str], float | None]) -> ScoreTableJson:
     """The table's numbers of one method for JSON; a deviation over a single seed is None."""
     return {
         "nrmse": numbers[NRMSE, ALL],

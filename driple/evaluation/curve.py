@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driple.codec import Json
 from driple.training.metrics import Scores
+
+if TYPE_CHECKING:
+    from driple.evaluation.json_types import LearningCurveJson
 
 __all__ = ["CurvePoint", "LearningCurve", "curve_sizes", "learning_curve", "why_no_curve"]
 
@@ -105,7 +108,7 @@ class LearningCurve:
             return "measuring more is probably worth it"
         return "more would probably bring little"
 
-    def to_json_dict(self) -> dict[str, Json]:
+    def to_json_dict(self) -> LearningCurveJson:
         """Points and estimates."""
         last = self.points[-1].size
         return {

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.evaluation.benchmark import ALL, BenchmarkResult
 from driple.trace.provenance import Repeatability
 from driple.trace.repeatability import smape_shares
 from driple.trace.targets import TARGET_NAMES
 from driple.training.metrics import predicted_times_s
+
+if TYPE_CHECKING:
+    from driple.evaluation.json_types import ErrorBreakdownJson
 
 __all__ = ["ErrorBreakdown", "OverFloor", "WorkloadError", "break_down"]
 
@@ -110,7 +113,7 @@ class ErrorBreakdown:
     worst: tuple[WorkloadError, ...]
     num_repeated: int
 
-    def to_json_dict(self) -> dict[str, Json]:
+    def to_json_dict(self) -> ErrorBreakdownJson:
         """All of it, by name."""
         rows = [*TARGET_NAMES, ALL]
         return {
@@ -131,7 +134,7 @@ class ErrorBreakdown:
                 }
                 for row in self.over_floor
             },
-            "worst": [to_dict(row) for row in self.worst],
+            "worst": self.worst,
         }
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from driple.codec import Json, to_dict
 from driple.graph.cost import cost_of_graph
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
@@ -62,10 +61,6 @@ class Assumptions:
             f"assumed: products in {self.precision}; optimizer {optimizer}; {batches}; "
             f"{self.samples_per_epoch:,} samples per epoch ({self.samples_from}){epochs}"
         )
-
-    def to_json_dict(self) -> dict[str, Json]:
-        """The object that `--json` prints."""
-        return to_dict(self)
 
 
 def assumptions_of(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from driple.answers.method_answer import MethodAnswer
     from driple.answers.slow_hosts import SlowHost
     from driple.answers.step_parts import StepParts
+    from driple.estimate import Source
     from driple.memory.estimate import MemoryEstimate
     from driple.planning.places import Candidate
     from driple.planning.variants import Variant
@@ -63,7 +64,7 @@ class Offer:
     communication_pct: float | None = None
     price: Price | None = None
     no_price: str = ""
-    provenance: str = "simulated"
+    provenance: Source = "simulated"
     answer: MethodAnswer | None = None
     memory: MemoryEstimate | None = None
     parts: StepParts | None = None

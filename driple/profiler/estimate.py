@@ -10,21 +10,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-from driple.codec import Json, to_dict
 from driple.errors import MissingExtraError, install_hint
 from driple.estimate import Estimate, Interval
 from driple.profiler.steps import DIFFERENCES, Difference
 
-__all__ = ["Stall", "Times", "stalls_of", "warnings_of"]
+__all__ = ["Stall", "StallJson", "Times", "stalls_of", "warnings_of"]
 
 # Iteration times in seconds, by step number, then by repetition.
 Times = Mapping[int, Mapping[int, float]]
 
 _CONFIDENCE = 0.95
+
+
+class StallJson(TypedDict):
+    """A stall per iteration and per epoch.
+
+    Attributes:
+        stall_pct: percent of the time of the base step.
+        of_step: number of the base step.
+        repeats: repetitions in which both steps were measured.
+        in_noise: whether the interval contains zero.
+        epoch_s: null if the script's loader has no length.
+    """
+
+    stall_s: Estimate
+    stall_pct: Estimate
+    of_step: int
+    repeats: int
+    in_noise: bool
+    epoch_s: Estimate | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +70,7 @@ class Stall:
         """Whether the interval contains zero."""
         return self.interval_s is not None and self.interval_s[0] <= 0 <= self.interval_s[1]
 
-    def to_dict(self, batches_per_epoch: int | None) -> dict[str, Json]:
+    def to_dict(self, batches_per_epoch: int | None) -> StallJson:
         """The stall as plain values for JSON."""
         return {
             "stall_s": measured(self.seconds, self.interval_s),
@@ -66,10 +84,10 @@ class Stall:
         }
 
 
-def measured(value: float, ends: Sequence[float] | None = None) -> dict[str, Json]:
+def measured(value: float, ends: Sequence[float] | None = None) -> Estimate:
     """A measured number as every JSON holds it, with its 95 % interval if it has one."""
     interval = Interval.of(ends, _CONFIDENCE)
-    return to_dict(Estimate(value=value, interval=interval, method="measured", source="measured"))
+    return Estimate(value=value, interval=interval, method="measured", source="measured")
 
 
 def stalls_of(times: Times) -> dict[str, Stall]:

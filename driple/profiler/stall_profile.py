@@ -5,22 +5,72 @@ profile.json, step2.r0.json ... -> Profile -> times, stalls, warnings
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
-from driple.codec import Json, from_json, to_dict
+from driple.codec import from_json
 from driple.errors import MeasureError
-from driple.profiler.estimate import Stall, Times, measured, stalls_of, warnings_of
-from driple.profiler.profile_records import FORMAT, LaunchRecord, ProfileRecord, SeenGradients
+from driple.estimate import Estimate
+from driple.profiler.estimate import Stall, StallJson, Times, measured, stalls_of, warnings_of
+from driple.profiler.profile_records import (
+    FORMAT,
+    LaunchRecord,
+    PlanRecord,
+    ProfiledHost,
+    ProfileRecord,
+    SeenGradients,
+)
 from driple.profiler.steps import STEPS
 from driple.storedfiles import read_json
 
-__all__ = ["FORMAT", "StallProfile", "disturbance", "read_profile"]
+__all__ = [
+    "FORMAT",
+    "ProfileJson",
+    "StallProfile",
+    "StepTimeJson",
+    "disturbance",
+    "read_profile",
+]
 
 # Cores that others may use before a warning is printed, and the name of each kind.
 _OTHERS = {"other_cores": (0.3, "other programs used"),
            "stolen_cores": (0.1, "the hypervisor gave other machines")}  # fmt: skip
+
+
+class StepTimeJson(TypedDict):
+    """Iteration time of a step of the profile, mean over its repetitions.
+
+    Attributes:
+        title: what runs in the step.
+        epoch_s: null if the script's loader has no length.
+    """
+
+    title: str
+    iteration_time_s: Estimate
+    repeats: int
+    epoch_s: Estimate | None
+
+
+class ProfileJson(TypedDict):
+    """A stall profile.
+
+    Attributes:
+        steps: by number.
+        stalls: by name.
+        left_out: why this machine cannot run a step.
+        overhead_pct: upper bound on the profiler's own overhead, percent of a launch.
+    """
+
+    command: Sequence[str]
+    plan: PlanRecord
+    host: ProfiledHost
+    steps: Mapping[int, StepTimeJson]
+    stalls: Mapping[str, StallJson]
+    left_out: Mapping[int, str]
+    warnings: Sequence[str]
+    overhead_pct: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,15 +147,15 @@ class StallProfile:
         """Upper bound on the profiler's own overhead, percent of a launch."""
         return max((launch.overhead_pct for launch in self.launches.values()), default=0.0)
 
-    def to_dict(self) -> dict[str, Json]:
+    def to_dict(self) -> ProfileJson:
         """The object that `driple profile run --json` prints."""
         per_epoch = self.batches_per_epoch
         return {
-            "command": list(self.about.command),
-            "plan": to_dict(self.about.plan),
-            "host": to_dict(self.about.host),
+            "command": self.about.command,
+            "plan": self.about.plan,
+            "host": self.about.host,
             "steps": {
-                str(step): {
+                step: {
                     "title": STEPS[step].title,
                     "iteration_time_s": measured(sum(values.values()) / len(values)),
                     "repeats": len(values),
@@ -116,8 +166,8 @@ class StallProfile:
                 for step, values in self.times.items()
             },
             "stalls": {name: stall.to_dict(per_epoch) for name, stall in self.stalls().items()},
-            "left_out": {str(step): why for step, why in self.left_out.items()},
-            "warnings": [*self.warnings()],
+            "left_out": self.left_out,
+            "warnings": self.warnings(),
             "overhead_pct": self.overhead_pct(),
         }
 

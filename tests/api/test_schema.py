@@ -15,7 +15,6 @@ from jsonschema import Draft202012Validator
 import driple
 from driple.api.results import schema_text
 from driple.codec import to_dict
-from driple.graph.torch.options import LIBRARIES
 from driple.runs.validation.held_out import ErrorRow
 from driple.runs.validation.paper_figures import Fact
 from driple.runs.validation.scores import GroupScore
@@ -172,18 +171,3 @@ def test_a_number_without_its_method_is_refused(wrong: str) -> None:
     assert errors_of(found) == []
     found["answers"][0][wrong] = 0.5
     assert errors_of(found)
-
-
-def test_the_schema_lists_every_generation_of_pytorch() -> None:
-    """An answer with `--set library=torch2.1` was not what the schema describes."""
-
-    def lists_of(value: Any) -> list[list[Any]]:
-        if isinstance(value, list):
-            return [found for item in value for found in lists_of(item)]
-        if not isinstance(value, dict):
-            return []
-        own = [value["enum"]] if "torch1" in value.get("enum", ()) else []
-        return own + [found for item in value.values() for found in lists_of(item)]
-
-    found = lists_of(json.loads(schema_text()))
-    assert found == [[*LIBRARIES, None]]

@@ -18,6 +18,7 @@ from driple.api.results import job_facts
 from driple.cli.joboptions import job_options
 from driple.cli.main import app
 from driple.cli.overrides import set_values
+from driple.codec import to_dict
 from driple.errors import ConfigError
 from driple.jobs.load import load_job
 from driple.jobs.option_row import MODULE, JobOption
@@ -181,7 +182,7 @@ def test_the_json_states_the_rows_that_say_so() -> None:
         "activation_checkpointing", "compiled", "clip_gradients", "task", "channels_last",
         "library",
     ]  # fmt: skip
-    facts = job_facts(load_job(EXAMPLE))
+    facts = to_dict(job_facts(load_job(EXAMPLE)))
     assert [name for name in facts if name in {row.name for row in JOB_OPTIONS}] == stated
     asked = {
         name: TYPED[name][1]
@@ -189,7 +190,7 @@ def test_the_json_states_the_rows_that_say_so() -> None:
         if name not in ("seq_len", "task", "activation_checkpointing")
     }
     job = job_of_module(nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten()), **asked)
-    facts = job_facts(job)
+    facts = to_dict(job_facts(job))
     assert {name: facts[name] for name in asked} == asked | {"input_shape": [3, 8, 8]}
     for words in ("2 passes per update", "compiled", "gradients clipped", "PyTorch 1"):
         assert words in job.facts_words
@@ -247,6 +248,7 @@ from typer.testing import CliRunner
 import driple
 from driple.api.results import job_facts
 from driple.cli.main import app
+from driple.codec import to_dict
 from driple.errors import ConfigError
 
 

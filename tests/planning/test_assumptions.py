@@ -42,6 +42,6 @@ def test_all_assumptions_are_in_the_sentence() -> None:
         "assumed: products in float32; optimizer momentum; batches of 8 samples per device; "
         "50,000 samples per epoch (--samples), 3 epochs"
     )
-    assert found.to_json_dict()["optimizer"] == "momentum"
+    assert found.optimizer == "momentum"
     same = assumptions_of(graph_of(nn.Linear(16, 16)), amount, batch_size=8, global_batch=64)
     assert "8 samples per device, 64 samples of all devices per update" in same.sentence()

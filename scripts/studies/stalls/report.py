@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from driple.catalog import link_named
+from driple.codec import to_dict
 from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.jobs.pytorch.workloads import MICRO
@@ -322,7 +323,7 @@ def pictures() -> None:
     fits, _ = fits_of(found)
     shown = example(found)
     plot_profile(shown, HOME / "example.png")
-    text = json.dumps(shown.to_dict(), indent=1)
+    text = json.dumps(to_dict(shown.to_dict()), indent=1)
     atomic_write(HOME / "example.json", text.encode(), error=DripleError)
     save(macro_picture(found), HOME / "macro.png")
     save(micro_picture(found), HOME / "micro.png")

@@ -1,0 +1,50 @@
+"""Parts of the JSON of several questions: the job, parts of a step, the twelve targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, TypedDict
+
+from driple.codec import Names
+from driple.estimate import Estimate
+from driple.trace.targets import FIGURES, RESOURCES, UNITS
+
+__all__ = ["JobJson", "StepPartJson", "TargetsJson", "UnitsJson"]
+
+TargetsJson = Annotated[
+    Mapping[str, Annotated[Mapping[str, Estimate], Names(FIGURES)]], Names(RESOURCES)
+]
+"""Burst amount in the unit of the resource, burst and idle duration in seconds."""
+UnitsJson = Annotated[Mapping[str, str], Names(tuple(UNITS))]
+
+
+class JobJson(TypedDict):
+    """What was read, and what is unknown of it; the options of the job follow its kind.
+
+    Attributes:
+        source: JOB as it was typed.
+        unknown_share: share of the graph's sizes that are unknown, 0 to 1.
+        op_types_without_cost: number of ops of each type whose FLOPs are unknown.
+    """
+
+    source: str
+    kind: str
+    samples: int | None
+    assumptions: Sequence[str]
+    unknown_dimensions: int
+    unknown_share: float
+    unknown_turns: Sequence[str]
+    notes: Sequence[str]
+    op_types_without_cost: Mapping[str, int]
+
+
+class StepPartJson(TypedDict):
+    """A part of a step of one device.
+
+    Attributes:
+        pct: share of the step, percent.
+    """
+
+    part: str
+    seconds: float
+    pct: float
