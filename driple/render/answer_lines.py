@@ -48,7 +48,7 @@ def answer_lines(answer: Answer) -> list[str]:
         or (answer.memory.estimate.fits in ("yes", None))
     )
     step = [_line("step", _step(answer))]
-    if answer.iteration_time_s.is_guess:
+    if answer.iteration_time_s.is_guess or _warnings(answer):
         step = [_line("a guess:", f"{_guess(answer)}; {_NARROWS}")]
     where = f"{answer.job.name} on {answer.setting.name}"
     lines = [
@@ -65,6 +65,12 @@ def answer_lines(answer: Answer) -> list[str]:
 def shows_targets(answer: Answer) -> bool:
     """Whether the twelve numbers follow: on settings with servers, and of TensorFlow graphs."""
     return answer.setting.num_servers > 0 or answer.job.graph.framework == "tensorflow"
+
+
+def _warnings(answer: Answer) -> tuple[str, ...]:
+    """Why the inspector's answer is but a guess; none of other methods."""
+    made = answer.prediction
+    return () if made is None or answer.method != "inspector" else tuple(made.warnings)
 
 
 def _line(label: str, words: str) -> str:
@@ -202,6 +208,8 @@ def _how_sure(answer: Answer) -> str:
         return "measured: a data set has this very graph on this setting"
     if best.method == "inspector" and best.prediction is not None:
         made = best.prediction
+        if made.warnings:
+            return f"a guess: {'; '.join(made.warnings)}; --method simulator answers in detail"
         error = made.metrics.get("test_iteration_time_mape_pct")
         words = f"learned from {made.provenance} labels"
         if error is not None:
@@ -213,6 +221,8 @@ def _how_sure(answer: Answer) -> str:
                 if of_labels is None
                 else f"; labels up to {of_labels:.0f} % off nine times out of ten"
             )
+        if made.outdated:
+            words += "; the checkpoint is of another version (--explain)"
         return words
     if best.form is not None:
         error_of_form = best.form_error
