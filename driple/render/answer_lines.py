@@ -227,7 +227,7 @@ def _how_sure(answer: Answer) -> str:
     if best.form is not None:
         error_of_form = best.form_error
         if error_of_form is None:
-            return "not known: no measurement of such a cluster"
+            return f"not known: {answer.job.unknown_words or 'no measurement of such a cluster'}"
         return (
             f"{error_of_form.median_pct:.0f} % off in the median, {error_of_form.p90_pct:.0f} % "
             f"for one in ten, on {error_of_form.rows} measured iterations"

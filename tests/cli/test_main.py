@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from driple.answers import by_inspector as inspector_module
 from driple.answers import checked as checked_module
 from driple.cli.main import _run
 from driple.cli.show import print_targets
@@ -158,12 +159,12 @@ def test_plot_draws_a_picture(tmp_path: Path) -> None:
 def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """The value is printed as it is, and named; a CPU of several cores may exceed 100 %."""
     values = np.array([[126.9, 0.3, 0.2], [80.0, 0.3, 0.2], [300.0, 0.3, 0.2], [300.0, 0.3, 0.2]])
-    right = checked_module.predict
+    right = inspector_module.predict
 
     def busy(*arguments: Any, **more: Any) -> Prediction:
         return replace(right(*arguments, **more), targets=Targets(values))
 
-    monkeypatch.setattr(checked_module, "predict", busy)
+    monkeypatch.setattr(inspector_module, "predict", busy)
     words = "predicted device_util of 126.9 % exceeds 100 %, the most that a GPU reaches"
     done = driple("predict", EXAMPLE, "--setting", "V100", "--json")
     assert words in done.stderr
