@@ -20,9 +20,11 @@ from driple.render.quantities import (
 )
 
 if TYPE_CHECKING:
+    from driple.answers.error_statement import StatedError
     from driple.api.memory import JobMemory
     from driple.api.predicting import Answer
     from driple.estimate import Estimate, Interval
+    from driple.inspector.predict import Prediction
     from driple.memory.estimate import MemoryEstimate
 
 __all__ = ["MOST_LINES", "answer_lines", "shows_targets"]
@@ -207,23 +209,7 @@ def _how_sure(answer: Answer) -> str:
     if best.method == "measured":
         return "measured: a data set has this very graph on this setting"
     if best.method == "inspector" and best.prediction is not None:
-        made = best.prediction
-        if made.warnings:
-            return f"a guess: {'; '.join(made.warnings)}; --method simulator answers in detail"
-        error = made.metrics.get("test_iteration_time_mape_pct")
-        words = f"learned from {made.provenance} labels"
-        if error is not None:
-            words += f"; {error:.0f} % off (mean) on its test workloads"
-        if made.provenance == "simulated":
-            of_labels = None if stated is None else stated.p90_pct
-            words += (
-                "; how far the labels are off is not known"
-                if of_labels is None
-                else f"; labels up to {of_labels:.0f} % off nine times out of ten"
-            )
-        if made.outdated:
-            words += "; the checkpoint is of another version (--explain)"
-        return words
+        return _how_sure_of_inspector(best.prediction, stated)
     if best.form is not None:
         error_of_form = best.form_error
         if error_of_form is None:
@@ -239,6 +225,26 @@ def _how_sure(answer: Answer) -> str:
         f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
         f"{stated.num_runs} {stated.short or stated.runs}"
     )
+
+
+def _how_sure_of_inspector(made: Prediction, stated: StatedError | None) -> str:
+    """What it learned from, how far it is off there, and how far its labels are."""
+    if made.warnings:
+        return f"a guess: {'; '.join(made.warnings)}; --method simulator answers in detail"
+    error = made.metrics.get("test_iteration_time_mape_pct")
+    words = f"learned from {made.provenance} labels"
+    if error is not None:
+        words += f"; {error:.0f} % off (mean) on its test workloads"
+    if made.provenance == "simulated":
+        of_labels = None if stated is None else stated.p90_pct
+        words += (
+            "; how far the labels are off is not known"
+            if of_labels is None
+            else f"; labels up to {of_labels:.0f} % off nine times out of ten"
+        )
+    if made.outdated:
+        words += "; the checkpoint is of another version (--explain)"
+    return words
 
 
 def _assumed(answer: Answer) -> str:

@@ -188,7 +188,9 @@ def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
 def test_only_the_first_of_all_ways_is_called_the_first() -> None:
     """Of two ways on the same machines the better known one is taken, and is not the fastest."""
     fast = made_up("a", 1, 1)
-    wide = replace(fast, answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.1, high_factor=10.0)))
+    wide = replace(
+        fast, answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.1, high_factor=10.0))
+    )
     narrow = replace(
         made_up("a", 1.01, 1.01),
         answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.9, high_factor=1.1)),
