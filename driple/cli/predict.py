@@ -147,7 +147,7 @@ def predict(
     show = show_job if explain or method == "all" else show_doubts
     show(answers[0].job, json=json)
     for answer in answers:
-        if explain and answer.method == "inspector" and answer.prediction is not None:
+        if answer.method == "inspector" and answer.prediction is not None:
             for words in answer.prediction.remarks:
                 note(f"{words} ({answer.setting.name})")
     if plot is not None:

@@ -20,9 +20,11 @@ from driple.render.quantities import (
 )
 
 if TYPE_CHECKING:
+    from driple.answers.error_statement import StatedError
     from driple.api.memory import JobMemory
     from driple.api.predicting import Answer
     from driple.estimate import Estimate, Interval
+    from driple.inspector.predict import Prediction
     from driple.memory.estimate import MemoryEstimate
 
 __all__ = ["MOST_LINES", "answer_lines", "shows_targets"]
@@ -48,7 +50,7 @@ def answer_lines(answer: Answer) -> list[str]:
         or (answer.memory.estimate.fits in ("yes", None))
     )
     step = [_line("step", _step(answer))]
-    if answer.iteration_time_s.is_guess:
+    if answer.iteration_time_s.is_guess or _warnings(answer):
         step = [_line("a guess:", f"{_guess(answer)}; {_NARROWS}")]
     where = f"{answer.job.name} on {answer.setting.name}"
     lines = [
@@ -65,6 +67,12 @@ def answer_lines(answer: Answer) -> list[str]:
 def shows_targets(answer: Answer) -> bool:
     """Whether the twelve numbers follow: on settings with servers, and of TensorFlow graphs."""
     return answer.setting.num_servers > 0 or answer.job.graph.framework == "tensorflow"
+
+
+def _warnings(answer: Answer) -> tuple[str, ...]:
+    """Why the inspector's answer is but a guess; none of other methods."""
+    made = answer.prediction
+    return () if made is None or answer.method != "inspector" else tuple(made.warnings)
 
 
 def _line(label: str, words: str) -> str:
@@ -201,23 +209,11 @@ def _how_sure(answer: Answer) -> str:
     if best.method == "measured":
         return "measured: a data set has this very graph on this setting"
     if best.method == "inspector" and best.prediction is not None:
-        made = best.prediction
-        error = made.metrics.get("test_iteration_time_mape_pct")
-        words = f"learned from {made.provenance} labels"
-        if error is not None:
-            words += f", {error:.0f} % off (mean) on test workloads"
-        if made.provenance == "simulated":
-            of_labels = None if stated is None else stated.p90_pct
-            words += (
-                "; error of the labels unknown"
-                if of_labels is None
-                else f"; labels up to {of_labels:.0f} % off in nine of ten"
-            )
-        return words
+        return _how_sure_of_inspector(best.prediction, stated)
     if best.form is not None:
         error_of_form = best.form_error
         if error_of_form is None:
-            return "not known: no measurement of such a cluster"
+            return f"not known: {answer.job.unknown_words or 'no measurement of such a cluster'}"
         return (
             f"{error_of_form.median_pct:.0f} % off in the median, {error_of_form.p90_pct:.0f} % "
             f"for one in ten, on {error_of_form.rows} measured iterations"
@@ -229,6 +225,26 @@ def _how_sure(answer: Answer) -> str:
         f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
         f"{stated.num_runs} {stated.short or stated.runs}"
     )
+
+
+def _how_sure_of_inspector(made: Prediction, stated: StatedError | None) -> str:
+    """What it learned from, how far it is off there, and how far its labels are."""
+    if made.warnings:
+        return f"a guess: {'; '.join(made.warnings)}; --method simulator answers in detail"
+    error = made.metrics.get("test_iteration_time_mape_pct")
+    words = f"learned from {made.provenance} labels"
+    if error is not None:
+        words += f", {error:.0f} % off (mean) on test workloads"
+    if made.provenance == "simulated":
+        of_labels = None if stated is None else stated.p90_pct
+        words += (
+            "; error of the labels unknown"
+            if of_labels is None
+            else f"; labels up to {of_labels:.0f} % off in nine of ten"
+        )
+    if made.outdated:
+        words += "; the checkpoint is of another version (--explain)"
+    return words
 
 
 def _assumed(answer: Answer) -> str:

@@ -162,7 +162,7 @@ def test_a_skypilot_file_names_the_instance(result: PlanResult) -> None:
 def test_an_unknown_error_leaves_the_limit_to_the_user(result: PlanResult) -> None:
     best = sharing(result).choice.best
     assert best is not None
-    odd = replace(result, choice=Choice(best=replace(best, error=None)))
+    odd = replace(result, choice=Choice(best=replace(best, answer=None)))
     assert "##SBATCH --time=FILL_IN" in job_file_of(odd, "slurm")
     assert "# activeDeadlineSeconds: FILL_IN" in job_file_of(odd, "kueue")
     yaml.safe_load(job_file_of(odd, "skypilot"))

@@ -206,8 +206,9 @@ def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Pa
     (simulated,) = json.loads(answer("simulator", open_loop, "--json").stdout)["answers"]
     assert "loop" in simulated["stated_error"]["of"]
     assert "no advice: the turns of" in answer("sweep", open_loop).stdout
-    assert intervals_of("all", open_loop) == [None] * 5
-    assert "not known, the turns of" in answer("analytic", open_loop).stdout
+    assert levels_of("all", open_loop) == [None] * 5
+    assert "\nhow sure  not known: the turns of" in answer("analytic", open_loop).stdout
+    assert "not known, the turns of" in answer("analytic", open_loop, "--explain").stdout
     given = answer("plan", open_loop, *sizes, "--set", "loop_turns=25", "--json")
     assert json.loads(given.stdout)["recommendation"]
 
@@ -219,10 +220,11 @@ def claims_nothing(name: str, graph: Path) -> bool:
     return interval is None or interval["level"] is None
 
 
-def intervals_of(name: str, graph: Path) -> list[Any]:
-    """Interval of each method of an answer."""
+def levels_of(name: str, graph: Path) -> list[Any]:
+    """Share of values that the interval of each method claims; None where it claims none."""
     (found,) = json.loads(answer(name, graph, "--json").stdout)["answers"]
-    return [one["iteration_time_s"]["interval"] for one in found["methods"].values()]
+    intervals = [one["iteration_time_s"]["interval"] for one in found["methods"].values()]
+    return [None if one is None else one["level"] for one in intervals]
 
 
 def test_unknown_dimensions_leave_no_known_error_and_no_advice() -> None:
@@ -235,8 +237,9 @@ def test_unknown_dimensions_leave_no_known_error_and_no_advice() -> None:
     found = json.loads(answer("sweep", UNKNOWN, "--json").stdout)
     assert found["bottleneck"] is None
     assert not any(name.startswith("saved") for name in found["estimates"])
-    assert set(intervals_of("all", UNKNOWN)) == {None}
+    assert set(levels_of("all", UNKNOWN)) == {None}
     assert "% of the nodes have unknown dimensions" in answer("analytic", UNKNOWN).stdout
+    assert "% of the nodes have" in answer("analytic", UNKNOWN, "--explain").stdout
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -281,7 +284,8 @@ def test_options_of_files_are_refused_where_there_is_no_file() -> None:
 def test_every_answer_says_whether_workers_are_taken_to_wait(name: str) -> None:
     """A graph without a strategy leaves it open; methods differ in what they take it for."""
     graph = CASES / "14_one_machine_localhost_saver.pbtxt"
-    done = answer(name, graph)
+    explain = ("--explain",) if name in ("predict", "simulator", "analytic") else ()
+    done = answer(name, graph, *explain)
     wanted = "asynchronous" if name in ("predict", "simulator") else "for synchronous training"
     said = [line for line in done.stdout.splitlines() if line.startswith("assumed: ")]
     assert any(wanted in line for line in said), done.stdout

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from driple.answers import by_inspector as inspector_module
 from driple.answers import checked as checked_module
 from driple.cli.main import _run
 from driple.cli.show import print_targets
@@ -91,8 +92,12 @@ def test_predict_prints_a_table_for_people_and_says_where_it_knows_from() -> Non
     """All four resources, the iteration time, the provenance; notes go to stderr."""
     done = driple("predict", EXAMPLE)
     assert done.returncode == 0, done.stderr
-    for word in (*RESOURCES, "iteration time", "simulated labels"):
+    assert done.stdout.startswith("step ")
+    for word in (*RESOURCES, "\nhow sure  learned from simulated labels; "):
         assert word in done.stdout
+    explained = driple("predict", EXAMPLE, "--explain").stdout
+    for word in (*RESOURCES, "iteration time", "simulated labels"):
+        assert word in explained
     assert "no --setting given" in done.stderr
 
 
@@ -109,7 +114,7 @@ def test_predict_prints_a_table_for_people_and_says_where_it_knows_from() -> Non
 )
 def test_predict_says_how_many_labels_the_inspector_learned_from(setting: str, words: str) -> None:
     """Not how many its data set has, and where the rest of its knowledge is from."""
-    assert words in driple("predict", EXAMPLE, "--setting", setting).stdout
+    assert words in driple("predict", EXAMPLE, "--setting", setting, "--explain").stdout
 
 
 def test_ranges_that_are_extrapolated_claim_no_share(tmp_path: Path) -> None:
@@ -117,7 +122,9 @@ def test_ranges_that_are_extrapolated_claim_no_share(tmp_path: Path) -> None:
     tiny, picture = ROOT / "tests/data/graphs/functions.pb.gz", tmp_path / "tiny.svg"
     done = driple("predict", tiny, "--setting", "CPU-P1w2", "--plot", picture)
     assert "whiskers: uncalibrated intervals" in picture.read_text()
-    assert "how many of such values lie there is not known" in done.stdout
+    assert done.stdout.startswith("a guess:  a step of ")
+    explained = driple("predict", tiny, "--setting", "CPU-P1w2", "--explain")
+    assert "how many of such values lie there is not known" in explained.stdout
     assert "so that they are extrapolated" in done.stderr
     done = driple("predict", tiny, "--setting", "CPU-P1w2", "--json")
     (found,) = json.loads(done.stdout)["answers"]
@@ -152,12 +159,12 @@ def test_plot_draws_a_picture(tmp_path: Path) -> None:
 def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """The value is printed as it is, and named; a CPU of several cores may exceed 100 %."""
     values = np.array([[126.9, 0.3, 0.2], [80.0, 0.3, 0.2], [300.0, 0.3, 0.2], [300.0, 0.3, 0.2]])
-    right = checked_module.predict
+    right = inspector_module.predict
 
     def busy(*arguments: Any, **more: Any) -> Prediction:
         return replace(right(*arguments, **more), targets=Targets(values))
 
-    monkeypatch.setattr(checked_module, "predict", busy)
+    monkeypatch.setattr(inspector_module, "predict", busy)
     words = "predicted device_util of 126.9 % exceeds 100 %, the most that a GPU reaches"
     done = driple("predict", EXAMPLE, "--setting", "V100", "--json")
     assert words in done.stderr
@@ -172,6 +179,10 @@ def test_a_guess_is_called_a_guess_first(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(checked_module, "allowed_error", lambda *_, **__: 0.0)
     asked = ("predict", EXAMPLE, "--setting", "V100-P1w2", "--method", "inspector")
     done = driple(*asked)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("a guess:  a step of ")
+    assert "\nhow sure  a guess: step time " in done.stdout
+    done = driple(*asked, "--explain")
     assert done.returncode == 0, done.stderr
     job, first = done.stdout.splitlines()[:2]
     assert job.startswith("job: ")
@@ -214,6 +225,8 @@ def test_a_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
     save_checkpoint(replace(shipped, reader_version=1, features_version=1), file)
     words = "was trained with reader version 1 and features version 1, this Driple has reader"
     done = driple("predict", EXAMPLE, "--checkpoint", file)
+    assert "; the checkpoint is of another version (--explain)\n" in done.stdout
+    done = driple("predict", EXAMPLE, "--checkpoint", file, "--explain")
     assert words in done.stdout
     assert "driple train --setting V100-P1w2/ho-PCIe" in done.stdout
     done = driple("predict", EXAMPLE, "--checkpoint", file, "--json")

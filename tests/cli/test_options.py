@@ -27,6 +27,7 @@ MEANING = {
     "--all": ("every workload",),
     "--bandwidth": ("links in bit/s", "link in bit/s"),
     "--catalog": ("your own", "of your own"),
+    "--explain": ("parts of the step", "where a step's time goes"),
     "--batch-size": ("samples of a",),
     "--activation-checkpointing": ("of a model",),
     "--compile": ("torch.compile",),

@@ -190,10 +190,21 @@ def test_every_kind_of_job_is_here() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_assumed_is_printed_before_any_number(command: str, tmp_path: Path) -> None:
+def test_what_is_assumed_is_printed_on_the_first_screen(command: str, tmp_path: Path) -> None:
+    """Before any number with --explain of predict, and of commands that explain all."""
     words, others = COMMANDS[command]
-    done = driple(*words, gpt(tmp_path), "--batch-size", "2", "--seq-len", "16", *others)
+    asked = (*words, gpt(tmp_path), "--batch-size", "2", "--seq-len", "16", *others)
+    done = driple(*asked)
     assert done.returncode == 0, done.stderr
+    facts = ": 2 samples per device, 16 tokens per sample, fp32, adamw, PyTorch 2"
+    if command == "plan":
+        shown = " ".join(done.stdout.split())
+        assert f"{facts}; " in shown
+        assert "; assumed: precision fp32, optimizer adamw; set them with --precision, " in shown
+        return
+    if command == "predict":
+        assert f"{facts}\nassumed   precision fp32, optimizer adamw; set them " in done.stdout
+        done = driple(*asked, "--explain")
     first, second, *_ = done.stdout.splitlines()
     assert first == "job: 2 samples per device, 16 tokens per sample, fp32, adamw, PyTorch 2"
     assert second == "assumed: precision fp32, optimizer adamw; set them with --precision, " \

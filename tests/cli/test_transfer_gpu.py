@@ -62,7 +62,7 @@ def test_the_written_row_makes_predictions_right_and_answers_state_it(
         usual = predicted(job, "--setting", "1xV100")
         own = predicted(job, "--setting", "1xV100", "--catalog", file)
         assert own == pytest.approx(2 * usual, rel=0.25)
-    told = driple("predict", RESNET50, "--setting", "1xV100", "--catalog", file)
+    told = driple("predict", RESNET50, "--setting", "1xV100", "--catalog", file, "--explain")
     assert f"V100 is tuned by {file}" in told.stdout + told.stderr
     assert "6 runs, each predicted by the others" in told.stdout + told.stderr
 

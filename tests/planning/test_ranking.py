@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.answers.stated_error import StatedError
+from driple.answers.error_statement import StatedError
+from driple.answers.method_answer import MethodAnswer, simulated_ends, step_time
 from driple.catalog import Price
+from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.planning.offers import Offer
@@ -38,6 +40,12 @@ def made_up(name: str, hours: float, cost: float | None, fits: str | None = "yes
     )
 
 
+def answered(error: StatedError) -> MethodAnswer:
+    """The simulator's answer of a step of one second with such an error."""
+    time = step_time(1.0, "simulator", simulated_ends(1.0, error, None))
+    return MethodAnswer(setting=Setting.parse("1xH100"), step_time=time, stated=error)
+
+
 def some_offers(seed: int, count: int = 40) -> list[Offer]:
     random = np.random.default_rng(seed)
     fits = np.array(["yes", "yes", "likely not", "no"])
@@ -54,7 +62,9 @@ def some_offers(seed: int, count: int = 40) -> list[Offer]:
     return [
         replace(
             offer,
-            error=StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=float(span)),
+            answer=answered(
+                StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=float(span))
+            ),
         )
         for offer, span in zip(offers, spans, strict=True)
     ]
@@ -133,20 +143,20 @@ def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
     """3 % faster with an error of tenfold is no reason; 50 % faster is."""
     known = StatedError(runs="x", num_runs=9, low_factor=0.8, high_factor=1.25)
     loose = replace(known, low_factor=0.1, high_factor=10.0)
-    sure = replace(made_up("a", 1.03, 1.03), error=known)
-    quick = replace(made_up("a", 1.0, 1.0), error=loose)
+    sure = replace(made_up("a", 1.03, 1.03), answer=answered(known))
+    quick = replace(made_up("a", 1.0, 1.0), answer=answered(loose))
     assert best_by_place([quick, sure]) == [sure]
-    slow = replace(made_up("a", 1.5, 1.5), error=known)
+    slow = replace(made_up("a", 1.5, 1.5), answer=answered(known))
     assert best_by_place([quick, slow]) == [quick]
     said = choose([quick], Limits()).words
-    assert "A guess: errors as large as this interval are expected" in said
+    assert "A guess, as such jobs are this far off; a few runs of yours narrow it" in said
     assert "A guess" not in choose([sure], Limits()).words
     assert "A guess: no published run" in choose([made_up("a", 1, 1)], Limits()).words
 
 
 def test_an_interval_beyond_the_limits_is_said() -> None:
     known = StatedError(runs="x", num_runs=9, low_factor=0.5, high_factor=2.0)
-    one = replace(made_up("a", 1, 1), error=known)
+    one = replace(made_up("a", 1, 1), answer=answered(known))
     said = choose([one], Limits(budget=1.5, deadline_s=5400.0)).words
     assert "1 h for $1.00 (30 min to 2 h, $0.50 to $2.00)" in said
     assert "beyond the budget ($2.00) and the deadline (2 h)" in said
@@ -165,7 +175,7 @@ def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
 
     def known(name: str, hours: float, cost: float, span: float) -> Offer:
         error = StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=span)
-        return replace(made_up(name, hours, cost), error=error)
+        return replace(made_up(name, hours, cost), answer=answered(error))
 
     offers = [
         known("f", 100, 20, 9), known("n", 104, 5, 3),
@@ -178,10 +188,12 @@ def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
 def test_only_the_first_of_all_ways_is_called_the_first() -> None:
     """Of two ways on the same machines the better known one is taken, and is not the fastest."""
     fast = made_up("a", 1, 1)
-    wide = replace(fast, error=StatedError(runs="x", num_runs=9, low_factor=0.1, high_factor=10.0))
+    wide = replace(
+        fast, answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.1, high_factor=10.0))
+    )
     narrow = replace(
         made_up("a", 1.01, 1.01),
-        error=StatedError(runs="x", num_runs=9, low_factor=0.9, high_factor=1.1),
+        answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.9, high_factor=1.1)),
     )
     for rank in ("time", "cost"):
         found = choose([wide, narrow], Limits(), rank)
