@@ -18,13 +18,12 @@ from driple.answers.method_answer import MethodAnswer, ends_of_p90, step_time
 from driple.answers.options import USUAL, MethodOptions
 from driple.answers.ready_job import ReadyJob
 from driple.cluster.setting import Setting
-from driple.cluster.topology import known_topology
-from driple.errors import CheckpointError, PredictionError
+from driple.errors import CatalogError, CheckpointError, PredictionError, SettingError
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.inspector.checkpoint_places import checkpoint_path
 from driple.inspector.predict import Prediction
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.place import place_of
+from driple.simulate.place import Place, place_of
 from driple.simulate.prepared_job import assumptions_on
 
 if TYPE_CHECKING:
@@ -61,18 +60,19 @@ def ask_inspector(
             raise PredictionError(
                 f"no inspector of preset {options.preset} for {setting.name}"
             ) from error
+    place = _known_place(setting)
     made = predict(
         ready.job.graph,
         checkpoint,
         job=ready.prepared,
-        topology=known_topology(setting),
+        topology=None if place is None else place.topology,
         host=options.host,
     )
     if ready.job.has_unknown:  # the share that an interval holds is for graphs without such sizes
         made = replace(made, level=None)
     stated: StatedError | None = None
     if made.provenance == "simulated":
-        stated = error_of(ready, place_of(setting))
+        stated = error_of(ready, place_of(setting) if place is None else place)
     p90, ends, level = _interval(made, stated)
     return MethodAnswer(
         setting=setting,
@@ -88,6 +88,14 @@ def ask_inspector(
         assumptions=(*assumptions_on(ready.job.graph, setting), *earlier_labels(made, setting)),
         prediction=made,
     )
+
+
+def _known_place(setting: Setting) -> Place | None:
+    """The machines of a setting; None where something about them is not known."""
+    try:
+        return place_of(setting)
+    except (SettingError, CatalogError):
+        return None
 
 
 def _interval(

@@ -150,6 +150,11 @@ def predict(
         if answer.method == "inspector" and answer.prediction is not None:
             for words in answer.prediction.remarks:
                 note(f"{words} ({answer.setting.name})")
+            if answer.prediction.provenance == "measured" and answer.host is None:
+                note(
+                    "machines of one kind differ: driple measure --calibrate brings the answer to "
+                    "yours, with a narrower interval (--set host=FILE)"
+                )
     if plot is not None:
         _draw(answers, plot)
         note(f"wrote {plot}")

@@ -90,11 +90,6 @@ def _print_inspector(answer: Answer, made: Prediction) -> None:
         print(f"in brackets: {why}; how many of such values lie there is not known")
     if answer.host is not None:
         print(answer.host.sentence())
-    elif made.provenance == "measured":
-        note(
-            "machines of one kind differ: driple measure --calibrate brings the answer to yours, "
-            "with a narrower interval (--set host=FILE)"
-        )
     if made.closed_form_s is not None:
         print(f"closed form, to compare: step time {made.closed_form_s:.3g} s")
     error = made.metrics.get("test_smape_pct")

@@ -58,6 +58,7 @@ def answer_lines(answer: Answer) -> list[str]:
         *_labelled("limit", _limit(answer)),
         *_labelled("use", _use(answer)),
         *_labelled("how sure", _how_sure(answer)),
+        *_labelled("host", "" if answer.host is None else answer.host.sentence()),
         _line("job", f"{where}: {answer.job.facts_words}"),
         _line("assumed", _assumed(answer)),
     ]

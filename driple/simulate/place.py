@@ -6,6 +6,7 @@ Setting --place_of--> Place
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
@@ -29,6 +30,7 @@ class Place:
     calibration: Calibration
 
 
+@lru_cache(maxsize=256)
 def place_of(setting: Setting, calibration: Calibration | None = None) -> Place:
     """The machines of a setting; refuses what is unknown before a large graph is read.
 
