@@ -1,6 +1,6 @@
 """Fit the simulator to published measurements: writes driple/simulate/calibration-gpu.json.
 
-    python scripts/calibrate.py [--links | --servers]
+    python -m scripts.calibrate [--links | --servers]
 
 GPUs are fitted to the steps on one device: TensorFlow runs, PyTorch rows, single ops. Links of the
 file stay unless `--links` fits them to the runs on clusters. With `--servers` the devices of the

@@ -2,7 +2,7 @@
 
     datasets/published: memory_rows.csv.gz, memory_steps.xz -> calibration-memory.json
 
-    python scripts/calibrate_memory.py [--out FILE]
+    python -m scripts.calibrate_memory [--out FILE]
 
 Constants are chosen on families of even folds (datasets/published/folds.csv): those that make the
 mean of |ln(estimated / measured)| smallest; sources weigh the same, and families within a source.

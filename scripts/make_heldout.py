@@ -1,6 +1,6 @@
 """Predict every published row by fits that had not seen it: writes what answers state as errors.
 
-    python scripts/make_heldout.py [--processes 2] [--only family] [--training]
+    python -m scripts.make_heldout [--processes 2] [--only family] [--training]
 
 Each fold of families, each device and each source is left out of a fit of its own, which then
 predicts what was left out; so are the largest sizes of each fold with the smallest of another. A

@@ -2,7 +2,7 @@
 
     FOLDER of gathered tables, datasets/published/pytorch_rows.csv.gz -> memory_rows.csv.gz
 
-    python scripts/make_memory_rows.py FOLDER [--out datasets/published]
+    python -m scripts.make_memory_rows FOLDER [--out datasets/published]
 
 Every source's rows with a known job are taken; of the perceptrons every seventh, by size.
 """

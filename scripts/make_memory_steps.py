@@ -1,6 +1,6 @@
 """Make the store of the steps of all published memory rows: datasets/published/memory_steps.xz.
 
-    python scripts/make_memory_steps.py --work FOLDER [--processes 2]
+    python -m scripts.make_memory_steps --work FOLDER [--processes 2]
 
 Each step is traced once, on the meta device, at a batch size of 1,009, a prime: sizes that are
 multiples of it grow with the batch, all others stay. What was traced lies in the folder, so that a

@@ -2,7 +2,7 @@
 
     FOLDER of gathered tables -> datasets/published: pytorch_rows, pytorch_forward, folds, ...
 
-    python scripts/make_published_rows.py FOLDER [--out datasets/published]
+    python -m scripts.make_published_rows FOLDER [--out datasets/published]
 
 `--timm-names` first writes `timm_names.csv.gz` anew; it needs timm (1.0.31 made the shipped one).
 """

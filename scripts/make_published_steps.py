@@ -1,7 +1,7 @@
 """Make the store of the steps of all published PyTorch rows: datasets/published/steps.
 
-    python scripts/make_published_steps.py --work FOLDER [--processes 2] [--rows FILE.csv.gz]
-    python scripts/make_published_steps.py --work FOLDER --part timm-train-unfused
+    python -m scripts.make_published_steps --work FOLDER [--processes 2] [--rows FILE.csv.gz]
+    python -m scripts.make_published_steps --work FOLDER --part timm-train-unfused
 
 Each job of the tables is traced once, on the meta device, at a batch size that marks every size
 that grows with it: `MARK` is a large prime. What was traced lies in the folder, so that a run that

@@ -1,6 +1,6 @@
 """Write the generated part of docs/accuracy.md: tables and pictures of errors on published rows.
 
-    python scripts/write_accuracy_page.py [--check]
+    python -m scripts.write_accuracy_page [--check]
 
 Everything comes from committed tables: rows, held-out predictions and the runs that stated errors
 are taken from; utilisation is simulated anew. `--check` writes nothing and fails if the page is not

@@ -1,6 +1,6 @@
 """Write the generated part of docs/memory.md: tables and pictures of memory on published runs.
 
-    python scripts/write_memory_page.py [--check]
+    python -m scripts.write_memory_page [--check]
 
 Everything comes from committed tables: rows, the tensors of their steps, and the calibration that
 ships. `--check` writes nothing and fails if the page is not up to date.

@@ -146,15 +146,7 @@ def predict(
         note(f"no --setting given; predicting for {answers[0].setting.name}")
     show = show_job if explain or method == "all" else show_doubts
     show(answers[0].job, json=json)
-    for answer in answers:
-        if answer.method == "inspector" and answer.prediction is not None:
-            for words in answer.prediction.remarks:
-                note(f"{words} ({answer.setting.name})")
-            if answer.prediction.provenance == "measured" and answer.host is None:
-                note(
-                    "machines of one kind differ: driple measure --calibrate brings the answer to "
-                    "yours, with a narrower interval (--set host=FILE)"
-                )
+    _note_inspectors(answers)
     if plot is not None:
         _draw(answers, plot)
         note(f"wrote {plot}")
@@ -172,6 +164,19 @@ def predict(
             print_explained(answer)
     else:
         _print(answers)
+
+
+def _note_inspectors(answers: Sequence[Answer]) -> None:
+    """What inspectors say besides, on stderr."""
+    for answer in answers:
+        if answer.method == "inspector" and answer.prediction is not None:
+            for words in answer.prediction.remarks:
+                note(f"{words} ({answer.setting.name})")
+            if answer.prediction.provenance == "measured" and answer.host is None:
+                note(
+                    "machines of one kind differ: driple measure --calibrate brings the answer to "
+                    "yours, with a narrower interval (--set host=FILE)"
+                )
 
 
 def _print(answers: Sequence[Answer]) -> None:
