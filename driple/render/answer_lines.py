@@ -7,6 +7,7 @@ A guess comes first and states no single number. What does not fit comes before 
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from driple.api.throughput import throughput_of
@@ -33,6 +34,7 @@ MOST_LINES = 8
 _LABEL = 10  # columns
 _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
+_MORE = " ... (all: --explain)"
 _NARROWS = "a few runs of yours narrow it: driple transfer --from gpu"
 _QUIET_MB_PER_S = 0.05  # that the network carries: less is none
 
@@ -60,9 +62,8 @@ def answer_lines(answer: Answer) -> list[str]:
         *_labelled("how sure", _how_sure(answer)),
         *_labelled("host", "" if answer.host is None else answer.host.sentence()),
         _line("job", f"{where}: {answer.job.facts_words}"),
-        _line("assumed", _assumed(answer)),
     ]
-    return lines[:MOST_LINES]
+    return [*lines, *_assumed(answer, max(MOST_LINES - len(lines), 1))]
 
 
 def shows_targets(answer: Answer) -> bool:
@@ -248,12 +249,17 @@ def _how_sure_of_inspector(made: Prediction, stated: StatedError | None) -> str:
     return words
 
 
-def _assumed(answer: Answer) -> str:
-    """What nobody stated, as far as one line holds it; all with --explain."""
-    words = [*answer.job.assumptions, *answer.assumptions]
-    more = "(all: --explain)"
-    text = "; ".join(words) or "nothing"
-    room = _WIDTH - _LABEL - len(more) - 1
-    if len(text) > room:
-        text = f"{text[: room - 3].rsplit(' ', 1)[0]} ..."
-    return f"{text} {more}"
+def _assumed(answer: Answer, most: int) -> list[str]:
+    """What nobody stated, as far as some lines hold it; all with --explain.
+
+    What stands in for the machines comes first: it changes the answer most.
+    """
+    words = [*answer.assumptions, *answer.job.assumptions]
+    text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
+    lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
+    if len(lines) > most:
+        room = _WIDTH - _LABEL - len(_MORE)
+        last = lines[most - 1]
+        last = last if len(last) <= room else last[:room].rsplit(" ", 1)[0]
+        lines = [*lines[: most - 1], last + _MORE]
+    return [_line("assumed" if line is lines[0] else "", line) for line in lines]

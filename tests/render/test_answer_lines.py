@@ -15,6 +15,7 @@ def lines_of(answer: Answer) -> dict[str, str]:
     """Words by label; each label once."""
     lines = answer_lines(answer)
     assert len(lines) <= MOST_LINES
+    lines = [line for line in lines if line[0] != " "]  # without those that go on
     labels = [line[:10].strip() for line in lines]
     assert len(set(labels)) == len(labels)
     return {label: line[10:] for label, line in zip(labels, lines, strict=True)}
