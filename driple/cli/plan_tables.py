@@ -121,7 +121,9 @@ def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
         for offer in offers
     ]
     fits = "memory" if all(offer.fits in (None, "yes") for offer in offers) else "memory, fits"
-    header = ["machines", f"how ({common})" if common else "how", "samples/s", "training",
+    if common:
+        print(f"all with {common}:")
+    header = ["machines", "how", "samples/s", "training",
               "cost $", fits, *(["in limits"] if limited else [])]  # fmt: skip
     lines = table_lines(header, rows)
     if max(map(len, lines)) > _WIDTH:
@@ -142,7 +144,7 @@ def _two_lines_each(header: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
 def _common(offers: Sequence[Offer]) -> str:
     """What all ways have in common: a batch, a precision."""
     ways = [offer.variant.words().split(", ") for offer in offers if offer.variant is not None]
-    if len(ways) < 2:
+    if not ways:
         return ""
     return ", ".join(part for part in ways[0] if all(part in way for way in ways))
 
