@@ -65,6 +65,15 @@ CANNOT_PRINT = {
         ("measure",),
         "it says in its own words which workload the inspector does not know",
     ),
+    **{
+        (f"driple.answers.{place}", flag): (("sweep",), "it asks by the usual options")
+        for place, flag in (
+            ("by_simulator._with_host", "--set host_us_per_op"),
+            ("options.MethodOptions", "--set host_us_per_op"),
+            ("options.MethodOptions", "--set host"),
+            ("options.MethodOptions", "--method"),
+        )
+    },
     ("driple.answers.slow_hosts._advice", "--set host_us_per_op"): (
         ("plan", "sweep"),
         "the table of sweep has no room for the host, and plan leaves the advice out",

@@ -161,7 +161,7 @@ def show(
     item = by_name[workload]
     if json:
         method: Method = "simulator" if item.label_source == "simulated" else "measured"
-        label: LabelJson = {
+        shown: LabelJson = {
             "workload": item.workload,
             "family": item.family,
             "setting": item.setting,
@@ -177,7 +177,7 @@ def show(
             "iteration_time_s": estimate(item.iteration_time_s, method, item.label_source),
             "details": item.details,
         }
-        print_json(label, "label")
+        print_json(shown, "label")
         return
     print(f"{item.workload} on {item.setting}: {item.label_source}")
     print_targets(item.targets, item.iteration_time_s)

@@ -250,11 +250,8 @@ def _how_sure_of_inspector(made: Prediction, stated: StatedError | None) -> str:
 
 
 def _assumed(answer: Answer, most: int) -> list[str]:
-    """What nobody stated, as far as some lines hold it; all with --explain.
-
-    What stands in for the machines comes first: it changes the answer most.
-    """
-    words = [*answer.assumptions, *answer.job.assumptions]
+    """What nobody stated, as far as some lines hold it; all with --explain."""
+    words = [*answer.job.assumptions, *answer.assumptions]
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
     lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
     if len(lines) > most:

@@ -93,7 +93,7 @@ def test_predict_prints_a_table_for_people_and_says_where_it_knows_from() -> Non
     done = driple("predict", EXAMPLE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("step ")
-    for word in (*RESOURCES, "\nhow sure  learned from simulated labels; "):
+    for word in (*RESOURCES, "\nhow sure  learned from simulated labels, "):
         assert word in done.stdout
     explained = driple("predict", EXAMPLE, "--explain").stdout
     for word in (*RESOURCES, "iteration time", "simulated labels"):

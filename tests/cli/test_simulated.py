@@ -41,7 +41,7 @@ def test_every_prediction_says_simulated_and_how_wrong(setting: str) -> None:
     first = driple(*asked)
     assert first.returncode == 0, first.stderr
     (sure,) = [line for line in first.stdout.splitlines() if line.startswith("how sure")]
-    assert sure.startswith("how sure  learned from simulated labels; ")
+    assert sure.startswith("how sure  learned from simulated labels, ")
     shown = driple(*asked, "--explain")
     assert shown.returncode == 0, shown.stderr
     assert f"{setting}: learned from simulated labels" in shown.stdout
@@ -52,9 +52,9 @@ def test_every_prediction_says_simulated_and_how_wrong(setting: str) -> None:
     stated = made["stated_error"]
     assert stated["checked"] == (stated["median_pct"] is not None)
     assert ("not checked" in shown.stdout) != stated["checked"]
-    assert ("how far the labels are off is not known" in sure) != stated["checked"]
+    assert ("error of the labels unknown" in sure) != stated["checked"]
     if stated["checked"]:
-        assert f"; labels up to {stated['p90_pct']:.0f} % off nine times out of ten" in sure
+        assert f"; labels up to {stated['p90_pct']:.0f} % off in nine of ten" in sure
     assert "label_error" not in made["checkpoint"]["trained_on"]
 
 
