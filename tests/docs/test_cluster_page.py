@@ -18,7 +18,7 @@ COMMANDS = re.findall(r"^driple predict graph.pbtxt (--catalog .*)$", PAGE, re.M
 def test_the_device_of_the_page_is_simulated(options: str, tmp_path: Path) -> None:
     (row,) = re.findall(r"```toml\n# mine.toml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "mine.toml").write_text(row)
-    done = driple("predict", EXAMPLE, *options.split(), cwd=tmp_path)
+    done = driple("predict", EXAMPLE, *options.split(), "--explain", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "MyGPU" in done.stdout
     assert "efficiency of Hopper devices" in " ".join(done.stdout.split())
