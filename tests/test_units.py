@@ -111,7 +111,7 @@ def test_other_texts_are_no_durations(text: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0.0000123, "0.0123 ms"), (0.5, "500 ms"), (59, "59 s"), (61, "1.02 min"),
+        (0.0000123, "12.3 us"), (0.5, "500 ms"), (59, "59 s"), (61, "1.02 min"),
         (3600, "1 h"), (360_000, "100 h"), (4e6, "1,111 h"),
     ],
 )  # fmt: skip
