@@ -13,8 +13,10 @@ from typing import Literal
 
 from driple.errors import ConfigError
 
-__all__ = ["GUESS_FACTOR", "Estimate", "Interval", "Method", "Source"]
+__all__ = ["GUESS_FACTOR", "LEVEL", "Estimate", "Interval", "Method", "Source", "estimate"]
 
+LEVEL = 0.9
+"""Share of true values in the intervals that are stated."""
 GUESS_FACTOR = 6.0
 """Upper over lower end of an interval, from which on a number is called a guess."""
 
@@ -84,3 +86,24 @@ class Estimate:
     def is_guess(self) -> bool:
         """Whether the interval is so wide that the value alone would mislead."""
         return self.interval is not None and self.interval.width > GUESS_FACTOR
+
+
+def estimate(
+    value: float,
+    method: Method,
+    source: Source = "simulated",
+    *,
+    ends: Sequence[float] | None = None,
+    level: float | None = None,
+) -> Estimate:
+    """A number with its interval.
+
+    Args:
+        value: the number.
+        method: that answered.
+        source: what the number rests on.
+        ends: of the interval, whose upper one may be infinite; None if the error is not known.
+        level: share of true values within it; None if that is not known.
+    """
+    interval = Interval.of(ends, level)
+    return Estimate(value=value, interval=interval, method=method, source=source)

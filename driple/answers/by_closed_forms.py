@@ -12,32 +12,41 @@ from driple.analytic.closed_forms import (
     ClosedForm,
     MethodError,
     shipped_closed_forms,
-    work_of,
     zeng_published,
     zeng_repaired,
     zhang_pipeline,
 )
 from driple.answers.by_simulator import error_of
 from driple.answers.error_statement import StatedError
-from driple.answers.method_answer import MethodAnswer, ends_of_p90, step_time
+from driple.answers.method_answer import MethodAnswer, ends_of_p90
 from driple.answers.ready_job import ReadyJob
 from driple.errors import PredictionError
-from driple.estimate import Method
+from driple.estimate import LEVEL, Method, estimate
 from driple.simulate.place import Place
-from driple.simulate.prepared_job import PreparedJob, closed_form_assumptions
+from driple.simulate.prepared_job import closed_form_assumptions
 
 __all__ = ["FORMS", "ask_closed_form", "closed_form_error"]
 
 
-def _repaired(job: PreparedJob, place: Place) -> ClosedForm:
+def _zhang(ready: ReadyJob, place: Place) -> ClosedForm:
+    return zhang_pipeline(ready.prepared, place.topology, place.calibration)
+
+
+def _repaired(ready: ReadyJob, place: Place) -> ClosedForm:
     exchange = shipped_closed_forms().exchange
-    return zeng_repaired(job, place.topology, place.calibration, exchange, work=work_of(job))
+    return zeng_repaired(
+        ready.prepared, place.topology, place.calibration, exchange, work=ready.work
+    )
 
 
-_FORMS: dict[str, Callable[[PreparedJob, Place], ClosedForm]] = {
-    "zhang": lambda job, place: zhang_pipeline(job, place.topology, place.calibration),
+def _published(ready: ReadyJob, place: Place) -> ClosedForm:
+    return zeng_published(ready.prepared, place.topology, work=ready.work)
+
+
+_FORMS: dict[str, Callable[[ReadyJob, Place], ClosedForm]] = {
+    "zhang": _zhang,
     "zeng-repaired": _repaired,
-    "zeng": lambda job, place: zeng_published(job, place.topology, work=work_of(job)),
+    "zeng": _published,
 }
 FORMS: tuple[str, ...] = tuple(_FORMS)
 
@@ -51,21 +60,22 @@ def ask_closed_form(ready: ReadyJob, place: Place, method: str) -> MethodAnswer:
     """
     if not place.topology.server_machine:
         raise PredictionError("a ring or a device alone; the closed forms are of parameter servers")
-    form = _FORMS[method](ready.prepared, place)
+    form = _FORMS[method](ready, place)
     error = closed_form_error(place, method, error_of(ready, place))
     p90 = None if error is None else error.p90_pct / 100
     return MethodAnswer(
         setting=place.setting,
-        step_time=step_time(
+        step_time=estimate(
             form.iteration_time_s,
             cast("Method", method),
-            ends_of_p90(form.iteration_time_s, p90),
+            ends=ends_of_p90(form.iteration_time_s, p90),
+            level=LEVEL,
         ),
         p90=p90,
         assumptions=closed_form_assumptions(ready.job.graph, place.setting),
         form=form,
         form_error=error,
-        work=work_of(ready.prepared),
+        work=ready.work,
     )
 
 

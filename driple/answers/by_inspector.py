@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, cast
 
 from driple.answers.by_simulator import error_of
 from driple.answers.checked import predict
-from driple.answers.method_answer import MethodAnswer, ends_of_p90, step_time
+from driple.answers.method_answer import MethodAnswer, ends_of_p90
 from driple.answers.options import USUAL, MethodOptions
 from driple.answers.ready_job import ReadyJob
 from driple.cluster.setting import Setting
 from driple.errors import CatalogError, CheckpointError, PredictionError, SettingError
+from driple.estimate import estimate
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.inspector.checkpoint_places import checkpoint_path
 from driple.inspector.predict import Prediction
@@ -76,12 +77,12 @@ def ask_inspector(
     p90, ends, level = _interval(made, stated)
     return MethodAnswer(
         setting=setting,
-        step_time=step_time(
+        step_time=estimate(
             made.iteration_time_s,
             "inspector",
-            ends,
+            cast("Source", made.provenance),
+            ends=ends,
             level=level,
-            source=cast("Source", made.provenance),
         ),
         p90=p90,
         stated=stated,

@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from driple.analytic.spread import ServerSpread
 from driple.answers.error_statement import StatedError
-from driple.answers.method_answer import MethodAnswer, simulated_ends, step_time
+from driple.answers.method_answer import MethodAnswer, simulated_ends
 from driple.answers.options import USUAL, MethodOptions
 from driple.answers.ready_job import ReadyJob
 from driple.answers.slow_hosts import SlowHost, host_is_told, slow_host
 from driple.answers.stated_error import stated_error
 from driple.errors import ConfigError
+from driple.estimate import LEVEL, estimate
 from driple.simulate.place import Place
 from driple.simulate.run import NUM_STEPS, Simulation, simulate, simulated_step_s
 
@@ -101,7 +102,9 @@ def _answer(
         slow = slow_host(ready.prepared, place, step_s=step_s)
     return MethodAnswer(
         setting=place.setting,
-        step_time=step_time(step_s, "simulator", simulated_ends(step_s, stated, slow)),
+        step_time=estimate(
+            step_s, "simulator", ends=simulated_ends(step_s, stated, slow), level=LEVEL
+        ),
         p90=stated.p90,
         stated=stated,
         slow_host=slow,

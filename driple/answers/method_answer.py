@@ -5,13 +5,13 @@ ReadyJob, Place --ask--> MethodAnswer: step time with its interval, targets, par
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 from driple.answers.slow_hosts import interval_with
-from driple.estimate import Estimate, Interval, Method, Source
+from driple.estimate import Estimate, Method
 
 if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from driple.dataset.lookup import Found
     from driple.inspector.predict import Prediction
     from driple.simulate.run import Simulation
-    from driple.trace.targets import Targets
 
-__all__ = ["LEVEL", "MethodAnswer", "ends_of_p90", "simulated_ends", "step_time"]
-
-LEVEL = 0.9
-"""Share of true values in the intervals that are stated."""
+__all__ = ["MethodAnswer", "ends_of_p90", "simulated_ends"]
 
 
 def ends_of_p90(seconds: float, p90: float | None) -> tuple[float, float] | None:
@@ -57,26 +53,6 @@ def simulated_ends(
     """
     known = interval_with(stated.interval_of(seconds), None if slow is None else slow.step_s)
     return ends_of_p90(seconds, stated.p90) if known is None else known
-
-
-def step_time(
-    seconds: float,
-    method: Method,
-    ends: Sequence[float] | None,
-    *,
-    level: float | None = LEVEL,
-    source: Source = "simulated",
-) -> Estimate:
-    """A step time with its interval, whose upper end may be infinite.
-
-    Args:
-        seconds: the time.
-        method: that answered.
-        ends: of the interval; None if the error is not known.
-        level: share of true times within it; None if that is not known.
-        source: what the time rests on.
-    """
-    return Estimate(value=seconds, interval=Interval.of(ends, level), method=method, source=source)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,13 +97,6 @@ class MethodAnswer:
     def step_s(self) -> float:
         """Seconds of an iteration."""
         return self.step_time.value
-
-    @property
-    def targets(self) -> Targets | None:
-        """The twelve targets; None of closed forms and measurements."""
-        if self.prediction is not None:
-            return self.prediction.targets
-        return None if self.simulation is None else self.simulation.step_targets
 
     @property
     def parts_s(self) -> Mapping[str, float] | None:

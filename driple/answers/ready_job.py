@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from driple.analytic.closed_forms import Work, work_of
 from driple.answers.job_kind import JobKind, job_kind
 from driple.answers.step_parts import Alone
 from driple.jobs.job import Job
@@ -37,6 +38,15 @@ class ReadyJob:
             GraphError: the graph does not tell what its ops compute on.
         """
         return PreparedJob.of_job(self.job)
+
+    @cached_property
+    def work(self) -> Work:
+        """What the closed forms count in the job.
+
+        Raises:
+            GraphError: the job sends no gradients.
+        """
+        return work_of(self.prepared)
 
     @cached_property
     def kind(self) -> JobKind:

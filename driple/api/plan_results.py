@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from driple.api.results import Cell, Result, estimate, job_facts
+from driple.api.results import Cell, Result, job_facts
 from driple.codec import Json, to_dict
+from driple.estimate import LEVEL, estimate
 from driple.jobs.load import Job
 from driple.planning.offers import Offer
 from driple.planning.places import Refused
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from driple.planning.changes import Change
 
 __all__ = ["PlanResult"]
-
-_LEVEL = 0.9  # of intervals that come from the 90th percentile of known errors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -188,7 +187,7 @@ def _number(offer: Offer, value: float) -> Estimate:
         value,
         "simulator",
         ends=None if ends is None else [end * value for end in ends],
-        level=_LEVEL,
+        level=LEVEL,
     )
 
 
@@ -198,7 +197,7 @@ def _rate(offer: Offer) -> Estimate:
     if offer.provenance == "measured":
         return estimate(value, "measured", "measured")
     known = None if ends is None or ends[0] <= 0 else [value / ends[1], value / ends[0]]
-    return estimate(value, "simulator", ends=known, level=_LEVEL)
+    return estimate(value, "simulator", ends=known, level=LEVEL)
 
 
 def _share(offer: Offer) -> Estimate | None:

@@ -149,16 +149,17 @@ class Answer:
         Raises:
             GraphError: a graph that cannot be simulated.
         """
-        simulation, step_s = self.simulation, self.iteration_time_s.value
-        if simulation is None and not self.setting.worker.is_cpu:
-            from driple.answers.by_simulator import ask_simulator
-            from driple.answers.ready_job import ReadyJob
+        simulation = self.simulation
+        step = None if simulation is None else simulation.step
+        if step is None and not self.setting.worker.is_cpu:
             from driple.simulate.place import place_of
+            from driple.simulate.prepared_job import PreparedJob
+            from driple.simulate.run import simulate_steps, step_of
 
-            simulation = ask_simulator(ReadyJob(self.job), place_of(self.setting)).simulation
-        if simulation is None or simulation.step is None:
-            return None
-        return simulation.step.corrected(step_s)
+            place, prepared = place_of(self.setting), PreparedJob.of_job(self.job)
+            records = simulate_steps(prepared, place.topology, place.calibration)
+            step = step_of(place.topology, records)
+        return None if step is None else step.corrected(self.iteration_time_s.value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -351,13 +352,14 @@ def _bottleneck(setting: Setting, ready: ReadyJob, answers: Sequence[MethodAnswe
     """By Zhang's closed form, whoever answered; empty without servers, and if nothing is sent."""
     if setting.num_servers == 0:
         return ""
-    from driple.answers.by_closed_forms import ask_closed_form
+    from driple.analytic.closed_forms import zhang_pipeline
     from driple.simulate.place import place_of
 
     known = next((one.form for one in answers if one.method == "zhang"), None)
     if known is None:
         try:
-            known = ask_closed_form(ready, place_of(setting), "zhang").form
+            place = place_of(setting)
+            known = zhang_pipeline(ready.prepared, place.topology, place.calibration)
         except DripleError:  # nothing is sent, sizes are unknown, or a device is not described
             return ""
-    return "" if known is None else known.bottleneck
+    return known.bottleneck

@@ -6,14 +6,13 @@ Result.rows() -> to_frame(), _repr_html_();  Job -> job_facts -> the `job` of ev
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, cast
 
 from driple.codec import Json
 from driple.errors import MissingExtraError, install_hint
-from driple.estimate import Estimate, Interval
+from driple.estimate import Estimate, estimate
 from driple.jobs.options import JOB_OPTIONS
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from driple.estimate import Method, Source
     from driple.jobs.load import Job
 
-__all__ = ["Result", "estimate", "job_facts", "optional_estimate", "schema_text"]
+__all__ = ["Result", "job_facts", "optional_estimate", "schema_text"]
 
 Cell = str | int | float | None
 
@@ -75,19 +74,6 @@ def _text(cell: Cell) -> str:
     if cell is None:
         return ""
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-
-
-def estimate(
-    value: float,
-    method: Method,
-    source: Source = "simulated",
-    *,
-    ends: Sequence[float] | None = None,
-    level: float | None = None,
-) -> Estimate:
-    """A number as every JSON holds it."""
-    interval = Interval.of(ends, level)
-    return Estimate(value=value, interval=interval, method=method, source=source)
 
 
 def optional_estimate(

@@ -146,9 +146,9 @@ def show(
 
       driple data show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
     """
-    from driple.api.results import estimate
     from driple.dataset.store import read_dataset
     from driple.errors import DatasetError
+    from driple.estimate import estimate
     from driple.jobs.names import nearest_names
     from driple.trace.targets import UNITS
 

@@ -194,8 +194,8 @@ def _write(trace: JobTrace, platform: PlatformRecord | None, output: Path, *, js
     """Write a trace, with what is known of its platform."""
     from dataclasses import replace
 
-    from driple.api.results import estimate
     from driple.async_sgd.jobtrace import write_job_trace
+    from driple.estimate import estimate
 
     if platform is not None:
         about = replace(trace.about, overhead=platform.overhead)

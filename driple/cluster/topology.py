@@ -12,9 +12,9 @@ from driple.catalog import Device, Link, shipped_hardware
 from driple.catalog.catalog import Catalog
 from driple.cluster.schemes import DDP
 from driple.cluster.setting import Setting
-from driple.errors import CatalogError, SettingError
+from driple.errors import SettingError
 
-__all__ = ["Topology", "copies_s_per_byte", "copy_s_per_byte", "known_topology", "topology_of"]
+__all__ = ["Topology", "copies_s_per_byte", "copy_s_per_byte", "topology_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,14 +130,6 @@ def topology_of(setting: Setting) -> Topology:
         tensor=setting.scheme.tensor,
         pipeline=setting.scheme.pipeline,
     )
-
-
-def known_topology(setting: Setting) -> Topology | None:
-    """Roles on the machines of a setting; None where it is not known what they are."""
-    try:
-        return topology_of(setting)
-    except (SettingError, CatalogError):
-        return None
 
 
 def copies_s_per_byte(topology: Topology) -> tuple[float, ...]:

@@ -36,7 +36,6 @@ __all__ = [
     "MemoryEstimate",
     "batched_memory",
     "error_kind",
-    "memory_at_batches",
     "memory_of",
     "memory_of_graph",
     "memory_of_places",
@@ -172,32 +171,6 @@ class _Read:
 
 
 _READ = _Read()
-
-
-def memory_at_batches(
-    few: Job,
-    many: Job,
-    setting: Setting,
-    batch_sizes: Sequence[int],
-    *,
-    capacity_bytes: float | None = None,
-) -> tuple[MemoryEstimate, ...]:
-    """Memory at several batch sizes of one job, without reading it anew.
-
-    Args:
-        few: the job at a small batch size.
-        many: the same at a larger one.
-        setting: cluster and scheme.
-        batch_sizes: samples per device.
-        capacity_bytes: as for `memory_of`.
-
-    Raises:
-        ConfigError: the jobs differ in more than their batch size.
-        GraphError: as `memory_of`.
-        CatalogError: as `memory_of`.
-    """
-    at = batched_memory(few, many, setting, capacity_bytes=capacity_bytes)
-    return tuple(at(size) for size in batch_sizes)
 
 
 def batched_memory(

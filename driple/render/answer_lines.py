@@ -73,8 +73,8 @@ def shows_targets(answer: Answer) -> bool:
 
 def _warnings(answer: Answer) -> tuple[str, ...]:
     """Why the inspector's answer is but a guess; none of other methods."""
-    made = answer.prediction
-    return () if made is None or answer.method != "inspector" else tuple(made.warnings)
+    prediction = answer.prediction
+    return () if prediction is None or answer.method != "inspector" else tuple(prediction.warnings)
 
 
 def _line(label: str, words: str) -> str:
@@ -87,30 +87,28 @@ def _labelled(label: str, words: str) -> list[str]:
 
 def _guess(answer: Answer) -> str:
     """Both ends of what is expected, without a single number."""
-    time = answer.iteration_time_s.interval
-    found = throughput_of(answer)
-    steps = "" if time is None else f"a step of {duration_range(time)}"
-    if found is None or found.samples_per_s.interval is None:
+    interval = answer.iteration_time_s.interval
+    throughput = throughput_of(answer)
+    steps = "" if interval is None else f"a step of {duration_range(interval)}"
+    if throughput is None or throughput.samples_per_s.interval is None:
         return steps
-    return f"{_between(found.samples_per_s.interval)} samples/s ({steps})"
+    return f"{_between(throughput.samples_per_s.interval)} samples/s ({steps})"
 
 
 def _between(interval: Interval) -> str:
     low = rounded(interval.low, 2)
-    return (
-        f"{low} or more"
-        if interval.high is None
-        else (f"between {low} and {rounded(interval.high, 2)}")
-    )
+    if interval.high is None:
+        return f"{low} or more"
+    return f"between {low} and {rounded(interval.high, 2)}"
 
 
 def _step(answer: Answer) -> str:
     parts = [timed(answer.iteration_time_s)]
-    found = throughput_of(answer)
-    if found is not None:
-        parts.append(_rate(found.samples_per_s, "samples/s"))
-        if found.tokens_per_s is not None:
-            each = found.tokens_per_s.value / answer.setting.num_workers
+    throughput = throughput_of(answer)
+    if throughput is not None:
+        parts.append(_rate(throughput.samples_per_s, "samples/s"))
+        if throughput.tokens_per_s is not None:
+            each = throughput.tokens_per_s.value / answer.setting.num_workers
             parts.append(f"{rounded(each)} tokens/s per device")
     if answer.flops_pct is not None:
         parts.append(f"MFU {rounded(answer.flops_pct, 2)} %")
@@ -122,40 +120,44 @@ def _rate(rate_per_s: Estimate, unit: str) -> str:
     return f"{rounded(rate_per_s.value)} {unit}"
 
 
-def _memory(found: JobMemory | None) -> list[str]:
-    if found is None:
+def _memory(memory: JobMemory | None) -> list[str]:
+    if memory is None:
         return []
-    if found.estimate is None:
-        return [_line("memory", f"unknown: {found.reason}")]
-    made = found.estimate
-    words = _of_capacity(made)
-    if made.fits == "yes":
+    if memory.estimate is None:
+        return [_line("memory", f"unknown: {memory.reason}")]
+    estimate = memory.estimate
+    words = _of_capacity(estimate)
+    if estimate.fits == "yes":
         words += ": fits"
-        if found.largest_batch is not None:
-            words += f"; largest batch that fits: {found.largest_batch}"
-    elif made.fits is None:
+        if memory.largest_batch is not None:
+            words += f"; largest batch that fits: {memory.largest_batch}"
+    elif estimate.fits is None:
         words += ": whether it fits is unknown, as sizes are unknown"
     else:
-        verb = "likely does not fit" if made.fits == "likely not" else "does not fit"
-        words += f": {verb}, {size(abs(made.margin_bytes or 0.0))} too little"
-        if (made.margin_bytes or 0.0) >= 0:
-            words = f"{_of_capacity(made)}: likely does not fit, as estimates may be this far off"
-        helping = [one.flag for one in found.remedies if one.memory.fits == "yes"]
+        verb = "likely does not fit" if estimate.fits == "likely not" else "does not fit"
+        words += f": {verb}, {size(abs(estimate.margin_bytes or 0.0))} too little"
+        if (estimate.margin_bytes or 0.0) >= 0:
+            words = (
+                f"{_of_capacity(estimate)}: likely does not fit, as estimates may be this far off"
+            )
+        helping = [remedy.flag for remedy in memory.remedies if remedy.memory.fits == "yes"]
         if helping:
             words += f"; fits with {' or '.join(helping)}"
-        elif found.remedies:
+        elif memory.remedies:
             words += "; no single change makes it fit"
     return [_line("memory", words)]
 
 
-def _of_capacity(made: MemoryEstimate) -> str:
-    needed = made.device_total or made.reserved or made.allocated
-    bound = "at least " if made.is_lower_bound else "at most " if made.is_upper_bound else ""
+def _of_capacity(estimate: MemoryEstimate) -> str:
+    needed = estimate.device_total or estimate.reserved or estimate.allocated
+    bound = (
+        "at least " if estimate.is_lower_bound else "at most " if estimate.is_upper_bound else ""
+    )
     used = "unknown" if needed is None else rounded(needed.value / _GIB)
-    if made.capacity_bytes is None:
+    if estimate.capacity_bytes is None:
         return f"{bound}{used} GiB"
-    where = f" of {made.device}" if made.device else ""
-    return f"{bound}{used} of {made.capacity_bytes / _GIB:.3g} GiB{where}"
+    where = f" of {estimate.device}" if estimate.device else ""
+    return f"{bound}{used} of {estimate.capacity_bytes / _GIB:.3g} GiB{where}"
 
 
 def _limit(answer: Answer) -> str:
@@ -213,12 +215,12 @@ def _how_sure(answer: Answer) -> str:
     if best.method == "inspector" and best.prediction is not None:
         return _how_sure_of_inspector(best.prediction, stated)
     if best.form is not None:
-        error_of_form = best.form_error
-        if error_of_form is None:
+        error = best.form_error
+        if error is None:
             return f"not known: {answer.job.unknown_words or 'no measurement of such a cluster'}"
         return (
-            f"{error_of_form.median_pct:.0f} % off in the median, {error_of_form.p90_pct:.0f} % "
-            f"for one in ten, on {error_of_form.rows} measured iterations"
+            f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
+            f"for one in ten, on {error.rows} measured iterations"
         )
     if stated is None or stated.median_pct is None or stated.p90_pct is None:
         reason = "" if stated is None else stated.runs.partition(";")[0]
@@ -229,22 +231,22 @@ def _how_sure(answer: Answer) -> str:
     )
 
 
-def _how_sure_of_inspector(made: Prediction, stated: StatedError | None) -> str:
+def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -> str:
     """What it learned from, how far it is off there, and how far its labels are."""
-    if made.warnings:
-        return f"a guess: {'; '.join(made.warnings)}; --method simulator answers in detail"
-    error = made.metrics.get("test_iteration_time_mape_pct")
-    words = f"learned from {made.provenance} labels"
+    if prediction.warnings:
+        return f"a guess: {'; '.join(prediction.warnings)}; --method simulator answers in detail"
+    error = prediction.metrics.get("test_iteration_time_mape_pct")
+    words = f"learned from {prediction.provenance} labels"
     if error is not None:
         words += f", {error:.0f} % off (mean) on test workloads"
-    if made.provenance == "simulated":
+    if prediction.provenance == "simulated":
         of_labels = None if stated is None else stated.p90_pct
         words += (
             "; error of the labels unknown"
             if of_labels is None
             else f"; labels up to {of_labels:.0f} % off in nine of ten"
         )
-    if made.outdated:
+    if prediction.outdated:
         words += "; the checkpoint is of another version (--explain)"
     return words
 

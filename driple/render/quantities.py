@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import floor, isfinite, log10
 
 from driple.estimate import Estimate, Interval
-from driple.units import HOUR_S, MINUTE_S
+from driple.units import HOUR_S, MINUTE_S, format_range
 
-__all__ = ["duration", "duration_range", "rate", "rate_range", "rounded", "size", "timed"]
+__all__ = ["duration", "duration_range", "rate", "rounded", "size", "timed"]
 
 _DURATIONS = ((1e-6, "us"), (1e-3, "ms"), (1.0, "s"), (MINUTE_S, "min"), (HOUR_S, "h"))
 _BYTES = ((2.0**20, "MiB"), (2.0**30, "GiB"), (2.0**40, "TiB"))
@@ -33,10 +33,7 @@ def _in_unit(value: float, interval: Interval | None, units: Sequence[tuple[floa
 
 
 def _ends(interval: Interval, factor: float) -> str:
-    low = rounded(interval.low / factor, 2)
-    if interval.high is None:
-        return f"{low} or more"
-    return f"{low} to {rounded(interval.high / factor, 2)}"
+    return format_range(interval.low, interval.high, lambda end: rounded(end / factor, 2))
 
 
 def _unit(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, str]:
@@ -57,8 +54,7 @@ def timed(time: Estimate) -> str:
 
 def duration_range(interval: Interval) -> str:
     """Both ends, each in its own unit: `75 us to 1.2 s`."""
-    low = duration(interval.low)
-    return f"{low} or more" if interval.high is None else f"{low} to {duration(interval.high)}"
+    return format_range(interval.low, interval.high, duration)
 
 
 def size(num_bytes: float) -> str:
@@ -69,9 +65,3 @@ def size(num_bytes: float) -> str:
 def rate(mb_per_s: float) -> str:
     """A rate of the network, from MB/s: `164 GB/s`."""
     return _in_unit(mb_per_s, None, _MEGABYTES_PER_S)
-
-
-def rate_range(estimate: Estimate, unit: str) -> str:
-    """Samples or tokens per second with their interval: `389 samples/s (240 to 600)`."""
-    words = f"{rounded(estimate.value)} {unit}"
-    return words if estimate.interval is None else f"{words} ({_ends(estimate.interval, 1.0)})"

@@ -12,11 +12,10 @@ from driple.answers.method_answer import (
     MethodAnswer,
     ends_of_p90,
     simulated_ends,
-    step_time,
 )
 from driple.answers.slow_hosts import NINE_OF_TEN, SlowHost
 from driple.cluster.setting import Setting
-from driple.estimate import GUESS_FACTOR, Estimate, Method
+from driple.estimate import GUESS_FACTOR, LEVEL, Estimate, Method, estimate
 
 SETTING = Setting.parse("1xA100")
 
@@ -24,7 +23,9 @@ SETTING = Setting.parse("1xA100")
 def answer(method: Method, seconds: float, p90: float | None) -> MethodAnswer:
     """An answer whose error stays below a share nine times out of ten."""
     return MethodAnswer(
-        setting=SETTING, step_time=step_time(seconds, method, ends_of_p90(seconds, p90)), p90=p90
+        setting=SETTING,
+        step_time=estimate(seconds, method, ends=ends_of_p90(seconds, p90), level=LEVEL),
+        p90=p90,
     )
 
 
@@ -66,5 +67,5 @@ def test_the_interval_of_a_simulated_time_holds_a_slower_host() -> None:
 
 @pytest.mark.parametrize(("factor", "guess"), [(GUESS_FACTOR, False), (6.01, True)])
 def test_an_interval_wider_than_a_factor_of_six_is_a_guess(factor: float, guess: bool) -> None:
-    assert step_time(1.0, "simulator", (0.5, 0.5 * factor)).is_guess is guess
+    assert estimate(1.0, "simulator", ends=(0.5, 0.5 * factor)).is_guess is guess
     assert not Estimate(value=1.0, method="simulator").is_guess  # without an error, not checked

@@ -18,7 +18,7 @@ from driple.cluster.setting import Setting, parse_setting
 from driple.errors import CatalogError, ConfigError
 from driple.jobs.load import JobOptions, load_job
 from driple.memory.estimate import (
-    memory_at_batches,
+    batched_memory,
     memory_of,
     memory_of_places,
     memory_of_step,
@@ -100,8 +100,9 @@ def test_batches_of_a_plan_are_the_answers_of_each_batch() -> None:
     """Memory at many batch sizes agrees with a job that is read at that size."""
     setting = Setting.parse("8xA100@fsdp")
     few, many = (load_job(MODEL, JobOptions(batch_size=size)) for size in (8, 16))
-    found = memory_at_batches(few, many, setting, [8, 24, 64])
-    for size, made in zip((8, 24, 64), found, strict=True):
+    at = batched_memory(few, many, setting)
+    for size in (8, 24, 64):
+        made = at(size)
         alone = memory_of(load_job(MODEL, JobOptions(batch_size=size)), setting)
         assert made.device_total == alone.device_total
         assert made.allocated == alone.allocated

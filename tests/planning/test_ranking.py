@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from driple.answers.error_statement import StatedError
-from driple.answers.method_answer import MethodAnswer, simulated_ends, step_time
+from driple.answers.method_answer import MethodAnswer, simulated_ends
 from driple.catalog import Price
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
+from driple.estimate import LEVEL, estimate
 from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.planning.offers import Offer
 from driple.planning.ranking import (
@@ -42,7 +43,7 @@ def made_up(name: str, hours: float, cost: float | None, fits: str | None = "yes
 
 def answered(error: StatedError) -> MethodAnswer:
     """The simulator's answer of a step of one second with such an error."""
-    time = step_time(1.0, "simulator", simulated_ends(1.0, error, None))
+    time = estimate(1.0, "simulator", ends=simulated_ends(1.0, error, None), level=LEVEL)
     return MethodAnswer(setting=Setting.parse("1xH100"), step_time=time, stated=error)
 
 
