@@ -6,11 +6,11 @@ from math import exp
 from pathlib import Path
 
 import pytest
-from driple.runs.users_table import read_runs
 
 from driple.runs.batched import BatchedGraph
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.tensorflow_runs import Kind, TensorFlowRun
+from driple.runs.users_table import read_runs
 from driple.runs.validation.held_out import HeldOut, HeldOutPrediction
 from driple.runs.validation.predictions import Prediction, Predictions
 from driple.simulate.calibration import shipped_calibration

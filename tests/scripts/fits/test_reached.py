@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from driple.runs.users_table import read_runs
 
 from driple.errors import ConfigError
 from driple.runs.measured_run import MeasuredRun
+from driple.runs.users_table import read_runs
 from driple.runs.validation.predictions import Prediction, Predictions
 from driple.runs.validation.rankings import (
     rank_configurations,

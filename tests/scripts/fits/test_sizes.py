@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from driple.runs.users_table import read_runs
 
 from driple.runs.measured_run import MeasuredRun
+from driple.runs.users_table import read_runs
 from driple.runs.validation.predictions import (
     Prediction,
     Predictions,

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from driple.runs.users_table import read_runs
 
 from driple.graph.step_facts import OptimizerUpdate
 from driple.runs.measured_run import MeasuredRun
+from driple.runs.users_table import read_runs
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from scripts.fits.spread_rows import computing_of, telling_rows, update_on_one
