@@ -13,7 +13,16 @@ from typing import Literal
 
 from driple.errors import ConfigError
 
-__all__ = ["GUESS_FACTOR", "LEVEL", "Estimate", "Interval", "Method", "Source", "estimate"]
+__all__ = [
+    "GUESS_FACTOR",
+    "LEVEL",
+    "Estimate",
+    "Interval",
+    "Method",
+    "Source",
+    "estimate",
+    "optional_estimate",
+]
 
 LEVEL = 0.9
 """Share of true values in the intervals that are stated."""
@@ -107,3 +116,16 @@ def estimate(
     """
     interval = Interval.of(ends, level)
     return Estimate(value=value, interval=interval, method=method, source=source)
+
+
+def optional_estimate(
+    value: float | None, method: Method, source: Source = "simulated"
+) -> Estimate | None:
+    """A number without an interval; None of None.
+
+    Args:
+        value: the number, where there is one.
+        method: that answered.
+        source: what the number rests on.
+    """
+    return None if value is None else estimate(value, method, source)

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from driple.errors import ConfigError, DripleError
+from driple.estimate import LEVEL
 from driple.files import atomic_write
 from driple.memory.calibration import ErrorRange, MemoryCalibration
 from scripts.fits.memory_check import (
@@ -44,7 +45,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "datasets" / "published"
 OUT = ROOT / "driple" / "memory" / "calibration-memory.json"
 _MIB, _GIB = 2.0**20, 2.0**30
-LEVEL = 0.9
 OLD = "torch1"  # generation of PyTorch whose allocator's cache has a share of its own
 JUDGED = ("timm", "fms-acceleration", "litgpt")  # sources with runs that ran out of memory
 _LEVELS, _SHORT = (0.9, 0.92, 0.94, 0.96, 0.98, 1.0), 0.01

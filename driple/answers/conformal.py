@@ -16,12 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEVEL", "ErrorSpread", "Spread", "error_quantiles"]
+from driple.estimate import LEVEL
+
+__all__ = ["ErrorSpread", "Spread", "error_quantiles"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-LEVEL = 0.9  # share of true times within an interval
 _MOST_BINS = 6  # of distances, each with the same weight
 _FAMILIES_OF_BIN = 5  # at least: errors of fewer would pass for errors of their distance
 _SHRINK = 4.0  # families that the cell around a cell counts as

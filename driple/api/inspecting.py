@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from driple.api.arguments import PathLike, catalog_of, settings_of
 from driple.api.breakdown import Breakdown, Share, break_down_step
-from driple.api.results import Cell, Result, job_facts, optional_estimate
+from driple.api.results import Cell, Result, job_facts
 from driple.cluster.setting import Setting
 from driple.codec import Json, to_dict
+from driple.estimate import optional_estimate
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driple.api.arguments import PathLike, path_of, paths_of, settings_of
-from driple.api.results import Cell, Result, job_facts, optional_estimate
+from driple.api.results import Cell, Result, job_facts
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
-from driple.estimate import estimate
+from driple.estimate import estimate, optional_estimate
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from driple.api.results import optional_estimate
+from driple.estimate import optional_estimate
 from driple.graph.opgraph import OpGraph
 
 if TYPE_CHECKING:

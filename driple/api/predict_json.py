@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from driple.api.memory import memory_dict
 from driple.api.method_words import trust_sentence
-from driple.api.results import Cell, job_facts, optional_estimate
-from driple.estimate import estimate
+from driple.api.results import Cell, job_facts
+from driple.estimate import estimate, optional_estimate
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
 
 if TYPE_CHECKING:

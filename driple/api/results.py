@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, cast
 
 from driple.codec import Json
 from driple.errors import MissingExtraError, install_hint
-from driple.estimate import Estimate, estimate
 from driple.jobs.options import JOB_OPTIONS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from driple.api.json_types.shared import JobJson
-    from driple.estimate import Method, Source
     from driple.jobs.load import Job
 
-__all__ = ["Result", "job_facts", "optional_estimate", "schema_text"]
+__all__ = ["Result", "job_facts", "schema_text"]
 
 Cell = str | int | float | None
 
@@ -74,13 +72,6 @@ def _text(cell: Cell) -> str:
     if cell is None:
         return ""
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-
-
-def optional_estimate(
-    value: float | None, method: Method, source: Source = "simulated"
-) -> Estimate | None:
-    """The same, or None of None."""
-    return None if value is None else estimate(value, method, source)
 
 
 def job_facts(job: Job) -> JobJson:

@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from driple.checks import check_fields, check_number
 from driple.errors import ConfigError
+from driple.estimate import LEVEL
 from driple.trace.targets import NUM_TARGETS
 
 __all__ = [
-    "LEVEL",
     "NEAR_SHARE",
     "NUM_NUMBERS",
     "Intervals",
@@ -37,7 +37,6 @@ __all__ = [
 FloatArray = npt.NDArray[np.float64]
 
 NUM_NUMBERS = NUM_TARGETS + 1  # the targets, then the iteration time
-LEVEL = 0.9
 # Graphs further from the training graphs than nine of ten validation graphs count as far.
 NEAR_SHARE = 0.9
 _ROUNDING = 1e-9  # of sums of weights

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from driple.errors import MissingExtraError, install_hint
-from driple.estimate import Estimate, Interval
+from driple.estimate import Estimate, estimate
 from driple.profiler.steps import DIFFERENCES, Difference
 
 __all__ = ["Stall", "StallJson", "Times", "stalls_of", "warnings_of"]
@@ -86,8 +86,7 @@ class Stall:
 
 def measured(value: float, ends: Sequence[float] | None = None) -> Estimate:
     """A measured number as every JSON holds it, with its 95 % interval if it has one."""
-    interval = Interval.of(ends, _CONFIDENCE)
-    return Estimate(value=value, interval=interval, method="measured", source="measured")
+    return estimate(value, "measured", "measured", ends=ends, level=_CONFIDENCE)
 
 
 def stalls_of(times: Times) -> dict[str, Stall]:

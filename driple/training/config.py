@@ -17,10 +17,11 @@ from typing import Literal, get_args
 from driple.checks import check_choice, check_number, check_whole
 from driple.codec import Json
 from driple.errors import ConfigError
+from driple.estimate import LEVEL
 from driple.features.config import InputConfig
 from driple.inspector.config import InspectorConfig
 from driple.inspector.cost_prior import LAW_NAMES
-from driple.inspector.intervals import LEVEL, NEAR_SHARE
+from driple.inspector.intervals import NEAR_SHARE
 from driple.training.cost_prior import RIDGE_LABELS
 from driple.training.residuals import LENGTHS, RIDGES
 

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from driple.dataset.example import Dataset
 from driple.dataset.split import Split
+from driple.estimate import LEVEL
 from driple.features import Groupings
 from driple.inspector.ensemble import make_inspector
 from driple.inspector.intervals import (
-    LEVEL,
     NEAR_SHARE,
     Intervals,
     conformal_quantile,

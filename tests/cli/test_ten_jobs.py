@@ -203,9 +203,7 @@ def test_what_is_assumed_is_printed_on_the_first_screen(command: str, tmp_path: 
         assert "; assumed: precision fp32, optimizer adamw; set them with --precision, " in shown
         return
     if command == "predict":
-        shown = " ".join(done.stdout.split())
-        assert f"{facts} assumed " in shown
-        assert "precision fp32, optimizer adamw; set them " in shown
+        assert f"{facts}\nassumed   precision fp32, optimizer adamw; set them " in done.stdout
         done = driple(*asked, "--explain")
     first, second, *_ = done.stdout.splitlines()
     assert first == "job: 2 samples per device, 16 tokens per sample, fp32, adamw, PyTorch 2"
