@@ -31,6 +31,7 @@ ROWS = (
         "plainyaml",
         "versioned",
         "locks",
+        "remarks",
         "garbage",
     ),
     ("catalog",),
