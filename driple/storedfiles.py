@@ -127,8 +127,12 @@ def read_json(file: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
     return parse_json(data)
 
 
-def parse_json(data: bytes) -> Any:
+def parse_json(data: bytes, *, infinite: bool = False) -> Any:
     """What a JSON text holds; numbers are finite, and no key stands twice.
+
+    Args:
+        data: the text.
+        infinite: whether it may hold `Infinity`, as Python's own writer puts it.
 
     Raises:
         ValueError: a pointer of Git LFS, no JSON, or nested too deep.
@@ -137,7 +141,9 @@ def parse_json(data: bytes) -> Any:
         raise ValueError(lfs_advice("JSON file"))
     try:
         return json.loads(
-            data, parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats
+            data,
+            parse_constant=_infinity if infinite else _refuse_constant,
+            object_pairs_hook=_object_without_repeats,
         )
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
@@ -145,6 +151,12 @@ def parse_json(data: bytes) -> Any:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"it holds {name}")
+
+
+def _infinity(name: str) -> float:
+    if name == "NaN":
+        return _refuse_constant(name)
+    return float(name)
 
 
 def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from driple.graph.step_facts import Phase
 from driple.graph.torch.aten import Input, Kernel, kernels_of, tensors_in
 from driple.graph.torch.data_dependence import refuse_values
 from driple.graph.torch.gradient_sums import adds_in_place, sole_uses
+from driple.graph.torch.library_values import note_result, result_assumed
 from driple.graph.torch.memory_format import as_on_gpu
 from driple.graph.torch.remembered import results_of_process
 
@@ -187,7 +188,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
             if adds_in_place(func, args, named, self._sole_uses):
                 made = args[0].add_(args[1])
             else:
-                made = self._results.run(func, args, named)
+                made = self._run(func, args, named)
             if self._on_gpu:
                 made = as_on_gpu(func, args, made)
         arguments = (*args, *named.values())
@@ -200,6 +201,17 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
                 self._allocated(tensor, len(self.record.op_types) - 1)
         else:
             self._viewed(arguments, made)
+        return made
+
+    def _run(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """What the op gives; without values, what libraries' models usually get."""
+        try:
+            made = self._results.run(func, args, named)
+        except (RuntimeError, NotImplementedError) as error:
+            made = result_assumed(error, func, args, named)
+            if made is NotImplemented:
+                raise
+        note_result(func.name().partition("::")[2].partition(".")[0], args, made)
         return made
 
     def _is_here(self, made: Any, arguments: Sequence[Any]) -> bool:

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_leaves, tree_map
 
 from driple.errors import ConfigError, GraphError
+from driple.graph.torch.batch_tensors import changed_batch, is_object, tensors_of
 from driple.graph.torch.step import own_loss
 
 __all__ = [
@@ -74,7 +74,7 @@ def on_device(batch: Any, device: str, *, classes: int = 1) -> Any:
             return _random_like(value, classes, drawn)
         return value.detach().to(device)
 
-    return tree_map(moved, dict(batch) if isinstance(batch, Mapping) else batch)
+    return changed_batch(batch, moved)
 
 
 def _random_like(value: Tensor, classes: int, drawn: torch.Generator) -> Tensor:
@@ -92,14 +92,11 @@ def known_tokens(module: nn.Module) -> int:
     return min(sizes, default=1)
 
 
-def tensors_of(batch: Any) -> list[Tensor]:
-    """All tensors of a batch."""
-    plain = dict(batch) if isinstance(batch, Mapping) else batch
-    return [one for one in tree_leaves(plain) if isinstance(one, Tensor)]
-
-
 def batch_size_of(batch: Any) -> int | None:
-    """First dimension of the first tensor; None without one."""
+    """First dimension of the first tensor, or the graphs of PyG; None without a tensor."""
+    graphs = getattr(batch, "num_graphs", None)
+    if isinstance(graphs, int):
+        return graphs
     return next((int(one.shape[0]) for one in tensors_of(batch) if one.dim()), None)
 
 
@@ -129,7 +126,7 @@ def takes_labels(module: nn.Module) -> bool:
 def split_batch(module: nn.Module, batch: Any, *, has_loss: bool) -> Arguments:
     """What of a batch the model takes, and what its loss.
 
-    A dictionary's entries go to parameters of the same names; the one that is left over is the
+    An object, such as a NamedTuple or a `Data` of PyG, goes to the model as it is. A dictionary's entries go to parameters of the same names; the one that is left over is the
     labels. The last of several in a tuple is the labels, except where the model takes labels.
 
     Args:
@@ -142,6 +139,8 @@ def split_batch(module: nn.Module, batch: Any, *, has_loss: bool) -> Arguments:
     """
     if isinstance(batch, Mapping):
         return _split_names(module, dict(batch))
+    if is_object(batch):
+        return Arguments((batch,))
     if not isinstance(batch, tuple | list):
         return Arguments(batch)
     known, given = _parameters(module), tuple(batch)

@@ -8,12 +8,14 @@ each expert of a mixture are counted at run time; here each gets the same number
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
@@ -21,6 +23,7 @@ from torch.nn.utils import rnn
 __all__ = [
     "WHOLE_SEQUENCES",
     "assumptions_of_transformers",
+    "by_values",
     "whole_sequences",
 ]
 
@@ -68,6 +71,11 @@ def whole_sequences() -> Iterator[list[str]]:
         grouped = getattr(experts, "_grouped_mm", None)
         if grouped is not None:
             stack.enter_context(patch.object(experts, "_grouped_mm", _evenly(grouped)))
+        if module is not None:  # checks of values, which transformers lets a program leave out
+            stack.enter_context(patch.dict(os.environ, {"TRANSFORMERS_DISABLE_TORCH_CHECK": "1"}))
+        for losses in _modules_with("linear_sum_assignment"):
+            known = losses.linear_sum_assignment
+            stack.enter_context(patch.object(losses, "linear_sum_assignment", _in_order(known)))
         yield packed_once
 
 
@@ -84,6 +92,24 @@ def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[str
     whole = (WHOLE_SEQUENCES,) if tokens else ()
     experts = (_EVEN_EXPERTS,) if _has_experts(module) else ()
     return (*whole, *experts, *_slow_layers(module))
+
+
+def by_values(places: Sequence[str]) -> tuple[str, ...]:
+    """A sentence on what libraries' models decide by values of tensors; nothing if they do not.
+
+    Args:
+        places: lines of libraries that do.
+    """
+    if not places:
+        return ()
+    return (
+        f"what the library's own code decides by values ({_listed(places)}) is taken as usual: "
+        "masks choose all that they may, and checks pass",
+    )
+
+
+def _listed(places: Sequence[str]) -> str:
+    return places[0] if len(places) == 1 else f"{places[0]} and {len(places) - 1} more places"
 
 
 def _has_experts(module: nn.Module) -> bool:
@@ -144,6 +170,27 @@ def _unpacked(known: Callable[..., Any]) -> Callable[..., Any]:
         return None if _is_meta(position_ids) else known(position_ids)
 
     return asked
+
+
+def _modules_with(function: str) -> list[Any]:
+    """Modules of transformers that have a function; only those that are imported."""
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith("transformers.") and function in vars(module)
+    ]
+
+
+def _in_order(known: Callable[..., Any]) -> Callable[..., Any]:
+    """The assignment of queries to objects, which has an entry for each of the fewer."""
+
+    def assigned(costs: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_meta(costs):
+            return known(costs, *args, **kwargs)
+        few = np.arange(min(costs.shape))
+        return few, few
+
+    return assigned
 
 
 def _evenly(known: Callable[..., Tensor]) -> Callable[..., Tensor]:
