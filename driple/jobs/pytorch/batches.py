@@ -30,6 +30,7 @@ __all__ = [
     "num_positional",
     "on_device",
     "reads_tokens",
+    "sample_shape",
     "shaped_batch",
     "split_batch",
     "without_own_labels",
@@ -93,11 +94,31 @@ def known_tokens(module: nn.Module) -> int:
 
 
 def batch_size_of(batch: Any) -> int | None:
-    """First dimension of the first tensor, or the graphs of PyG; None without a tensor."""
+    """Samples of a batch; None without a tensor.
+
+    They are the graphs of PyG, the images of a list before their targets, or the first dimension of
+    the first tensor.
+    """
     graphs = getattr(batch, "num_graphs", None)
     if isinstance(graphs, int):
         return graphs
+    if _lists_samples(batch):
+        return len(batch[0])
     return next((int(one.shape[0]) for one in tensors_of(batch) if one.dim()), None)
+
+
+def sample_shape(batch: Any) -> tuple[int, ...]:
+    """Shape of the first tensor of one sample."""
+    first = tensors_of(batch)[0]
+    return tuple(first.shape if _lists_samples(batch) else first.shape[1:])
+
+
+def _lists_samples(batch: Any) -> bool:
+    """Whether a batch begins with a list of samples, as images of several sizes are given."""
+    if not isinstance(batch, tuple | list) or is_object(batch) or not batch:
+        return False
+    first = batch[0]
+    return isinstance(first, list) and bool(first) and all(isinstance(i, Tensor) for i in first)
 
 
 def batch_words(batch: Any) -> str:

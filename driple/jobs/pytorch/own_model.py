@@ -36,6 +36,7 @@ from driple.jobs.pytorch.batches import (
     num_positional,
     on_device,
     reads_tokens,
+    sample_shape,
     shaped_batch,
     split_batch,
     without_own_labels,
@@ -160,7 +161,7 @@ def step_of_model(
         graph=graph,
         batch_size=size,
         seq_len=int(first.shape[1]) if tokens and first.dim() > 1 else None,
-        input_shape=None if tokens else tuple(first.shape[1:]),
+        input_shape=None if tokens else sample_shape(batch),
         samples=samples,
         assumptions=tuple(
             dict.fromkeys((*_assumptions(module, asked, tokens=tokens, is_made=is_made), *packed))
