@@ -60,6 +60,9 @@ def small(values: Any) -> Any:
     if not isinstance(values, dict):
         return values
     found = {key: small(value) for key, value in values.items()}
+    for key, value in found.items():
+        if value is None and key.endswith(("token_id", "token_index")):
+            found[key] = 0  # a tokenizer has one, a config without a model does not
     for name in ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "decoder_layers",
                  "encoder_layers", "num_decoder_layers", "num_encoder_layers", "depth"):  # fmt: skip
         many = found.get(name)

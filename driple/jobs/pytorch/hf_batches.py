@@ -52,6 +52,7 @@ _ENDINGS: tuple[tuple[str, Task], ...] = (
     ("ForInstanceSegmentation", "masks"),
     ("ForVideoClassification", "videos"),
     ("ForConditionalGeneration", "text_to_text"),
+    ("EncoderDecoderModel", "text_to_text"),
     ("ForCTC", "audio"),
     ("ForRNNT", "audio"),
     ("ForTDT", "audio"),
