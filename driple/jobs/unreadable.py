@@ -184,9 +184,7 @@ def _python_words(file: Path) -> str:
         for one in body
         if isinstance(one, ast.FunctionDef) and not one.name.startswith("_") and not _needs(one)
     ]
-    networks = [
-        one.name for one in body if isinstance(one, ast.ClassDef) and _is_network(one)
-    ]
+    networks = [one.name for one in body if isinstance(one, ast.ClassDef) and _is_network(one)]
     # A network that others are made of stands before them.
     known = [
         *(name for name in functions if "model" in name.lower()),

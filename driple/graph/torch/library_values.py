@@ -69,7 +69,11 @@ def note_result(name: str, args: Sequence[Any], made: Any) -> None:
         args: its arguments by position.
         made: its result.
     """
-    if not isinstance(made, Tensor) or made.dtype not in _MASKS:
+    if not isinstance(made, Tensor):
+        return
+    if name == "sum" and not made.dim() and args[0].dtype in _MASKS:
+        setattr(made, _CHOSEN, getattr(args[0], _CHOSEN, args[0].numel()))
+    if made.dtype not in _MASKS:
         return
     if name in _TRUTHS:
         setattr(made, _MADE_BY, name)
@@ -152,7 +156,7 @@ def _usual(func: Any, args: Sequence[Any], named: Mapping[str, Any], frame: Fram
     if name == "masked_select":
         return first.new_empty(_chosen(args[1], frame))
     if name == "_local_scalar_dense":
-        return _number(first)
+        return _number(first, frame)
     if name == "equal":
         return True
     if name == "nms":  # all boxes may stay; what follows keeps the best of them
@@ -164,13 +168,21 @@ def _usual(func: Any, args: Sequence[Any], named: Mapping[str, Any], frame: Fram
     return NotImplemented
 
 
-def _number(value: Tensor) -> Any:
-    """A truth value by the op that made it; a fraction, which scales a loss, is one."""
+def _number(value: Tensor, frame: FrameType) -> Any:
+    """A truth value by the op that made it; a fraction, which scales a loss, is one.
+
+    The number of an expert is the first's: all experts are alike.
+    """
     if value.is_floating_point():
         return 1.0
     if value.dtype == torch.bool:
         return _TRUTHS.get(getattr(value, _MADE_BY, ""), NotImplemented)
-    return NotImplemented
+    known = getattr(value, _CHOSEN, None)
+    if known is not None:
+        return known
+    owner = frame.f_locals.get("self")
+    has_experts = hasattr(owner, "experts") or hasattr(owner, "num_experts")
+    return 0 if has_experts else NotImplemented
 
 
 def _whole(like: Tensor, *sizes: int) -> Tensor:

@@ -53,6 +53,7 @@ _ENDINGS: tuple[tuple[str, Task], ...] = (
     ("ForVideoClassification", "videos"),
     ("ForConditionalGeneration", "text_to_text"),
     ("EncoderDecoderModel", "text_to_text"),
+    ("MTModel", "text_to_text"),
     ("ForCTC", "audio"),
     ("ForRNNT", "audio"),
     ("ForTDT", "audio"),
@@ -184,11 +185,12 @@ def task_of(kind: Any, config: Any, source: str) -> Task:
         and (name.endswith("ForConditionalGeneration"))
     ):
         return "speech"
-    if "input_ids" in known and "pixel_values" in known and "labels" in known:
-        return "image_text"
-    if "input_ids" in known and known & {"input_features", "input_values"} and "labels" in known:
-        return "audio_text"
     task = next((task for ending, task in _ENDINGS if name.endswith(ending)), None)
+    if {"input_ids", "labels"} <= known and task in {None, "text_to_text", "tokens"}:
+        if "pixel_values" in known:
+            return "image_text"
+        if known & {"input_features", "input_values"}:
+            return "audio_text"
     if task is None or "input_ids" not in known:
         task = _task_of_inputs(known) or task
     if task is not None:
@@ -226,7 +228,7 @@ def batch_of_task(task: Task, model: Any, sizes: Sizes) -> dict[str, Any]:
     if length is not None:
         found |= _text(task, model.config, batch, length)
     if "pixel_values" in known or "pixel_values_videos" in known:
-        found |= image_inputs(model.config, set(known), batch, length or 0, sizes.input_shape or ())
+        found |= image_inputs(model, set(known), batch, length or 0, sizes.input_shape or ())
     if "input_values" in known or "input_features" in known:
         found |= audio_inputs(model, set(known), batch, sizes.input_shape)
     if task == "series":
@@ -287,7 +289,9 @@ def _labels(task: Task, model: Any, sizes: Sizes, given: dict[str, Any]) -> dict
         return {"target_values": _targets(name, model.config, batch)}
     if task == "audio":
         ends = name.endswith("SequenceClassification") or name.endswith("AudioClassification")
-        return {"labels": classes if ends else whole(batch, _SPOKEN_TOKENS)}
+        spoken = whole(batch, _SPOKEN_TOKENS)
+        begun = {"decoder_input_ids": whole(batch, _SPOKEN_TOKENS + 1)}
+        return {"labels": classes} if ends else {"labels": spoken, **begun}
     return {"labels": given["input_ids"]}
 
 

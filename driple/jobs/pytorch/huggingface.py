@@ -111,7 +111,7 @@ def hugging_face_step(
         if not step.trains:
             batch = without_labels(batch)
         try:
-            with whole_sequences(), assumed_values() as places:
+            with whole_sequences(batch) as packed, assumed_values() as places:
                 graph = traced_step(model, batch, None, step)
         except DripleError as error:
             needs = isinstance(error, NeedsValuesError)
@@ -130,6 +130,7 @@ def hugging_face_step(
         input_shape=sizes.input_shape,
         assumptions=(
             *_assumptions(config, model, tokens=sizes.seq_len is not None),
+            *packed,
             *by_values(places),
         ),
     )
@@ -192,7 +193,7 @@ def _class_of(config: HfConfig) -> Any:
         name = names.get(config.model_type)
         name = name[0] if isinstance(name, tuple | list) else name
         found = _public_class(transformers, name or "", base)
-        if found is not None and takes_labels(found):
+        if found is not None and takes_labels(found) and _has_config(found, config):
             return found
     named = config.architecture or config.model_type or "without a name"
     raise ConfigError(
@@ -208,6 +209,12 @@ def _public_class(transformers: Any, name: str, base: type) -> Any:
         return None
     found = getattr(transformers, name, None)
     return found if isinstance(found, type) and issubclass(found, base) else None
+
+
+def _has_config(kind: Any, config: HfConfig) -> bool:
+    """Whether a class takes a config of this type, and not only one that is a part of it."""
+    own = getattr(getattr(kind, "config_class", None), "model_type", "")
+    return own in ("", config.model_type)
 
 
 def _trains(name: str) -> bool:

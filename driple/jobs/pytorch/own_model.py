@@ -198,7 +198,7 @@ def _traced(
         arguments = without_own_labels(module, arguments)
     module.train()
     try:
-        with whole_sequences() as packed, assumed_values() as places:
+        with whole_sequences(batch) as packed, assumed_values() as places:
             graph = traced_step(
                 module_on_meta(module) if _device(asked) == "meta" else module,
                 arguments.batch,

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
+
+from driple.graph.torch.batch_tensors import tensors_of
+from driple.graph.torch.turns import few_turns
 
 __all__ = [
     "WHOLE_SEQUENCES",
@@ -34,14 +38,21 @@ _OTHERS_KERNELS = (
     "chunk_gated_delta_rule", "torch_chunk_gated_delta_rule",
 )  # fmt: skip
 _EVEN_EXPERTS = "each expert gets the same number of tokens"
+_FEW_TURNS = (
+    "of loops over tokens four turns are followed, and the others taken as the third of them"
+)
 _MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe"
 
 
 @contextmanager
-def whole_sequences() -> Iterator[list[str]]:
+def whole_sequences(batch: Any = None) -> Iterator[list[str]]:
     """Within the block, sequences are whole, on the meta device only.
 
-    transformers skips masks, and sequences of PyTorch are packed at their full length.
+    transformers skips masks, and sequences of PyTorch are packed at their full length. Of its loops
+    over tokens a few turns are followed.
+
+    Args:
+        batch: whose tokens are counted.
 
     Yields:
         What was assumed of packed sequences: empty until one is packed.
@@ -67,6 +78,10 @@ def whole_sequences() -> Iterator[list[str]]:
                 stack.enter_context(
                     patch.object(module, "find_packed_sequence_indices", _unpacked(packed))
                 )
+        lengths = {int(one.shape[1]) for one in tensors_of(batch) if one.dim() > 1}
+        counted = few_turns(lengths, partial(_note_once, packed_once, _FEW_TURNS))
+        for part in _models():
+            stack.enter_context(patch.object(part, "range", counted, create=True))
         experts = sys.modules.get(_EXPERTS)
         grouped = getattr(experts, "_grouped_mm", None)
         if grouped is not None:
@@ -152,8 +167,7 @@ def _at_full_length(known: Callable[..., Any], assumed: list[str]) -> Callable[.
     def packed(values: Tensor, lengths: Tensor, batch_first: bool) -> Any:
         if not _is_meta(lengths):
             return known(values, lengths, batch_first)
-        if not assumed:
-            assumed.append(WHOLE_SEQUENCES)
+        _note_once(assumed, WHOLE_SEQUENCES)
         first, second = values.shape[:2]
         samples, steps = (first, second) if batch_first else (second, first)
         rows = values.transpose(0, 1) if batch_first else values
@@ -170,6 +184,20 @@ def _unpacked(known: Callable[..., Any]) -> Callable[..., Any]:
         return None if _is_meta(position_ids) else known(position_ids)
 
     return asked
+
+
+def _note_once(notes: list[str], words: str) -> None:
+    if words not in notes:
+        notes.append(words)
+
+
+def _models() -> list[Any]:
+    """Modules of transformers with models; only those that are imported."""
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith("transformers.models.") and ".modeling_" in name
+    ]
 
 
 def _modules_with(function: str) -> list[Any]:
