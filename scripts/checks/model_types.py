@@ -34,7 +34,7 @@ _LIMIT_S, _LIMIT_GIB = 180, 8
 _LENGTH, _BATCH = 64, 2
 # Of refusals that are transformers' own.
 _NOT_TRAINED = (
-    "cannot be built from it", "Training is not implemented", "does not support training",
+    "cannot be built from it", "raining is not", "not support training",
 )  # fmt: skip
 
 

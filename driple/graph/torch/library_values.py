@@ -37,7 +37,7 @@ _TRUTHS: Mapping[str, bool] = {
 # Places where a value was taken as usual, in the order of the step; None where none may be.
 _PLACES: ContextVar[list[str] | None] = ContextVar("_PLACES", default=None)
 _NO_TASK = -1
-_OTHER_DEVICE = ("is not on the expected device", "on the same device", "in the same device")
+_OTHER_DEVICE = ("is not on the expected device", "the same device", "on same device")
 # Where a mask chooses one of several parts of equal size: experts, levels of a pyramid.
 _PARTS = (
     ("self", "num_experts"), ("self", "n_routed_experts"), ("self", "num_routed_experts"),

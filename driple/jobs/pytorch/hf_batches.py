@@ -44,6 +44,8 @@ _ENDINGS: tuple[tuple[str, Task], ...] = (
     ("ForMultipleChoice", "choices"),
     ("ForImageClassification", "images"),
     ("ForImageClassificationWithTeacher", "images"),
+    ("ForImageClassificationLearned", "images"),
+    ("ForImageSuperResolution", "images"),
     ("ForMaskedImageModeling", "images"),
     ("ForSemanticSegmentation", "pixels"),
     ("ForDepthEstimation", "depth"),
@@ -129,7 +131,7 @@ class Sizes:
 
 def _length(config: Any, given: int | None, usual: int, field: str, source: str) -> int:
     """Tokens of a sample, no more than the model has positions for."""
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
     names = (field,) if field else _LENGTHS
     known = [getattr(text, name, None) for name in names]
     most = next((one for one in known if isinstance(one, int) and one > 0), None)

@@ -168,7 +168,7 @@ def audio_inputs(
         if hasattr(config, "num_mel_bins") and hasattr(config, "max_length"):
             usual = (int(config.max_length), bins)  # a spectrogram as an image
         return {"input_values": numbers(batch, *(shape or usual))}
-    usual = _spectrogram(model, int(getattr(audio, "max_source_positions", None) or 0), bins)
+    usual = _spectrogram(model, _positions(audio), bins)
     features = numbers(batch, *(shape or usual))
     length = max(features.shape[1:])
     return {
@@ -179,12 +179,19 @@ def audio_inputs(
     }
 
 
+def _positions(audio: Any) -> int:
+    """Positions of Whisper's kin, each of two windows of sound; 0 of other models."""
+    if hasattr(audio, "input_feat_per_channel"):
+        return 0
+    return int(getattr(audio, "max_source_positions", None) or 0)
+
+
 def _spectrogram(model: nn.Module, positions: int, bins: int) -> tuple[int, int]:
     """Shape of a spectrogram as the first layer of a model's part for sound takes it."""
     frames = 2 * positions or _AUDIO_FRAMES
     first = _first_layer(model, _SOUND)
-    if isinstance(first, nn.Conv1d):
-        return first.in_channels, frames
+    if isinstance(first, nn.Conv1d):  # Whisper's kin take channels first
+        return (first.in_channels, frames) if positions else (frames, first.in_channels)
     if isinstance(first, nn.Linear):
         return frames, first.in_features
     if isinstance(first, nn.LayerNorm):
