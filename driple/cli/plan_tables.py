@@ -15,7 +15,7 @@ from driple.units import format_duration, format_range
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
     from driple.planning.offers import Offer
-    from driple.planning.ranking import Limits
+    from driple.planning.ranking import TrainingLimits
 
 __all__ = ["print_plan"]
 
@@ -104,7 +104,7 @@ def _first(
     return shown, len(offers) - len(shown)
 
 
-def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
+def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
     """The table; with limits, it says of each way whether it keeps them."""
     limited = limits.words().strip()
     common = _common([offer for offer in offers if offer.variant is not None])

@@ -20,7 +20,7 @@ from driple.units import format_duration, format_range, format_size, three_digit
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
     from driple.planning.offers import Offer
-    from driple.planning.ranking import Limits
+    from driple.planning.ranking import TrainingLimits
 
 __all__ = ["page_text", "write_page"]
 
@@ -133,7 +133,7 @@ def _class(name: str) -> str:
     return ' class="left"' if name in _LEFT else ""
 
 
-def _cells(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, str]:
+def _cells(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, str]:
     """Texts of one row."""
     limited, kept = limits.words().strip(), limits.kept_by(offer)
     variant, ends, error = offer.variant, offer.factors, offer.error
