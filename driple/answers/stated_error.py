@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -86,8 +86,10 @@ def stated_error(
     kind = job if isinstance(job, JobKind) else job_kind(job, cost)
     if kind.unlike:
         return StatedError(runs=kind.unlike)
-    table = _shipped_table() if runs is None else ErrorTable(runs)
-    found = table.error_of(kind, ClusterKind.of(setting, topology))
+    cluster = ClusterKind.of(setting, topology)
+    found = (
+        _shipped_error(kind, cluster) if runs is None else ErrorTable(runs).error_of(kind, cluster)
+    )
     return _with_tuning(found, setting.worker)
 
 
@@ -394,6 +396,12 @@ def _without_family(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
 def _shipped_table() -> ErrorTable:
     """Of the installed runs, which do not change while a program runs."""
     return ErrorTable(shipped_run_columns())
+
+
+@lru_cache(maxsize=64)
+def _shipped_error(job: JobKind, cluster: ClusterKind) -> StatedError:
+    """Asked for by each method of a question, and looked up once."""
+    return _shipped_table().error_of(job, cluster)
 
 
 def _weights(pool: Sequence[CheckedRun]) -> npt.NDArray[np.float64]:

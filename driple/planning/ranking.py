@@ -15,7 +15,8 @@ from typing import Literal
 from driple.checks import check_number
 from driple.estimate import GUESS_FACTOR
 from driple.planning.offers import Offer
-from driple.units import format_duration, format_range
+from driple.quantities import duration
+from driple.units import format_range
 
 __all__ = [
     "RANKS",
@@ -74,7 +75,7 @@ class TrainingLimits:
     def words(self) -> str:
         """Such as ` within $100 and 12 h`; empty without limits."""
         parts = [] if self.budget is None else [f"${price_text(self.budget)}"]
-        parts += [] if self.deadline_s is None else [format_duration(self.deadline_s)]
+        parts += [] if self.deadline_s is None else [duration(self.deadline_s)]
         return f" within {' and '.join(parts)}" if parts else ""
 
 
@@ -304,7 +305,7 @@ def _over(best: Offer, limits: TrainingLimits) -> str:
     if limits.budget is not None and best.cost is not None and best.cost * high > limits.budget:
         beyond.append(f"the budget (${price_text(best.cost * high)})")
     if limits.deadline_s is not None and best.training_s * high > limits.deadline_s:
-        beyond.append(f"the deadline ({format_duration(best.training_s * high)})")
+        beyond.append(f"the deadline ({duration(best.training_s * high)})")
     return f"The upper end of its interval is beyond {' and '.join(beyond)}." if beyond else ""
 
 
@@ -336,14 +337,14 @@ def spent(offer: Offer) -> str:
     ends, cost = offer.factors, offer.cost
     price = "" if cost is None else f" for ${price_text(cost)}"
     if ends is None:
-        return f"{format_duration(offer.training_s)}{price}"
+        return f"{duration(offer.training_s)}{price}"
     low, high = ends
-    span = format_range(low * offer.training_s, high * offer.training_s, format_duration)
+    span = format_range(low * offer.training_s, high * offer.training_s, duration)
     if cost is not None:
         span += f", {format_range(cost * low, cost * high, lambda end: f'${price_text(end)}')}"
     if high > GUESS_FACTOR * low:
         return f"a guess: {span}"
-    return f"{format_duration(offer.training_s)}{price} ({span})"
+    return f"{duration(offer.training_s)}{price} ({span})"
 
 
 def price_text(price: float) -> str:

@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from driple.api.throughput import throughput_of
-from driple.render.quantities import (
+from driple.quantities import (
     duration,
     duration_range,
     rate,

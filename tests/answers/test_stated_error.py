@@ -576,3 +576,16 @@ def test_several_machines_are_never_surer_than_one(device: str, half: bool) -> N
         assert four.low_factor <= one.low_factor and four.high_factor >= one.high_factor
         compared += 1
     assert compared or device == "V100"
+
+
+def test_the_error_of_one_job_on_one_setting_is_looked_up_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each method of `--method all` needs it; the second asks for no table."""
+    first = stated_error(Setting.parse("A100-R8/ho-NVLink"), CNN)
+
+    def never(*_: object) -> None:
+        raise AssertionError("looked up again")
+
+    monkeypatch.setattr("driple.answers.stated_error._shipped_table", never)
+    assert stated_error(Setting.parse("A100-R8/ho-NVLink"), CNN) == first
