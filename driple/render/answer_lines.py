@@ -225,10 +225,11 @@ def _how_sure(answer: Answer) -> str:
     if stated is None or stated.median_pct is None or stated.p90_pct is None:
         reason = "" if stated is None else stated.runs.partition(";")[0]
         return f"not checked: {reason}"
-    return (
-        f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
-        f"{stated.num_runs} {stated.short or stated.runs}"
-    )
+    off = f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
+    words = f"{off}{stated.num_runs} {stated.short or stated.runs}"
+    if not stated.nearest_because:
+        return words
+    return f"{stated.nearest_because}; the nearest kind: {words}"
 
 
 def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -> str:
