@@ -4,11 +4,11 @@
 
 An error is stated of the same task, kind of network, scheme and precision; of other frameworks
 where the job's own has no run on such a cluster in its precision. Where no run is of the answer's
-kind, those of the nearest kind are taken, in a wider interval, and the answer says so. A job is at best a new size of a
-published family, so the errors are those of runs whose family, or whose size of a known family, was
-left out of the fit. Of a device without published runs of that kind, it is the error on devices
-that were left out, and no smaller than of a known device. It grows with the distance of the job's
-ops from those of the published jobs.
+kind, those of the nearest kind are taken, in a wider interval, and the answer says so. A job is at
+best a new size of a published family, so the errors are those of runs whose family, or whose size
+of a known family, was left out of the fit. Of a device without published runs of that kind, it is
+the error on devices that were left out, and no smaller than of a known device. It grows with the
+distance of the job's ops from those of the published jobs.
 """
 
 from __future__ import annotations
