@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from driple.api.memory import memory_beside, memory_dict, memory_sentence
+from driple.api.memory import memory_beside, memory_dict
 from driple.api.memory_remedies import with_remedies
 from driple.api.plan_results import PlanResult
 from driple.api.planning import plan
@@ -26,6 +26,7 @@ from driple.memory.estimate import (
 from driple.memory.graph_lifetimes import with_lifetimes
 from driple.memory.place import MemoryPlace
 from driple.memory.step_memory import StepMemory
+from driple.render.memory_lines import memory_sentence
 
 MODEL = "timm:vit_tiny_patch16_224"
 

@@ -22,6 +22,7 @@ from driple.jobs.readers import (
     register_reader,
     registered_readers,
 )
+from driple.render.job_facts import facts_words
 from tests.cli.test_main import EXAMPLE, driple
 
 OTHER = JobOrigin(name="other")
@@ -137,7 +138,7 @@ def test_options_are_checked_once_for_all_jobs(values: dict[str, object], words:
 
 def test_built_in_models_take_the_options_of_models() -> None:
     job = load_job("mobilenet_v2", JobOptions(batch_size=2, precision="bf16"))
-    assert job.facts_words == "2 samples per device, input 3x224x224, bf16, momentum, PyTorch 2"
+    assert facts_words(job) == "2 samples per device, input 3x224x224, bf16, momentum, PyTorch 2"
     assert job.assumptions == (
         "input 3x224x224, optimizer momentum; set them with --input, --optimizer",
     )

@@ -18,6 +18,7 @@ from driple.jobs.load import JobOptions, load_job
 from driple.jobs.own_request import OwnModel
 from driple.jobs.pytorch.own_model import step_of_own_model
 from driple.jobs.pytorch.whole_sequences import WHOLE_SEQUENCES
+from driple.render.job_facts import facts_words
 
 OWN = f"{Path(__file__).with_name('own.py')}:"
 IMAGE = (3, 32, 32)
@@ -207,7 +208,7 @@ def test_a_process_of_its_own_gives_the_same_job(capfd: pytest.CaptureFixture[st
     assert found.graph.op_types
     assert (found.batch_size, found.input_shape, found.kind) == (4, IMAGE, "own_model")
     assert (found.precision, found.optimizer) == ("amp-bf16", "adamw")
-    assert found.facts_words == "4 samples per device, input 3x32x32, amp-bf16, adamw, PyTorch 2"
+    assert facts_words(found) == "4 samples per device, input 3x32x32, amp-bf16, adamw, PyTorch 2"
     assert found.assumptions == (USUAL_LOSS,)
     printed = capfd.readouterr()
     assert "a user's file may print" not in printed.out
