@@ -9,7 +9,9 @@ import pytest
 
 from driple.answers.stated_error import JobKind, StatedError, stated_error
 from driple.cluster.setting import Setting
+from driple.remarks import Remark
 from driple.render.errors_stated import stated_error_sentence
+from driple.render.remarks import sentence
 from tests.answers.test_stated_error import CNN, CONV, RUNS, mix_of, run_of, stated
 
 
@@ -30,7 +32,7 @@ def test_the_error_of_the_runs_is_their_own_whatever_the_job() -> None:
         )
         assert expected == (f"{found.median_pct:.0f}", f"{found.p90_pct:.0f}")
         assert own == ("4", "6")
-        assert f"its error on 6 {found.runs}: median 4 %" in stated_error_sentence(found)
+        assert f"its error on 6 {sentence(found.runs)}: median 4 %" in stated_error_sentence(found)
 
 
 def test_many_runs_of_one_family_do_not_outweigh_the_others() -> None:
@@ -54,7 +56,12 @@ def test_the_shipped_runs_have_one_error_of_their_own_for_all_batches() -> None:
 
 def test_a_sentence_says_which_numbers_are_of_a_tuning() -> None:
     usual = StatedError(
-        num_runs=9, runs="runs", median_pct=30, p90_pct=90, runs_median_pct=20, runs_p90_pct=40
+        num_runs=9,
+        runs=Remark.of_text("runs"),
+        median_pct=30,
+        p90_pct=90,
+        runs_median_pct=20,
+        runs_p90_pct=40,
     )
     adjusted = "adjusted to how unlike published jobs the ops are and how few the families are"
     assert stated_error_sentence(usual) == (

@@ -27,7 +27,9 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.graph import read_graph
 from driple.jobs.load import JobOptions, load_job
+from driple.remarks import Remark
 from driple.render.errors_stated import stated_error_sentence
+from driple.render.remarks import sentence
 from driple.runs.measured_run import MeasuredRun
 from scripts.fits.checked import with_distances, without_repeats
 from scripts.fits.coverage import coverage_of, cross_conformal
@@ -141,7 +143,7 @@ def test_another_framework_tells_where_a_jobs_own_has_no_such_ring() -> None:
     assert stated_error(setting, job, runs=own).median_pct is None
     found = stated_error(setting, job, runs=[*own, *other])
     assert found.median_pct == pytest.approx(30.0)
-    assert "of all frameworks, as tensorflow has none such" in found.runs
+    assert "of all frameworks, as tensorflow has none such" in sentence(found.runs)
     mine = [
         replace(run, run=replace(run.run, framework="tensorflow"), log_ratio=log(1.1))
         for run in other
@@ -265,11 +267,11 @@ def test_few_families_on_such_clusters_are_seen_among_those_of_their_scheme() ->
     found = stated_error(cluster, CNN, runs=[*few, *inside])
     assert (found.p90_pct or 0) > 1.5 * (alone.p90_pct or 0)
     assert found.num_runs == 5
-    assert "on several machines" in found.runs
-    assert "other runs of rings count as well" in found.runs
+    assert "on several machines" in sentence(found.runs)
+    assert "other runs of rings count as well" in sentence(found.runs)
     fewer = stated_error(cluster, CNN, runs=[*few[:4], *inside])
     assert fewer.num_runs == 10
-    assert "rings of K80, without" in fewer.runs
+    assert "rings of K80, without" in sentence(fewer.runs)
 
 
 def test_a_tuned_device_states_no_smaller_error_than_its_own_runs() -> None:
@@ -306,7 +308,12 @@ def test_a_tuned_device_states_no_smaller_median_than_its_own_runs() -> None:
 def test_an_interval_that_says_nothing_is_not_stated() -> None:
     """Its ends are beyond what any step could take; that it is a guess is said all the same."""
     wide = StatedError(
-        num_runs=9, runs="runs", median_pct=300, p90_pct=3600, low_factor=1e-3, high_factor=2.0
+        num_runs=9,
+        runs=Remark.of_text("runs"),
+        median_pct=300,
+        p90_pct=3600,
+        low_factor=1e-3,
+        high_factor=2.0,
     )
     assert wide.interval_of(1.0) is None and wide.is_guess
     assert replace(wide, low_factor=1e-2).interval_of(1.0) == (0.01, 2.0)
@@ -314,18 +321,23 @@ def test_an_interval_that_says_nothing_is_not_stated() -> None:
 
 def test_a_guess_is_an_answer_like_badly_predicted_ones() -> None:
     usual = StatedError(
-        num_runs=9, runs="runs", median_pct=30, p90_pct=90, low_factor=0.5, high_factor=2
+        num_runs=9,
+        runs=Remark.of_text("runs"),
+        median_pct=30,
+        p90_pct=90,
+        low_factor=0.5,
+        high_factor=2,
     )
     assert not usual.is_guess
     assert replace(usual, high_factor=10.1).is_guess
     assert replace(usual, median_pct=101).is_guess
-    assert not StatedError(runs="none").is_guess
+    assert not StatedError(runs=Remark.of_text("none")).is_guess
 
 
 def test_no_transformer_states_an_error_of_a_cnn() -> None:
     vit = JobKind(network="transformer", mix=ATTENTION)
     found = stated("V100", vit)
-    assert (found.num_runs, "of transformer networks" in found.runs) == (6, True)
+    assert (found.num_runs, "of transformer networks" in sentence(found.runs)) == (6, True)
     only_cnns = [run for run in RUNS if run.mix == CONV]
     none = stated_error(Setting.parse("1xV100"), vit, runs=only_cnns)
     assert none.num_runs == 0
@@ -393,7 +405,7 @@ def test_half_precision_is_that_of_the_products() -> None:
     bare = replace(
         graph, signatures=tuple(replace(one, kind="mul") for one in graph.signatures),
     )  # fmt: skip
-    assert "no convolution or matrix product" in job_kind(bare).unlike
+    assert "no convolution or matrix product" in sentence(job_kind(bare).unlike)
 
 
 @pytest.mark.parametrize(
@@ -408,7 +420,7 @@ def test_products_that_no_rate_is_known_of_state_no_error(dtype: str, words: str
         model = torch.nn.Linear(64, 64, dtype=getattr(torch, dtype))
         inputs = torch.zeros(8, 64, dtype=getattr(torch, dtype))
     graph = graph_of_step(model, inputs, lambda outputs: outputs.abs().sum())
-    assert words in job_kind(graph).unlike
+    assert words in sentence(job_kind(graph).unlike)
     assert words in stated_error_sentence(stated_error(Setting.parse("1x3090"), graph))
 
 

@@ -27,6 +27,7 @@ from driple.memory.graph_lifetimes import with_lifetimes
 from driple.memory.place import MemoryPlace
 from driple.memory.step_memory import StepMemory
 from driple.render.memory_lines import memory_sentence
+from driple.render.remarks import sentence, sentences
 
 MODEL = "timm:vit_tiny_patch16_224"
 
@@ -114,7 +115,7 @@ def test_devices_that_split_a_model_have_no_estimate() -> None:
     setting = Setting.parse("8xA100@tp2-pp4")
     found = memory_beside(load_job(MODEL, JobOptions(batch_size=8)), setting)
     assert found.estimate is None
-    assert "not estimated" in found.reason
+    assert "not estimated" in sentence(found.reason)
 
 
 UNLIKE = """machines:
@@ -183,7 +184,9 @@ def test_a_sweep_states_the_device_with_least_room(tmp_path: Path) -> None:
     assert made.facts["fits"] == ["yes", "no"]
     assert made.facts["device"] == ["V100", "V100"]
     assert made.facts["device_capacity_bytes"] == [16 * 2.0**30] * 2
-    assert made.remarks == ("the largest of these batch sizes that fits: 8; least room: V100",)
+    assert sentences(made.remarks) == (
+        "the largest of these batch sizes that fits: 8; least room: V100",
+    )
 
 
 def test_a_plan_recommends_nothing_that_one_kind_of_device_cannot_hold(tmp_path: Path) -> None:

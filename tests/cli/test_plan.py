@@ -118,7 +118,7 @@ def test_unknown_dimensions_get_no_price_and_no_recommendation(tmp_path: Path) -
     assert "Rent" not in shown.stdout
     found = json.loads(driple(*cost, "--json").stdout)
     assert found["recommendation"] is None
-    assert "unknown dimensions" in found["no_price"]
+    assert "unknown dimensions" in found["no_price"]["text"]
     assert [offer["cost"] for offer in found["offers"]] == [None] * len(found["offers"])
     assert {offer["stated_error"]["checked"] for offer in found["offers"]} == {False}
 
@@ -318,7 +318,7 @@ def test_prices_of_a_file_win_and_zero_is_refused_by_name(gpt: str, tmp_path: Pa
     assert by_name["p3.2xlarge"]["price"]["source"] == "vms.csv"
     assert by_name["p3.16xlarge"]["price"]["per_hour"] == 24.48
     assert by_name["p3.8xlarge"]["cost"] is None
-    assert "price of 0" in by_name["p3.8xlarge"]["no_price"]
+    assert "price of 0" in by_name["p3.8xlarge"]["no_price"]["text"]
     assert found["offers"][found["recommended"]]["name"] != "p3.8xlarge"
     spot = json.loads(driple(*ask, "--prices", sky, "--spot").stdout)
     prices = {one["name"]: one["price_per_hour"] for one in spot["offers"]}

@@ -24,6 +24,7 @@ from driple.planning.ranking import (
     price_text,
     ranked,
 )
+from driple.remarks import Remark
 
 
 def made_up(name: str, hours: float, cost: float | None, fits: str | None = "yes") -> Offer:
@@ -64,7 +65,12 @@ def some_offers(seed: int, count: int = 40) -> list[Offer]:
         replace(
             offer,
             answer=answered(
-                StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=float(span))
+                StatedError(
+                    runs=Remark.of_text("x"),
+                    num_runs=9,
+                    low_factor=1 / span,
+                    high_factor=float(span),
+                )
             ),
         )
         for offer, span in zip(offers, spans, strict=True)
@@ -142,7 +148,7 @@ def test_nothing_is_recommended_without_prices_or_memory() -> None:
 
 def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
     """3 % faster with an error of tenfold is no reason; 50 % faster is."""
-    known = StatedError(runs="x", num_runs=9, low_factor=0.8, high_factor=1.25)
+    known = StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.8, high_factor=1.25)
     loose = replace(known, low_factor=0.1, high_factor=10.0)
     sure = replace(made_up("a", 1.03, 1.03), answer=answered(known))
     quick = replace(made_up("a", 1.0, 1.0), answer=answered(loose))
@@ -156,7 +162,7 @@ def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
 
 
 def test_an_interval_beyond_the_limits_is_said() -> None:
-    known = StatedError(runs="x", num_runs=9, low_factor=0.5, high_factor=2.0)
+    known = StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.5, high_factor=2.0)
     one = replace(made_up("a", 1, 1), answer=answered(known))
     said = choose([one], Limits(budget=1.5, deadline_s=5400.0)).words
     assert "1 h for $1.00 (30 min to 2 h, $0.50 to $2.00)" in said
@@ -175,7 +181,9 @@ def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
     """Else 15 dollars would buy `k` for 10, and 25 dollars `n` for 5."""
 
     def known(name: str, hours: float, cost: float, span: float) -> Offer:
-        error = StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=span)
+        error = StatedError(
+            runs=Remark.of_text("x"), num_runs=9, low_factor=1 / span, high_factor=span
+        )
         return replace(made_up(name, hours, cost), answer=answered(error))
 
     offers = [
@@ -190,11 +198,16 @@ def test_only_the_first_of_all_ways_is_called_the_first() -> None:
     """Of two ways on the same machines the better known one is taken, and is not the fastest."""
     fast = made_up("a", 1, 1)
     wide = replace(
-        fast, answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.1, high_factor=10.0))
+        fast,
+        answer=answered(
+            StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.1, high_factor=10.0)
+        ),
     )
     narrow = replace(
         made_up("a", 1.01, 1.01),
-        answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.9, high_factor=1.1)),
+        answer=answered(
+            StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.9, high_factor=1.1)
+        ),
     )
     for rank in ("time", "cost"):
         found = choose([wide, narrow], Limits(), rank)

@@ -127,7 +127,10 @@ def test_printed_json_has_the_sentence_beside_code_and_values() -> None:
         "remarks": [
             {
                 "code": "would_guess",
-                "values": {"setting": "1xV100", "doubt": {**to_dict(doubt), "text": sentence(doubt)}},
+                "values": {
+                    "setting": "1xV100",
+                    "doubt": {**to_dict(doubt), "text": sentence(doubt)},
+                },
                 "text": sentence(made),
             }
         ],
