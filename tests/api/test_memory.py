@@ -206,6 +206,6 @@ def test_a_plan_recommends_nothing_that_one_kind_of_device_cannot_hold(tmp_path:
     assert fitting.to_dict()["offers"][0]["memory"]["device"] == "V100"
     assert not too_large.offers
     assert "and V100 has 16 GiB" in too_large.refused[0].reason
-    assert "V100 has least memory, 16 GiB each" in too_large.remedy
+    assert "V100 has least memory, 16 GiB each" in sentence(too_large.remedy)
     with pytest.raises(ConfigError, match="bfloat16, which V100"):
         asked(8, precision="amp-bf16")

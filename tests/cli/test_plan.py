@@ -64,7 +64,7 @@ def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["offers"][0]["name"] == "p3.16xlarge"
-    assert found["recommendation"].startswith("Rent p3.16xlarge")
+    assert found["recommendation"]["text"].startswith("Rent p3.16xlarge")
     assert {offer["source"] for offer in found["offers"]} == {"simulated"}
     assert found["assumptions"]["precision"] == "float32"
     assert found["assumptions"]["samples_per_epoch"] == 1_281_167
@@ -334,7 +334,7 @@ def test_budget_deadline_and_own_machines(gpt: str, tmp_path: Path) -> None:
         driple(*ask, "--instance", "p3", "--budget", 1000, "--deadline", "3d", "--json").stdout
     )
     assert (within["budget"], within["deadline_s"]) == (1000.0, 3 * 86_400)
-    assert within["recommendation"].startswith("Rent ")
+    assert within["recommendation"]["text"].startswith("Rent ")
     shown = driple(*ask, "--instance", "p3", "--deadline", "3d", "--budget", 1000).stdout
     assert re.search(r"^ +samples/s .*  in limits$", shown, re.MULTILINE)
     rows = re.findall(r"^(p3\S+): (?:ddp|-)\n .* GiB +(yes|no)$", shown, re.MULTILINE)
