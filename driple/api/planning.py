@@ -41,6 +41,7 @@ from driple.jobs.readers import reader_of
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
 from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose, ranked
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.planning.assumptions import Assumptions
@@ -202,9 +203,9 @@ class _Draft:
     job: Job | None = None
     evaluator: Evaluator | None = None
     refused: list[Refused] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
     tried: int = 0
-    remedy: str = ""
+    remedy: Remark | None = None
 
 
 def _answer(
@@ -218,7 +219,7 @@ def _answer(
     from driple.planning.amount import amount_of
     from driple.planning.changes import helpful_changes
     from driple.planning.evaluator import Evaluator
-    from driple.planning.scaling import scaling_words
+    from driple.planning.scaling import scaling_of
     from driple.planning.variants import JobVariants
 
     files = question.places.catalogs
@@ -227,7 +228,7 @@ def _answer(
     book = book_of(question.prices, known, catalog)
     draft = _Draft(offers=measured_offers(profiles, known, book, question.amount))
     draft.remarks += [
-        file.unused_words(path)
+        file.unused(path)
         for path, file in zip(question.prices.files, book.files, strict=True)
         if file.unknown
     ]
@@ -268,7 +269,7 @@ def _answer(
         choice=choice,
         assumptions=_assumptions(draft, question),
         no_price=_why_no_price(draft.job),
-        scaling="" if unknown else scaling_words(offers, choice.best),
+        scaling=None if unknown else scaling_of(offers, choice.best),
         remedy=draft.remedy,
         changes=changes,
         remarks=tuple(draft.remarks),
@@ -296,7 +297,7 @@ def _add_simulated(
         GraphError: the graph has no training step.
     """
     from driple.planning.places import least_needed
-    from driple.planning.remedies import remedy_words
+    from driple.planning.remedies import remedy_of
     from driple.planning.search import search
 
     draft.job, draft.evaluator = evaluator.variants.given, evaluator
@@ -310,8 +311,8 @@ def _add_simulated(
         return
     too_large = any(one.needed_bytes is not None for one in found.refused)
     if too_large and not draft.job.has_unknown:
-        draft.remedy = remedy_words(evaluator, places)
-    if not draft.offers and not draft.remedy:
+        draft.remedy = remedy_of(evaluator, places)
+    if not draft.offers and draft.remedy is None:
         reason = _commonest(draft.refused) or "there are none"
         raise ConfigError(
             f"none of these machines can run the job: {reason}; choose others (--instance)"
@@ -339,23 +340,21 @@ def _assumptions(draft: _Draft, question: _Question) -> Assumptions | None:
     )
 
 
-def _why_no_price(job: Job | None) -> str:
-    """Why the job has no price; empty if it has one."""
-    if job is None or not job.has_unknown:
-        return ""
-    options = job.options_that_set
-    advice = f"; set them with {options}" if options else ""
-    return f"no price and no recommendation: {job.unknown_words}, so times are too short{advice}"
+def _why_no_price(job: Job | None) -> Remark | None:
+    """Why the job has no price; None if it has one."""
+    if job is None or job.unknown is None:
+        return None
+    return remark("no_price", unknown=job.unknown, options=job.options_that_set)
 
 
-def _doubts(shown: Sequence[Offer], variants: JobVariants) -> list[str]:
+def _doubts(shown: Sequence[Offer], variants: JobVariants) -> list[Remark]:
     """What stands in for devices and links of these offers, and what they lack."""
     from driple.cluster.topology import topology_of
     from driple.simulate.calibration import shipped_calibration
     from driple.simulate.run import calibration_assumptions
 
     calibration = shipped_calibration()
-    found: dict[str, None] = {}
+    found: dict[Remark, None] = {}
     for offer in shown:
         if offer.candidate is not None:
             setting = offer.candidate.setting

@@ -17,6 +17,7 @@ from typing import Any
 from driple.errors import ConfigError
 from driple.files import wrap_os_error
 from driple.plainyaml import MAX_YAML_BYTES, read_plain_yaml
+from driple.remarks import Remark, remark
 from driple.storedfiles import read_bytes
 
 __all__ = ["TrainingConfig", "read_training_config"]
@@ -45,7 +46,7 @@ class TrainingConfig:
         sharding: scheme that it trains with: `ddp`, `fsdp`, `zero1` or `zero2`; empty if none.
         used: its keys that were understood.
         unused: its keys that were not.
-        defaults: what its program does where the file says nothing, one sentence each.
+        defaults: what its program does where the file says nothing.
     """
 
     file: str = ""
@@ -59,22 +60,19 @@ class TrainingConfig:
     sharding: str = ""
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
-    defaults: tuple[str, ...] = ()
+    defaults: tuple[Remark, ...] = ()
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What it does not settle, one sentence each."""
+    def assumptions(self) -> tuple[Remark, ...]:
+        """What it does not settle."""
         found = list(self.defaults)
         if self.sharding:
-            found.append(
-                f"{self.file} trains with {self.sharding}; the setting decides how work is "
-                "distributed, so name it there"
-            )
+            found.append(remark("scheme_of_config", file=self.file, scheme=self.sharding))
         if self.unused:
-            shown = ", ".join(key[:_LONGEST_KEY] for key in self.unused[:_MOST_LISTED])
-            more = len(self.unused) - _MOST_LISTED
-            rest = f" and {more} more" if more > 0 else ""
-            found.append(f"fields of {self.file} that were not used: {shown}{rest}")
+            shown = tuple(key[:_LONGEST_KEY] for key in self.unused[:_MOST_LISTED])
+            found.append(
+                remark("fields_not_used", file=self.file, fields=shown, num_fields=len(self.unused))
+            )
         return tuple(found)
 
 
@@ -127,7 +125,15 @@ def read_training_config(file: Path) -> TrainingConfig:
     shards = any(values.get(key) not in (None, 0, 1) for key in _SHARD_DEGREES)
     if "training.seq_len" in values and shards and mixed not in values:
         said.setdefault("precision", "amp-bf16")
-        defaults.append(f"{file.name} leaves out {mixed}, which is bfloat16 in torchtitan")
+        defaults.append(
+            remark(
+                "precision_of_program",
+                file=file.name,
+                field=mixed,
+                precision="bfloat16",
+                program="torchtitan",
+            )
+        )
     return TrainingConfig(
         file=file.name,
         used=tuple(used),

@@ -19,6 +19,10 @@ from driple.quantities import (
     size,
     timed,
 )
+from driple.remarks import Remark
+from driple.render.errors_stated import host_sentence
+from driple.render.job_facts import facts_words
+from driple.render.remarks import sentence, sentences
 
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
@@ -61,8 +65,8 @@ def answer_lines(answer: Answer) -> list[str]:
         *_labelled("limit", _limit(answer)),
         *_labelled("use", _use(answer)),
         *_labelled("how sure", _how_sure(answer)),
-        *_labelled("host", "" if answer.host is None else answer.host.sentence()),
-        _line("job", f"{where}: {answer.job.facts_words}"),
+        *_labelled("host", "" if answer.host is None else host_sentence(answer.host)),
+        _line("job", f"{where}: {facts_words(answer.job)}"),
     ]
     return [*lines, *_assumed(answer, max(MOST_LINES - len(lines), 1))]
 
@@ -72,7 +76,7 @@ def shows_targets(answer: Answer) -> bool:
     return answer.setting.num_servers > 0 or answer.job.graph.framework == "tensorflow"
 
 
-def _warnings(answer: Answer) -> tuple[str, ...]:
+def _warnings(answer: Answer) -> tuple[Remark, ...]:
     """Why the inspector's answer is but a guess; none of other methods."""
     prediction = answer.prediction
     return () if prediction is None or answer.method != "inspector" else tuple(prediction.warnings)
@@ -125,7 +129,9 @@ def _memory(memory: JobMemory | None) -> list[str]:
     if memory is None:
         return []
     if memory.estimate is None:
-        return [_line("memory", f"unknown: {memory.reason}")]
+        return [
+            _line("memory", f"unknown: {'' if memory.reason is None else sentence(memory.reason)}")
+        ]
     estimate = memory.estimate
     words = _of_capacity(estimate)
     if estimate.fits == "yes":
@@ -216,21 +222,22 @@ def _how_sure(answer: Answer) -> str:
     if best.method == "inspector" and best.prediction is not None:
         return _how_sure_of_inspector(best.prediction, stated)
     if best.form is not None:
-        return _how_sure_of_form(best, answer.job.unknown_words)
+        return _how_sure_of_form(best, answer.job.unknown)
     if stated is None or stated.median_pct is None or stated.p90_pct is None:
-        reason = "" if stated is None else stated.runs.partition(";")[0]
+        reason = "" if stated is None else sentence(stated.runs)
         return f"not checked: {reason}"
     off = f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
-    words = f"{off}{stated.num_runs} {stated.short or stated.runs}"
-    if not stated.nearest_because:
+    words = f"{off}{stated.num_runs} {sentence(stated.short or stated.runs)}"
+    if stated.nearest_because is None:
         return words
-    return f"{stated.nearest_because}; the nearest kind: {words}"
+    return f"{sentence(stated.nearest_because)}; the nearest kind: {words}"
 
 
-def _how_sure_of_form(best: MethodAnswer, unknown: str) -> str:
+def _how_sure_of_form(best: MethodAnswer, unknown: Remark | None) -> str:
     error = best.form_error
     if error is None:
-        return f"not known: {unknown or 'no measurement of such a cluster'}"
+        why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
+        return f"not known: {why}"
     return (
         f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
         f"for one in ten, on {error.rows} measured iterations"
@@ -240,7 +247,8 @@ def _how_sure_of_form(best: MethodAnswer, unknown: str) -> str:
 def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -> str:
     """What it learned from, how far it is off there, and how far its labels are."""
     if prediction.warnings:
-        return f"a guess: {'; '.join(prediction.warnings)}; --method simulator answers in detail"
+        words = "; ".join(sentences(prediction.warnings))
+        return f"a guess: {words}; --method simulator answers in detail"
     error = prediction.metrics.get("test_iteration_time_mape_pct")
     words = f"learned from {prediction.provenance} labels"
     if error is not None:
@@ -252,14 +260,14 @@ def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -
             if of_labels is None
             else f"; labels up to {of_labels:.0f} % off in nine of ten"
         )
-    if prediction.outdated:
+    if prediction.outdated is not None:
         words += "; the checkpoint is of another version (--explain)"
     return words
 
 
 def _assumed(answer: Answer, most: int) -> list[str]:
     """What nobody stated, as far as some lines hold it; all with --explain."""
-    words = [*answer.job.assumptions, *answer.assumptions]
+    words = sentences([*answer.job.assumptions, *answer.assumptions])
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
     lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
     if len(lines) > most:
