@@ -1,0 +1,117 @@
+"""What a file of training arguments says of a job, and which of its decisive fields were not read.
+
+    TrainingConfig -> options that stand where no flag was given; scheme; fields that stay open
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from driple.remarks import Remark, remark
+
+__all__ = ["BOTH", "MEMORY", "TIME", "Changes", "TrainingConfig", "Undecided", "undecided_remarks"]
+
+Change = Literal["memory", "time"]
+Changes = tuple[Change, ...]
+BOTH: Changes = ("memory", "time")
+MEMORY: Changes = ("memory",)
+TIME: Changes = ("time",)
+
+_LONGEST_KEY, _LONGEST_VALUE = 60, 40
+_MOST_LISTED = 12
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Undecided:
+    """A decisive field that was not read.
+
+    Attributes:
+        file: its file.
+        field: dotted key.
+        value: as text, shortened.
+        changes: what it changes of an answer, which has no verdict on that.
+        settled_by: option of a job that decides in its place; empty if there is none.
+        reason: `not_modelled`, `not_known` (no field of the tool that Driple knows), `offload`
+            (its memory is modelled), or `no_file` (it names a file that is not there).
+    """
+
+    file: str
+    field: str
+    value: str
+    changes: Changes
+    settled_by: str = ""
+    reason: str = "not_modelled"
+
+    @classmethod
+    def of(cls, file: str, field: str, value: object, changes: Changes, **more: str) -> Undecided:
+        """A field with its value in short."""
+        text = " ".join(str(value).split())
+        short = text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+        printable = "".join(one if one.isprintable() else "?" for one in short)
+        name = "".join(one if one.isprintable() else "?" for one in field[:_LONGEST_KEY])
+        return cls(file=file, field=name, value=printable, changes=changes, **more)
+
+
+def undecided_remarks(fields: tuple[Undecided, ...]) -> tuple[Remark, ...]:
+    """Remarks that name decisive fields that were not read: one for each kind and change."""
+    groups: dict[tuple[str, str, Changes], list[Undecided]] = {}
+    for one in fields:
+        groups.setdefault((one.file, one.reason, one.changes), []).append(one)
+    return tuple(
+        remark(
+            f"fields_{reason}",
+            file=file,
+            fields=tuple(f"{one.field}: {one.value}" for one in those[:_MOST_LISTED]),
+            more=max(len(those) - _MOST_LISTED, 0),
+            changes=changes,
+        )
+        for (file, reason, changes), those in groups.items()
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingConfig:
+    """What a file of training arguments says of a job; None where it says nothing.
+
+    Attributes:
+        file: its name; empty without a file.
+        tool: whose format it has, such as `DeepSpeed`.
+        batch_size: samples per device in a forward pass.
+        global_batch: samples of all devices per update.
+        seq_len: tokens of a sample.
+        precision: as `JobOptions.precision`.
+        precision_alone: the same on one device, where that differs.
+        optimizer: as `JobOptions.optimizer`.
+        grad_accumulation: forward and backward passes per update.
+        activation_checkpointing: as `JobOptions.activation_checkpointing`.
+        clip_gradients: whether the norm of gradients is clipped.
+        compiled: whether the model is compiled.
+        scheme: that it trains with, as `--scheme` takes it, such as `zero2`; empty if none.
+        replicas: copies of the model that share parameters out, as of `hsdp`; None if not stated.
+        offload: what is kept on the host: `states`, `parameters`.
+        used: its keys that were understood.
+        unknown: its keys that no list of the tool's fields has.
+        undecided: decisive fields that were not read.
+        usual: what its tool does where the file says nothing: `NAME VALUE` each.
+    """
+
+    file: str = ""
+    tool: str = ""
+    batch_size: int | None = None
+    global_batch: int | None = None
+    seq_len: int | None = None
+    precision: str | None = None
+    precision_alone: str | None = None
+    optimizer: str | None = None
+    grad_accumulation: int | None = None
+    activation_checkpointing: str | None = None
+    clip_gradients: bool | None = None
+    compiled: bool | None = None
+    scheme: str = ""
+    replicas: int | None = None
+    offload: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
+    usual: tuple[str, ...] = ()
