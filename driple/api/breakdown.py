@@ -15,6 +15,7 @@ import numpy.typing as npt
 from driple.api.module_tree import ModuleNode, module_tree
 from driple.graph.step_facts import Phase
 from driple.jobs.load import Job
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
@@ -58,8 +59,8 @@ class Breakdown:
         phases: in the order in which they run; empty if the graph does not show them.
         kinds: kinds of op, the one with the most time (or FLOPs) first.
         modules: tree of the model's modules; None if the graph names none.
-        assumptions: what stands in for measurements of the device, one sentence each.
-        unknown: what could not be worked out, one sentence each.
+        assumptions: what stands in for measurements of the device.
+        unknown: what could not be worked out.
     """
 
     device: str
@@ -67,8 +68,8 @@ class Breakdown:
     phases: tuple[Share, ...]
     kinds: tuple[Share, ...]
     modules: ModuleNode | None
-    assumptions: tuple[str, ...]
-    unknown: tuple[str, ...]
+    assumptions: tuple[Remark, ...]
+    unknown: tuple[Remark, ...]
 
 
 def break_down_step(job: Job, setting: Setting) -> Breakdown:
@@ -104,16 +105,16 @@ def break_down_step(job: Job, setting: Setting) -> Breakdown:
     unknown = []
     assumed = calibration.assumptions([spec], [])
     if on_servers and graph.is_training:
-        assumed += ("parameter servers update the parameters, which takes no time of the device",)
+        assumed += (remark("servers_update"),)
     phases: tuple[Share, ...] = ()
     if len(graph.phases):
         names = [Phase(phase).name.lower() for phase in graph.phases.tolist()]
         phases = _with_update(numbers.shares(names), graph, update_s, total_s, here=not on_servers)
     else:
-        unknown.append("the graph does not show which ops are of the forward or backward pass")
+        unknown.append(remark("phases_not_shown"))
     modules = module_tree(graph, flops, moved, times_s)
     if modules is None:
-        unknown.append("the graph names no modules")
+        unknown.append(remark("no_modules"))
     return Breakdown(
         device=spec.name,
         total_s=total_s,

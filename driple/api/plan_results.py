@@ -15,6 +15,7 @@ from driple.jobs.load import Job
 from driple.planning.offers import Offer
 from driple.planning.places import Refused
 from driple.planning.ranking import Choice, Limits, Rank, pareto, ranked
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.api.json_types.plan import OfferJson, OfferMemoryJson, PlanJson
@@ -38,11 +39,11 @@ class PlanResult(Result):
         limits: budget and deadline.
         choice: the recommended offer and the runner-up, in words too.
         assumptions: what the simulated offers rest on; None if all were measured.
-        no_price: why there are no prices; empty if there are.
+        no_price: why there are no prices; None if there are.
         scaling: how many machines pay, in words; empty if only one number was tried.
         remedy: what would make the job fit, in words; empty if something fits.
         changes: what would help most; empty if that was not asked.
-        remarks: what a user should know of devices and prices, one sentence each.
+        remarks: what a user should know of devices and prices.
     """
 
     job: Job | None
@@ -53,11 +54,11 @@ class PlanResult(Result):
     limits: Limits = field(default_factory=Limits)
     choice: Choice = field(default_factory=Choice)
     assumptions: Assumptions | None = None
-    no_price: str = ""
+    no_price: Remark | None = None
     scaling: str = ""
     remedy: str = ""
     changes: tuple[Change, ...] = ()
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def recommendation(self) -> str | None:
@@ -72,7 +73,7 @@ class PlanResult(Result):
         plan: PlanJson = {
             "question": "plan",
             "job": None if self.job is None else job_facts(self.job),
-            "no_price": self.no_price or None,
+            "no_price": self.no_price,
             "assumptions": assumed,
             "rank": self.rank,
             "budget": self.limits.budget,
@@ -125,7 +126,7 @@ class PlanResult(Result):
             "cost": None if offer.cost is None else _number(offer, offer.cost),
             "price_per_hour": offer.per_hour,
             "price": offer.price,
-            "no_price": offer.no_price or None,
+            "no_price": offer.no_price,
             "keeps_limits": self.limits.kept_by(offer),
             "memory": _memory_dict(offer),
             "bottleneck": None if offer.parts is None else offer.parts.bottleneck,

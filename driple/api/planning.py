@@ -41,6 +41,7 @@ from driple.jobs.readers import reader_of
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
 from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.planning.assumptions import Assumptions
@@ -202,7 +203,7 @@ class _Draft:
     job: Job | None = None
     evaluator: Evaluator | None = None
     refused: list[Refused] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
     tried: int = 0
     remedy: str = ""
 
@@ -227,7 +228,7 @@ def _answer(
     book = book_of(question.prices, known, catalog)
     draft = _Draft(offers=measured_offers(profiles, known, book, question.amount))
     draft.remarks += [
-        file.unused_words(path)
+        file.unused(path)
         for path, file in zip(question.prices.files, book.files, strict=True)
         if file.unknown
     ]
@@ -339,23 +340,21 @@ def _assumptions(draft: _Draft, question: _Question) -> Assumptions | None:
     )
 
 
-def _why_no_price(job: Job | None) -> str:
-    """Why the job has no price; empty if it has one."""
-    if job is None or not job.has_unknown:
-        return ""
-    options = job.options_that_set
-    advice = f"; set them with {options}" if options else ""
-    return f"no price and no recommendation: {job.unknown_words}, so times are too short{advice}"
+def _why_no_price(job: Job | None) -> Remark | None:
+    """Why the job has no price; None if it has one."""
+    if job is None or job.unknown is None:
+        return None
+    return remark("no_price", unknown=job.unknown, options=job.options_that_set)
 
 
-def _doubts(shown: Sequence[Offer], variants: JobVariants) -> list[str]:
+def _doubts(shown: Sequence[Offer], variants: JobVariants) -> list[Remark]:
     """What stands in for devices and links of these offers, and what they lack."""
     from driple.cluster.topology import topology_of
     from driple.simulate.calibration import shipped_calibration
     from driple.simulate.run import calibration_assumptions
 
     calibration = shipped_calibration()
-    found: dict[str, None] = {}
+    found: dict[Remark, None] = {}
     for offer in shown:
         if offer.candidate is not None:
             setting = offer.candidate.setting

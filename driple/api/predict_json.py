@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from driple.api.memory import memory_dict
-from driple.api.method_words import trust_sentence
 from driple.api.results import Cell, job_facts, optional_estimate
 from driple.estimate import estimate
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
@@ -30,7 +29,7 @@ __all__ = ["answer_dict", "answer_row"]
 
 def answer_dict(answer: Answer) -> AnswerJson:
     """All that is known of one job on one setting."""
-    from driple.answers.ask import disagreements
+    from driple.answers.ask import disagreements, trust_of
     from driple.api.throughput import throughput_of
 
     made, forms, compared = answer.prediction, answer.forms, answer.compared
@@ -56,7 +55,7 @@ def answer_dict(answer: Answer) -> AnswerJson:
             {"methods": [pair.one.method, pair.other.method], "factor": pair.factor}
             for pair in disagreements(compared.answers)
         ],
-        "trust": "" if compared is None else trust_sentence(compared.trusted),
+        "trust": None if compared is None else trust_of(compared.trusted),
         "assumptions": answer.assumptions,
         "warnings": made.warnings if is_inspector and made is not None else (),
         "remarks": made.remarks if is_inspector and made is not None else (),

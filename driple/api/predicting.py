@@ -33,6 +33,7 @@ from driple.codec import Json, to_dict
 from driple.errors import ConfigError, DripleError, PredictionError
 from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
 from driple.jobs.own_model import kept_processes
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.answers.ask import AllAnswers
@@ -66,11 +67,11 @@ class Answer:
         job: the training job.
         setting: the cluster.
         method: what answered: `inspector`, `simulator`, `analytic` or `all`.
-        reason: why this method was chosen; empty if the user chose it.
+        reason: why this method was chosen; None if the user chose it.
         best: the answer that counts: with several methods, that of the most trusted one.
         answers: of all methods that were asked.
         compared: all methods side by side, with `all`.
-        assumptions: what was assumed where the job and the setting do not fit, one sentence each.
+        assumptions: what was assumed where the job and the setting do not fit.
         parts: where the time of a step goes; None on processors and with servers.
         flops_pct: model FLOPs utilisation, percent; None where it is not known.
         bottleneck: what holds a setting with servers back, a key of
@@ -82,11 +83,11 @@ class Answer:
     job: Job
     setting: Setting
     method: str
-    reason: str = ""
+    reason: Remark | None = None
     best: MethodAnswer
     answers: tuple[MethodAnswer, ...]
     compared: AllAnswers | None = None
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Remark, ...]
     parts: StepParts | None = None
     flops_pct: float | None = None
     bottleneck: str = ""
@@ -301,10 +302,10 @@ def _answer(plan: AnswerPlan, ready: ReadyJob, asked: MethodOptions) -> Answer:
         except PredictionError as error:
             if not plan.may_fall_back:
                 raise
-            plan = plan_instead(plan, str(error))
+            plan = plan_instead(plan, Remark.of_text(str(error)))
         else:
-            doubt = doubt_of(found) if plan.may_fall_back else ""
-            if not doubt:
+            doubt = doubt_of(found) if plan.may_fall_back else None
+            if doubt is None:
                 return _of(plan, ready, found, host=asked.host)
             plan = plan_instead(plan, doubt)
     from driple.answers.ask import ask, ask_all
@@ -332,7 +333,7 @@ def _of(
     if plan.place is not None and simulated is not None:
         parts = parts_of(ready, plan.place, simulated.step_s)
         flops_pct = flops_utilisation_pct(ready.prepared, plan.place, answers[0].step_s)
-    said = dict.fromkeys(words for one in answers for words in one.assumptions)
+    said = dict.fromkeys(assumed for one in answers for assumed in one.assumptions)
     return Answer(
         job=ready.job,
         setting=plan.setting,

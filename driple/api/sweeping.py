@@ -19,6 +19,7 @@ from driple.errors import ConfigError
 from driple.jobs.job import ON_SERVERS
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 from driple.jobs.options import options_of
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridOptions, GridSweep
@@ -84,8 +85,8 @@ class SweepResult(Result):
         estimates: what is estimated at each point.
         bottlenecks: what holds each point back; None where nothing is claimed.
         bottleneck_words: meaning of these.
-        assumptions: one sentence each.
-        remarks: what a user should know, one sentence each.
+        assumptions: what the answers rest on.
+        remarks: what a user should know.
         facts: other numbers that the answer rests on.
         grid: the sweep of a job with all its parts; None for a trace.
         trace: the sweep of a trace; None for a job.
@@ -98,8 +99,8 @@ class SweepResult(Result):
     estimates: dict[str, Column]
     bottlenecks: list[str] | None = None
     bottleneck_words: dict[str, str] = field(default_factory=dict)
-    assumptions: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    assumptions: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     facts: SweepFactsJson
     grid: GridSweep | None = None
     trace: TraceSweep | None = None
@@ -225,7 +226,7 @@ def _sweep_job(
         bottlenecks=made.bottlenecks.tolist() if advise else None,
         bottleneck_words=dict(BOTTLENECKS),
         assumptions=closed_form_assumptions(job.graph, setting),
-        remarks=(*made.remarks, *made.spread.messages()),
+        remarks=(*made.remarks, *made.spread.remarks()),
         facts={"exchange": grid.exchange, "placement": grid.placement},
         grid=made,
     )

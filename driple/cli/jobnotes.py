@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driple.cli.show import note, note_unknown_costs, print_assumptions
+from driple.render.job_facts import facts_words
+from driple.render.remarks import sentences
+from driple.render.show import note, note_unknown_costs, print_assumptions
 
 if TYPE_CHECKING:
     from driple.jobs.load import Job
@@ -22,13 +24,13 @@ def show_doubts(job: Job, *, json: bool) -> None:
         json: whether stdout is for JSON.
     """
     report = job.graph.report
-    for doubt in report.doubts:
+    for doubt in sentences(report.doubts):
         if json:
             note(doubt)
         else:
             print(doubt)
-    for remark in report.notes[len(report.doubts) :]:
-        note(remark)
+    for words in sentences(report.notes[len(report.doubts) :]):
+        note(words)
     note_unknown_costs(job.op_types_without_cost, job.cost.without_formula)
 
 
@@ -42,5 +44,5 @@ def show_job(job: Job, *, json: bool, samples: str = "") -> None:
     """
     show_doubts(job, json=json)
     if not json:
-        print(f"job: {job.facts_with(samples) if samples else job.facts_words}")
+        print(f"job: {facts_words(job, samples)}")
         print_assumptions(job.assumptions)

@@ -10,7 +10,7 @@ from typing import Any
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import Library, StepOptions
-from driple.jobs.options import JOB_OPTIONS
+from driple.remarks import Remark
 
 __all__ = ["ON_SERVERS", "Job", "JobOrigin", "job_of"]
 
@@ -59,7 +59,7 @@ class Job:
         optimizer: such as `adamw`; empty if unknown.
         step: how it is trained if it is a PyTorch model; None of other graphs.
         samples: samples of an epoch of its data set; None if unknown.
-        assumptions: what was assumed about the job, one sentence each.
+        assumptions: what was assumed about the job.
     """
 
     source: str
@@ -73,10 +73,10 @@ class Job:
     optimizer: str = ""
     step: StepOptions | None = None
     samples: int | None = None
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Remark, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Job {self.source}: {self.facts_words}>"
+        return f"<Job {self.source}: {self.graph.num_nodes} nodes>"
 
     @property
     def kind(self) -> str:
@@ -147,15 +147,15 @@ class Job:
         return self.graph.report.has_unknown
 
     @property
-    def unknown_words(self) -> str:
-        """What is unknown; empty if nothing is."""
-        return self.graph.report.unknown_words
+    def unknown(self) -> Remark | None:
+        """Unknown sizes and turns; None if there are none."""
+        return self.graph.report.unknown
 
     @property
     def options_that_set(self) -> str:
         """The options that set what is unknown."""
         report = self.graph.report
-        is_open = any("--input" in doubt for doubt in report.doubts)
+        is_open = any(doubt.values.get("open_inputs") for doubt in report.doubts)
         sizes = ["--input NAME=SHAPE"] if is_open else []
         return " and ".join([*sizes, *(["--set loop_turns=N"] if report.unknown_turns else [])])
 
@@ -163,31 +163,6 @@ class Job:
     def op_types_without_cost(self) -> Mapping[str, int]:
         """Number of nodes of each op type that has no formula."""
         return self.cost.unknown
-
-    @property
-    def facts_words(self) -> str:
-        """What is trained and how, in one line, before any number that depends on it."""
-        return self.facts_with(
-            "the batch that the graph has"
-            if self.batch_size is None
-            else f"{self.batch_size} sample{'' if self.batch_size == 1 else 's'} per device"
-        )
-
-    def facts_with(self, samples: str) -> str:
-        """The same with other words for the samples, such as those of several batch sizes."""
-        facts = [samples]
-        if self.input_shape is not None:
-            facts.append(f"input {'x'.join(map(str, self.input_shape)) or 'scalar'}")
-        if self.seq_len is not None:
-            facts.append(f"{self.seq_len} tokens per sample")
-        facts.append(self.precision or "unknown precision")
-        facts.append(
-            (self.optimizer or "unknown optimizer")
-            if self.trains
-            else "a forward pass in eval mode, without gradients"
-        )
-        spoken = (row.words(self.stated(row.name)) for row in JOB_OPTIONS if row.words is not None)
-        return ", ".join([*facts, *(words for words in spoken if words)])
 
 
 def job_of(
@@ -200,7 +175,7 @@ def job_of(
     input_shape: tuple[int, ...] | None = None,
     step: StepOptions | None = None,
     samples: int | None = None,
-    assumptions: tuple[str, ...] = (),
+    assumptions: tuple[Remark, ...] = (),
 ) -> Job:
     """A job from its graph.
 
@@ -213,7 +188,7 @@ def job_of(
         input_shape: one sample of other data.
         step: how a PyTorch model is trained; without, precision and optimizer are the graph's.
         samples: samples of an epoch.
-        assumptions: what was assumed, one sentence each.
+        assumptions: what was assumed.
     """
     from driple.jobs.graph_facts import precision_of
 

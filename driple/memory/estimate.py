@@ -27,6 +27,7 @@ from driple.memory.modules import most_words
 from driple.memory.place import MemoryPlace, modelled_schemes
 from driple.memory.step_memory import BatchedMemory, StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
+from driple.remarks import Remark, remark
 
 __all__ = [
     "COMMUNICATION_PART",
@@ -106,7 +107,7 @@ class MemoryEstimate:
     parts: Mapping[str, float] = field(default_factory=dict)
     modules: tuple[ModuleBytes, ...] = ()
     largest: str = ""
-    source: str = ""
+    source: Remark | None = None
     device: str = ""
 
 
@@ -149,8 +150,8 @@ def memory_of_graph(
 def _at_most(made: MemoryEstimate) -> MemoryEstimate:
     """The memory of a compiled graph: it needs no more than the same graph that is not."""
     fits: Fits | None = "likely not" if made.fits == "no" else made.fits
-    words = f"{made.source}; not compiled, which takes up to twice as much"
-    return replace(made, is_upper_bound=True, fits=fits, source=words)
+    source = remark("memory_of_uncompiled", source=made.source)
+    return replace(made, is_upper_bound=True, fits=fits, source=source)
 
 
 class _Read:
@@ -238,8 +239,12 @@ def memory_of_step(
         return MemoryEstimate(
             allocated=None,
             capacity_bytes=place.capacity_bytes,
-            source=f"the memory of scheme {place.scheme} ({place.kind_words}) is not estimated; "
-            f"schemes with an estimate are {', '.join(modelled_schemes())}",
+            source=remark(
+                "memory_not_estimated",
+                scheme=place.scheme,
+                kind=place.kind,
+                known=tuple(modelled_schemes()),
+            ),
             device=place.device,
         )
     known = calibration or shipped_memory_calibration()
@@ -321,7 +326,7 @@ def _estimate(
             allocated=Bytes(value=peaks.allocated),
             is_lower_bound=step.is_lower_bound,
             parts=parts,
-            source="lifetimes of the step's tensors",
+            source=remark("memory_of_tensors"),
         )
     parts["temporary"] += peaks.allocated - sum(parts.values())  # workspaces, rounding
     parts[OUTSIDE_PART] = peaks.outside
@@ -382,15 +387,16 @@ def _bytes(value: float, known: MemoryCalibration, number: str, kind: str) -> By
     return Bytes(value=value, lower=error.low * value, upper=error.high * value)
 
 
-def _source(known: MemoryCalibration, kind: str) -> str:
+def _source(known: MemoryCalibration, kind: str) -> Remark:
     """What the numbers rest on."""
-    words = "lifetimes of the step's tensors and a model of PyTorch's caching allocator"
     error = known.error_of("device_total", kind)
     if error is None:
-        return words
-    return (
-        f"{words}; the device's memory was within {error.p90_pct:.0f} % on nine in ten of "
-        f"{error.runs} held-out runs ({error.median_pct:.0f} % in the median)"
+        return remark("memory_by_lifetimes")
+    return remark(
+        "memory_by_lifetimes_checked",
+        num_runs=error.runs,
+        median_pct=error.median_pct,
+        p90_pct=error.p90_pct,
     )
 
 

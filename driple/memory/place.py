@@ -11,7 +11,7 @@ from driple.catalog import Device
 from driple.cluster.cluster import Cluster, Machine
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.schemes.registry import registered_schemes, scheme_named
-from driple.schemes.scheme import Held, run_words
+from driple.schemes.scheme import Held
 
 __all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
@@ -115,9 +115,9 @@ class MemoryPlace:
         return scheme_named(self.scheme).runs_like(self.replicas).memory
 
     @property
-    def kind_words(self) -> str:
-        """How the work is distributed, in words."""
-        return run_words(scheme_named(self.scheme).runs_like(self.replicas).times)
+    def kind(self) -> str:
+        """How the work is distributed, as published runs are told apart."""
+        return scheme_named(self.scheme).runs_like(self.replicas).times
 
     @property
     def exchanges(self) -> bool:

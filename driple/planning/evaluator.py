@@ -143,9 +143,9 @@ class Evaluator:
         place = place_of(setting, self.calibration)
         answer = ask_step(ready, place)
         parts = parts_of(ready, place, answer.step_s)
-        unknown = ready.job.unknown_words
-        price = None if unknown else self.book.price(machines.one, machines.instance)
-        why_none = "" if price else self.book.why_none(machines.one, machines.instance)
+        unknown = ready.job.unknown
+        price = None if unknown is not None else self.book.price(machines.one, machines.instance)
+        why_none = None if price else self.book.why_none(machines.one, machines.instance)
         return Offer(
             name=machines.name,
             candidate=candidate,

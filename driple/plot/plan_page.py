@@ -15,6 +15,10 @@ from driple.errors import ConfigError
 from driple.files import atomic_write
 from driple.planning.ranking import price_text, ranked
 from driple.plot.plans import plan_figure
+from driple.render.errors_stated import stated_error_sentence
+from driple.render.job_facts import facts_words
+from driple.render.plan_words import assumptions_sentence, change_sentence
+from driple.render.remarks import sentence, sentences
 from driple.units import format_duration, format_range, format_size, three_digits
 
 if TYPE_CHECKING:
@@ -75,12 +79,12 @@ def _paragraphs(result: PlanResult) -> list[str]:
     """The recommendation and what it rests on."""
     job = result.job
     texts = [
-        result.no_price,
+        "" if result.no_price is None else sentence(result.no_price),
         result.choice.words,
         result.remedy,
         result.scaling,
-        "" if job is None else f"Job: {job.facts_words}.",
-        "" if result.assumptions is None else f"{result.assumptions.sentence()}.",
+        "" if job is None else f"Job: {facts_words(job)}.",
+        "" if result.assumptions is None else f"{assumptions_sentence(result.assumptions)}.",
     ]
     return [f"<p>{escape(words)}</p>" for words in texts if words]
 
@@ -108,7 +112,7 @@ def _picture(result: PlanResult) -> str:
 def _changes(result: PlanResult) -> list[str]:
     if not result.changes:
         return []
-    items = "".join(f"<li>{escape(one.sentence())}</li>" for one in result.changes)
+    items = "".join(f"<li>{escape(change_sentence(one))}</li>" for one in result.changes)
     return ["<h2>What would help most</h2>", f"<ol>{items}</ol>"]
 
 
@@ -199,7 +203,7 @@ def _sources(result: PlanResult) -> list[str]:
         if offer.price is not None:
             texts[f"Price: {offer.price.source}"] = None
         if offer.error is not None:
-            texts[f"Error: {offer.error.sentence()}"] = None
-    texts |= dict.fromkeys(result.remarks)
+            texts[f"Error: {stated_error_sentence(offer.error)}"] = None
+    texts |= dict.fromkeys(sentences(result.remarks))
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return ["<h2>Sources</h2>", f'<ul class="small">{items}</ul>'] if items else []

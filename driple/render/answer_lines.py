@@ -11,6 +11,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from driple.api.throughput import throughput_of
+from driple.remarks import Remark
+from driple.render.errors_stated import host_sentence
+from driple.render.job_facts import facts_words
 from driple.render.quantities import (
     duration,
     duration_range,
@@ -19,6 +22,7 @@ from driple.render.quantities import (
     size,
     timed,
 )
+from driple.render.remarks import sentence, sentences
 
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
@@ -60,8 +64,8 @@ def answer_lines(answer: Answer) -> list[str]:
         *_labelled("limit", _limit(answer)),
         *_labelled("use", _use(answer)),
         *_labelled("how sure", _how_sure(answer)),
-        *_labelled("host", "" if answer.host is None else answer.host.sentence()),
-        _line("job", f"{where}: {answer.job.facts_words}"),
+        *_labelled("host", "" if answer.host is None else host_sentence(answer.host)),
+        _line("job", f"{where}: {facts_words(answer.job)}"),
     ]
     return [*lines, *_assumed(answer, max(MOST_LINES - len(lines), 1))]
 
@@ -71,7 +75,7 @@ def shows_targets(answer: Answer) -> bool:
     return answer.setting.num_servers > 0 or answer.job.graph.framework == "tensorflow"
 
 
-def _warnings(answer: Answer) -> tuple[str, ...]:
+def _warnings(answer: Answer) -> tuple[Remark, ...]:
     """Why the inspector's answer is but a guess; none of other methods."""
     prediction = answer.prediction
     return () if prediction is None or answer.method != "inspector" else tuple(prediction.warnings)
@@ -124,7 +128,9 @@ def _memory(memory: JobMemory | None) -> list[str]:
     if memory is None:
         return []
     if memory.estimate is None:
-        return [_line("memory", f"unknown: {memory.reason}")]
+        return [
+            _line("memory", f"unknown: {'' if memory.reason is None else sentence(memory.reason)}")
+        ]
     estimate = memory.estimate
     words = _of_capacity(estimate)
     if estimate.fits == "yes":
@@ -217,24 +223,27 @@ def _how_sure(answer: Answer) -> str:
     if best.form is not None:
         error = best.form_error
         if error is None:
-            return f"not known: {answer.job.unknown_words or 'no measurement of such a cluster'}"
+            unknown = answer.job.unknown
+            why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
+            return f"not known: {why}"
         return (
             f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
             f"for one in ten, on {error.rows} measured iterations"
         )
     if stated is None or stated.median_pct is None or stated.p90_pct is None:
-        reason = "" if stated is None else stated.runs.partition(";")[0]
+        reason = "" if stated is None else sentence(stated.runs)
         return f"not checked: {reason}"
     return (
         f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
-        f"{stated.num_runs} {stated.short or stated.runs}"
+        f"{stated.num_runs} {sentence(stated.short or stated.runs)}"
     )
 
 
 def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -> str:
     """What it learned from, how far it is off there, and how far its labels are."""
     if prediction.warnings:
-        return f"a guess: {'; '.join(prediction.warnings)}; --method simulator answers in detail"
+        words = "; ".join(sentences(prediction.warnings))
+        return f"a guess: {words}; --method simulator answers in detail"
     error = prediction.metrics.get("test_iteration_time_mape_pct")
     words = f"learned from {prediction.provenance} labels"
     if error is not None:
@@ -246,14 +255,14 @@ def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -
             if of_labels is None
             else f"; labels up to {of_labels:.0f} % off in nine of ten"
         )
-    if prediction.outdated:
+    if prediction.outdated is not None:
         words += "; the checkpoint is of another version (--explain)"
     return words
 
 
 def _assumed(answer: Answer, most: int) -> list[str]:
     """What nobody stated, as far as some lines hold it; all with --explain."""
-    words = [*answer.job.assumptions, *answer.assumptions]
+    words = sentences([*answer.job.assumptions, *answer.assumptions])
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
     lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
     if len(lines) > most:

@@ -16,11 +16,11 @@ import pytest
 from driple.answers import by_inspector as inspector_module
 from driple.answers import checked as checked_module
 from driple.cli.main import _run
-from driple.cli.show import print_targets
 from driple.features import FEATURES_VERSION
 from driple.graph import READER_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from driple.inspector.predict import Prediction
+from driple.render.show import print_targets
 from driple.trace.targets import RESOURCES, Targets
 from driple.units import three_digits
 from tests.inspector.examples import checkpoint_of, constant_inspector

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from driple.memory.estimate import Bytes, Fits
+from driple.remarks import Remark
 
 __all__ = ["KnownMemoryJson", "MemoryJson", "MemoryNumbersJson", "RemedyJson", "UnknownMemoryJson"]
 
@@ -56,10 +57,10 @@ class KnownMemoryJson(MemoryNumbersJson):
     """
 
     known: Literal[True]
-    reason: str
+    reason: None
     parts: Mapping[str, float]
     largest: str
-    source: str
+    source: Remark | None
     largest_batch: int | None
     what_would_fit: Sequence[RemedyJson]
 
@@ -68,7 +69,7 @@ class UnknownMemoryJson(TypedDict):
     """Why memory is unknown."""
 
     known: Literal[False]
-    reason: str
+    reason: Remark | None
 
 
 MemoryJson = KnownMemoryJson | UnknownMemoryJson

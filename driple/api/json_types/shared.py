@@ -7,6 +7,7 @@ from typing import Annotated, TypedDict
 
 from driple.codec import Names
 from driple.estimate import Estimate
+from driple.remarks import Remark
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
 
 __all__ = ["JobJson", "StepPartJson", "TargetsJson", "UnitsJson"]
@@ -30,11 +31,11 @@ class JobJson(TypedDict):
     source: str
     kind: str
     samples: int | None
-    assumptions: Sequence[str]
+    assumptions: Sequence[Remark]
     unknown_dimensions: int
     unknown_share: float
     unknown_turns: Sequence[str]
-    notes: Sequence[str]
+    notes: Sequence[Remark]
     op_types_without_cost: Mapping[str, int]
 
 
