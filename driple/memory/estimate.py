@@ -19,6 +19,7 @@ import numpy.typing as npt
 from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
+from driple.jobs.training_config import undecided_remark
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
 from driple.memory.device_tensors import DeviceTensors, device_tensors
 from driple.memory.events import bytes_by_kind, played_steps
@@ -129,6 +130,9 @@ def memory_of(
         GraphError: the graph does not show how long its tensors live.
         CatalogError: the catalogue does not state the memory of the device.
     """
+    unread = job.open_fields("memory")
+    if unread:
+        return MemoryEstimate(allocated=None, source=undecided_remark(unread))
     library = job.library or NEWEST
     made = memory_of_graph(job.graph, setting, capacity_bytes=capacity_bytes, library=library)
     return _at_most(made) if job.compiled else made
@@ -193,6 +197,7 @@ def batched_memory(
     line = BatchedMemory.between(
         (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph)
     )
+    many.require_decided("memory", "the largest batch")
     places = MemoryPlace.of_kinds(setting, capacity_bytes)
     library = many.library or NEWEST
 

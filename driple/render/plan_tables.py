@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from driple.estimate import GUESS_FACTOR, Interval
+from driple.jobs.training_config import undecided_remarks
 from driple.render.errors_stated import slow_host_sentence, stated_error_sentence
 from driple.render.job_facts import facts_words
 from driple.render.plan_words import assumptions_sentence, change_sentence
@@ -41,6 +42,9 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
     """
     from driple.planning.ranking import best_by_place
 
+    undecided = () if result.job is None else undecided_remarks(result.job.undecided)
+    for words in sentences(undecided):
+        _print_wrapped(f"not read: {words}")
     no_price = "" if result.no_price is None else sentence(result.no_price)
     for words in (no_price, result.choice.words, result.remedy, result.scaling):
         _print_wrapped(words)

@@ -3,7 +3,12 @@
 file -> read_training_config -> TrainingConfig
 """
 
-from driple.jobs.training_config.config import TrainingConfig, Undecided, undecided_remarks
+from driple.jobs.training_config.config import (
+    TrainingConfig,
+    Undecided,
+    undecided_remark,
+    undecided_remarks,
+)
 from driple.jobs.training_config.read import FORMATS, read_training_config
 
 __all__ = [
@@ -11,5 +16,6 @@ __all__ = [
     "TrainingConfig",
     "Undecided",
     "read_training_config",
+    "undecided_remark",
     "undecided_remarks",
 ]

@@ -145,7 +145,7 @@ ACCELERATE = Format(
     ),
     decisive={
         "use_cpu": Decisive(),
-        "deepspeed_config.deepspeed_config_file": Decisive(),  # read beside the file, if it is there
+        "deepspeed_config.deepspeed_config_file": Decisive(),  # a path, see `read`
         "fsdp_config.fsdp_auto_wrap_policy": Decisive(off=("TRANSFORMER_BASED_WRAP",)),
         "fsdp_config.fsdp_min_num_params": Decisive(),
         "fsdp_config.fsdp_backward_prefetch": Decisive(

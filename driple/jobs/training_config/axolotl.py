@@ -154,15 +154,15 @@ AXOLOTL = Format(
     | words(
         """
         strict resume_from_checkpoint auto_resume_from_checkpoints mean_resizing_embeddings
-        dynamic_checkpoint* datasets test_datasets
-        shuffle_* dataset_* skip_prepare_dataset num_dataset_shards_to_save pretraining_dataset
-        dataloader_* accelerator_config remove_unused_columns push_dataset_to_hub hf_use_auth_token
-        device device_map world_size local_rank ddp seed ddp_timeout ddp_broadcast_buffers
-        do_causal_lm_eval eval_* do_bench_eval bench_* metric_for_best_model greater_is_better
-        loss_watchdog_* gc_steps gc_collect_steps excess_length_strategy min_sample_len
-        max_prompt_len sample_packing_* eval_sample_packing pad_to_multiple_of curriculum_sampling
-        multipack_real_batches batch_flattening pretrain_multipack_* pretraining_sample_concatenation
-        streaming streaming_multipack_buffer_size flash_attention sdp_attention flash_optimum
+        dynamic_checkpoint* datasets test_datasets shuffle_* dataset_* skip_prepare_dataset
+        num_dataset_shards_to_save pretraining_dataset dataloader_* accelerator_config
+        remove_unused_columns push_dataset_to_hub hf_use_auth_token device device_map world_size
+        local_rank ddp seed ddp_timeout ddp_broadcast_buffers do_causal_lm_eval eval_* do_bench_eval
+        bench_* metric_for_best_model greater_is_better loss_watchdog_* gc_steps gc_collect_steps
+        excess_length_strategy min_sample_len max_prompt_len sample_packing_* eval_sample_packing
+        pad_to_multiple_of curriculum_sampling multipack_real_batches batch_flattening
+        pretrain_multipack_* pretraining_sample_concatenation streaming
+        streaming_multipack_buffer_size flash_attention sdp_attention flash_optimum
         qlora_sharded_model_loading fsdp_version fsdp_final_state_dict_type val_set_size
         heads_k_stride ring_attn_func special_tokens* tokens added_tokens_overrides* max_steps
         warmup_steps warmup_ratio evals_per_epoch save_* saves_per_epoch logging_steps
@@ -179,23 +179,20 @@ AXOLOTL = Format(
         trust_remote_code model_type model_revision revision_of_model output_dir hub_*
         role_boundaries image_size image_resize_algorithm lora_model_dir lora_dropout
         lora_fan_in_fan_out peft_use_rslora peft_init_lora_weights peft_ensure_weight_tying
-        loraplus_* merge_lora merge_method lora_on_cpu relora_prune_*
-        train_on_inputs group_by_length learning_rate embedding_lr* weight_decay lr_* adam_*
-        cosine_* dion_* qgalore_* jagged_* num_epochs torchdistx_path eaft_alpha eaft_k
-        chunked_cross_entropy_num_chunks tiled_mlp_num_shards tiled_mlp_use_original_mlp
-        spectrum_* lisa_layers_attribute lisa_step_interval plugins debug local_rank
+        loraplus_* merge_lora merge_method lora_on_cpu relora_prune_* train_on_inputs
+        group_by_length learning_rate embedding_lr* weight_decay lr_* adam_* cosine_* dion_*
+        qgalore_* jagged_* num_epochs torchdistx_path eaft_alpha eaft_k
+        chunked_cross_entropy_num_chunks tiled_mlp_num_shards tiled_mlp_use_original_mlp spectrum_*
+        lisa_layers_attribute lisa_step_interval plugins debug local_rank
         experimental_skip_move_to_device gradient_checkpointing_kwargs
-        gradient_checkpointing_kwargs.use_reentrant
-        flex_attn_compile_kwargs* scaling_softmax_* fp32_norm_classes
-        fsdp_config.cpu_offload_pin_memory
-        fsdp_config.cpu_ram_efficient_loading fsdp_config.fsdp_cpu_ram_efficient_loading
-        fsdp_config.final_state_dict_type fsdp_config.fsdp_version fsdp_config.state_dict_type
-        fsdp_config.fsdp_state_dict_type fsdp_config.sync_module_states
-        fsdp_config.fsdp_sync_module_states fsdp_config.transformer_layer_cls_to_wrap
-        fsdp_config.fsdp_transformer_layer_cls_to_wrap fsdp_config.use_orig_params
-        fsdp_config.fsdp_use_orig_params fsdp_config.limit_all_gathers
-        fsdp_config.fsdp_limit_all_gathers liger_use_token_scaling vllm*
-        float32 tokenizer
+        gradient_checkpointing_kwargs.use_reentrant flex_attn_compile_kwargs* scaling_softmax_*
+        fp32_norm_classes fsdp_config.cpu_offload_pin_memory fsdp_config.cpu_ram_efficient_loading
+        fsdp_config.fsdp_cpu_ram_efficient_loading fsdp_config.final_state_dict_type
+        fsdp_config.fsdp_version fsdp_config.state_dict_type fsdp_config.fsdp_state_dict_type
+        fsdp_config.sync_module_states fsdp_config.fsdp_sync_module_states
+        fsdp_config.transformer_layer_cls_to_wrap fsdp_config.fsdp_transformer_layer_cls_to_wrap
+        fsdp_config.use_orig_params fsdp_config.fsdp_use_orig_params fsdp_config.limit_all_gathers
+        fsdp_config.fsdp_limit_all_gathers liger_use_token_scaling vllm* float32 tokenizer
         """
     ),
     decisive={

@@ -1,16 +1,28 @@
 """What a file of training arguments says of a job, and which of its decisive fields were not read.
 
-    TrainingConfig -> options that stand where no flag was given; scheme; fields that stay open
+TrainingConfig -> options that stand where no flag was given; scheme; fields that stay open
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from driple.cluster.schemes import DDP
+from driple.errors import ConfigError
 from driple.remarks import Remark, remark
 
-__all__ = ["BOTH", "MEMORY", "TIME", "Changes", "TrainingConfig", "Undecided", "undecided_remarks"]
+__all__ = [
+    "BOTH",
+    "MEMORY",
+    "TIME",
+    "Change",
+    "Changes",
+    "TrainingConfig",
+    "Undecided",
+    "undecided_remark",
+    "undecided_remarks",
+]
 
 Change = Literal["memory", "time"]
 Changes = tuple[Change, ...]
@@ -70,6 +82,16 @@ def undecided_remarks(fields: tuple[Undecided, ...]) -> tuple[Remark, ...]:
     )
 
 
+def undecided_remark(fields: tuple[Undecided, ...]) -> Remark:
+    """Why there is no verdict: names of decisive fields that were not read."""
+    return remark(
+        "no_verdict",
+        file=fields[0].file,
+        fields=tuple(one.field for one in fields[:_MOST_LISTED]),
+        more=max(len(fields) - _MOST_LISTED, 0),
+    )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingConfig:
     """What a file of training arguments says of a job; None where it says nothing.
@@ -115,3 +137,65 @@ class TrainingConfig:
     unknown: tuple[str, ...] = ()
     undecided: tuple[Undecided, ...] = ()
     usual: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What its tool does by itself."""
+        if not self.usual:
+            return ()
+        return (remark("usual_of_tool", file=self.file, tool=self.tool, values=self.usual),)
+
+    def without_scheme(self, asked: str) -> TrainingConfig:
+        """The same where the user states how the work is distributed.
+
+        Args:
+            asked: the user's scheme.
+        """
+        if asked == self.scheme:
+            return self
+        open_fields = tuple(one for one in self.undecided if one.settled_by != "scheme")
+        alone = self.precision_alone if asked == DDP else None
+        return replace(
+            self,
+            precision=alone or self.precision,
+            scheme="",
+            replicas=None,
+            undecided=open_fields,
+        )
+
+    def passes(self, batch_size: int | None, replicas: int) -> int | None:
+        """Forward and backward passes per update.
+
+        Args:
+            batch_size: samples per device in a pass.
+            replicas: copies of the model that compute on samples of their own.
+
+        Raises:
+            ConfigError: the samples of an update cannot be shared out so.
+        """
+        if self.grad_accumulation is not None or self.global_batch is None or batch_size is None:
+            return self.grad_accumulation
+        passes, rest = divmod(self.global_batch, batch_size * replicas)
+        if rest or not passes:
+            raise ConfigError(
+                f"{self.file} has {self.global_batch} samples per update, which are no multiple of "
+                f"{batch_size} sample(s) on each of {replicas} device(s); change --batch-size, "
+                "--setting or the file"
+            )
+        return passes
+
+    def device_batch(self, replicas: int) -> int | None:
+        """Samples per device in a pass, which the samples of an update give where they are alone.
+
+        Raises:
+            ConfigError: the samples of an update cannot be shared out so.
+        """
+        if self.batch_size is not None or self.global_batch is None:
+            return self.batch_size
+        share, rest = divmod(self.global_batch, replicas * (self.grad_accumulation or 1))
+        if rest or not share:
+            raise ConfigError(
+                f"{self.file} has {self.global_batch} samples per update, which cannot be shared "
+                f"out over {replicas} device(s); change --setting or the file"
+            )
+        return share

@@ -10,8 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from driple.jobs.training_config.config import BOTH, MEMORY, TIME
-from driple.jobs.training_config.fields import Decisive, Format, NotModelledError, RefusedError
-from driple.jobs.training_config.fields import Values, words
+from driple.jobs.training_config.fields import (
+    Decisive,
+    Format,
+    NotModelledError,
+    RefusedError,
+    Values,
+    words,
+)
 from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
     clipping,
@@ -25,7 +31,7 @@ from driple.jobs.training_config.rules import (
 __all__ = ["DEEPSPEED", "nested", "zero_stage"]
 
 _STAGES = {0: "ddp", 1: "zero1", 2: "zero2", 3: "fsdp"}
-# DeepSpeed's Adam is AdamW unless `adam_w_mode` is off, by a fused kernel unless `torch_adam` is on.
+# DeepSpeed's Adam is AdamW unless `adam_w_mode` is off; its kernel is fused, unlike `torch_adam`.
 _FUSED = {"adam": "adamw-fused", "adamw": "adamw-fused", "lion": "lion", "lamb": "lamb",
           "adagrad": "adagrad"}  # fmt: skip
 

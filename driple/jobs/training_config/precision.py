@@ -1,8 +1,8 @@
 """Precision of a training run from what its file says: who casts, and who keeps a copy in fp32.
 
-    half (a switch such as `bf16: true`)   with DeepSpeed, or FSDP on several devices: bf16-mixed
-                                           else autocast: amp-bf16
-    whole (the model is loaded or cast in half precision): bf16, unless an engine keeps masters
+half (a switch such as `bf16: true`)   with DeepSpeed, or FSDP on several devices: bf16-mixed
+else autocast: amp-bf16
+whole (the model is loaded or cast in half precision): bf16, unless an engine keeps masters
 """
 
 from __future__ import annotations

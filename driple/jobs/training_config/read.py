@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +69,7 @@ def _tool_of(values: Mapping[str, Any], file: Path) -> Format:
     return min(fitting, key=lambda tool: sum(not tool.knows(key) for key in values))
 
 
-def _with_linked(
-    values: dict[str, Any], file: Path
-) -> tuple[dict[str, Any], frozenset[str]]:
+def _with_linked(values: dict[str, Any], file: Path) -> tuple[dict[str, Any], frozenset[str]]:
     """The fields with those of a DeepSpeed config that one of them names; fields without a file."""
     missing = set()
     for key, prefix in _LINKS.items():
@@ -121,9 +118,7 @@ class _Reading:
         except NotModelledError as error:
             self._leave(f"{self._tool.name}'s default", "", error)
         usual = self._usual()
-        offload = tuple(
-            name.removeprefix("offload_") for name in _OFFLOADS if self._said.get(name)
-        )
+        offload = tuple(name.removeprefix("offload_") for name in _OFFLOADS if self._said.get(name))
         if self._said.get("split_with_shards"):
             self._undecided.append(
                 Undecided.of(
@@ -195,9 +190,7 @@ class _Reading:
 
     def _leave(self, key: str, value: Any, error: NotModelledError) -> None:
         self._undecided.append(
-            Undecided.of(
-                self._file.name, key, value, error.changes, settled_by=error.settled_by
-            )
+            Undecided.of(self._file.name, key, value, error.changes, settled_by=error.settled_by)
         )
 
     def _set_aside(self, key: str, value: Any) -> None:

@@ -32,7 +32,7 @@ def sharding_strategy(value: Any, _: Values) -> Mapping[str, Any]:
     if word in ("SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2"):
         raise NotModelledError(BOTH, settled_by="scheme")
     if word not in _SCHEMES:
-        raise RefusedError(f"one of {', '.join((*_BY_NUMBER.values(), ))}")
+        raise RefusedError(f"one of {', '.join((*_BY_NUMBER.values(),))}")
     return {"scheme": _SCHEMES[word]}
 
 

@@ -136,11 +136,11 @@ TORCHTUNE = Format(
         """
         batch_size_val checkpointer.* resume_from_checkpoint save_* enable_async_checkpointing
         collate_fn cudnn_deterministic_mode dataloader.* dataset.* dataset_val.* datasets epochs
-        log_* lr_scheduler.* max_steps_per_epoch metric_logger.* name num_steps
-        output_dir profiler.* profile_memory optimizer.lr optimizer.weight_decay optimizer.betas
-        optimizer.eps run_val_every_n_steps seed shuffle tokenizer.* model.lora_dropout
-        base_model_path debug_* low_cpu_ram use_distributed_state_dict prompt.* tasks limit
-        apply_chat_template enable_kv_cache stop_token_ids loss.ignore_index memory_efficient_fsdp_wrap
+        log_* lr_scheduler.* max_steps_per_epoch metric_logger.* name num_steps output_dir
+        profiler.* profile_memory optimizer.lr optimizer.weight_decay optimizer.betas optimizer.eps
+        run_val_every_n_steps seed shuffle tokenizer.* model.lora_dropout base_model_path debug_*
+        low_cpu_ram use_distributed_state_dict prompt.* tasks limit apply_chat_template
+        enable_kv_cache stop_token_ids loss.ignore_index memory_efficient_fsdp_wrap
         enable_expandable_segments model.attn_dropout quantizer._component_ quantizer.groupsize
         activation_offloading_use_streams
         """

@@ -17,8 +17,8 @@ from driple.jobs.training_config.rules import (
     checkpointing,
     clipping,
     ignored,
-    optimizer_named,
     offloaded,
+    optimizer_named,
     switch,
     tf32,
     whole_number,
@@ -66,8 +66,9 @@ READ: Mapping[str, Any] = {
     **_DEEPSPEED[0],
 }
 BESIDE = _DEEPSPEED[1]
-HARMLESS = words(
-    """
+HARMLESS = (
+    words(
+        """
     output_dir overwrite_output_dir num_train_epochs max_steps learning_rate lr_scheduler_type
     lr_scheduler_kwargs* warmup_steps warmup_ratio weight_decay adam_beta1 adam_beta2 adam_epsilon
     average_tokens_across_devices bf16_full_eval fp16_full_eval use_cache logging_* log_* log_level*
@@ -78,22 +79,24 @@ HARMLESS = words(
     seed data_seed dataloader_* remove_unused_columns label_names train_sampling_strategy
     group_by_length length_column_name ddp_broadcast_buffers ddp_static_graph ddp_timeout
     ddp_timeout_seconds debug skip_memory_metrics do_train do_eval do_predict past_index
-    resume_from_checkpoint local_rank neftune_noise_alpha gradient_checkpointing_kwargs.use_reentrant
-    activation_checkpointing_kwargs.use_reentrant logging_dir fp16_opt_level fp16_backend
-    half_precision_backend use_mps_device predict_with_generate generation_* mp_parameters tpu_*
-    include_inputs_for_metrics dispatch_batches save_safetensors
-    accelerator_config accelerator_config.even_batches accelerator_config.dispatch_batches
-    accelerator_config.use_seedable_sampler accelerator_config.non_blocking
-    accelerator_config.gradient_accumulation_kwargs* fsdp_transformer_layer_cls_to_wrap
-    fsdp_config.transformer_layer_cls_to_wrap fsdp_config.fsdp_transformer_layer_cls_to_wrap
-    fsdp_config.state_dict_type fsdp_config.fsdp_state_dict_type fsdp_config.use_orig_params
-    fsdp_config.fsdp_use_orig_params fsdp_config.sync_module_states
-    fsdp_config.fsdp_sync_module_states fsdp_config.cpu_ram_efficient_loading
-    fsdp_config.fsdp_cpu_ram_efficient_loading fsdp_config.limit_all_gathers
-    fsdp_config.fsdp_limit_all_gathers fsdp_config.fsdp_version fsdp_config.version
-    gradient_checkpointing_kwargs activation_checkpointing_kwargs
+    resume_from_checkpoint local_rank neftune_noise_alpha
+    gradient_checkpointing_kwargs.use_reentrant activation_checkpointing_kwargs.use_reentrant
+    logging_dir fp16_opt_level fp16_backend half_precision_backend use_mps_device
+    predict_with_generate generation_* mp_parameters tpu_* include_inputs_for_metrics
+    dispatch_batches save_safetensors accelerator_config accelerator_config.even_batches
+    accelerator_config.dispatch_batches accelerator_config.use_seedable_sampler
+    accelerator_config.non_blocking accelerator_config.gradient_accumulation_kwargs*
+    fsdp_transformer_layer_cls_to_wrap fsdp_config.transformer_layer_cls_to_wrap
+    fsdp_config.fsdp_transformer_layer_cls_to_wrap fsdp_config.state_dict_type
+    fsdp_config.fsdp_state_dict_type fsdp_config.use_orig_params fsdp_config.fsdp_use_orig_params
+    fsdp_config.sync_module_states fsdp_config.fsdp_sync_module_states
+    fsdp_config.cpu_ram_efficient_loading fsdp_config.fsdp_cpu_ram_efficient_loading
+    fsdp_config.limit_all_gathers fsdp_config.fsdp_limit_all_gathers fsdp_config.fsdp_version
+    fsdp_config.version gradient_checkpointing_kwargs activation_checkpointing_kwargs
     """
-) | _DEEPSPEED[2]
+    )
+    | _DEEPSPEED[2]
+)
 DECISIVE: Mapping[str, Decisive] = {
     "deepspeed": Decisive(),  # a path: read beside the file, if it is there
     "optim_args": Decisive(),

@@ -74,18 +74,24 @@ TRL = Format(
         dataset_* datasets* streaming test_split_size ignore_bias_buffers lora_dropout
         lora_task_type use_rslora eval_packing shuffle_dataset truncation_mode eos_token pad_token
         pad_to_multiple_of completion_only_loss assistant_only_loss disable_dropout
-        bnb_4bit_quant_type preprocessing_num_workers dataset_mixer* dataset_splits
-        dataset_configs tokenizer_name_or_path auto_insert_empty_system_msg dataset_mixture*
-        text_column use_fast_tokenizer system_prompt padding_side benchmarks callbacks
-        overwrite_hub_revision push_to_hub_revision wandb_* max_prompt_length
+        bnb_4bit_quant_type preprocessing_num_workers dataset_mixer* dataset_splits dataset_configs
+        tokenizer_name_or_path auto_insert_empty_system_msg dataset_mixture* text_column
+        use_fast_tokenizer system_prompt padding_side benchmarks callbacks overwrite_hub_revision
+        push_to_hub_revision wandb_* max_prompt_length
         """
     ),
     decisive={
         **DECISIVE,
         "attn_implementation": Decisive(
-            off=("flash_attention_2", "flash_attention_3", "sdpa", "kernels-community/flash-attn",
-                 "kernels-community/flash-attn2", "kernels-community/flash-attn3",
-                 "kernels-community/vllm-flash-attn3")
+            off=(
+                "flash_attention_2",
+                "flash_attention_3",
+                "sdpa",
+                "kernels-community/flash-attn",
+                "kernels-community/flash-attn2",
+                "kernels-community/flash-attn3",
+                "kernels-community/vllm-flash-attn3",
+            )
         ),
         "use_flash_attention_2": Decisive(off=(True,)),
         "bnb_4bit_quant_storage": Decisive(off=("uint8", "bfloat16")),
@@ -98,13 +104,13 @@ TRL = Format(
         **dict.fromkeys(
             words(
                 """
-                beta loss_weights ld_alpha f_divergence_type f_alpha_divergence_coef
-                label_smoothing use_weighting discopop_tau precompute_ref_log_probs
-                precompute_ref_batch_size sync_ref_model ref_model_mixup_alpha ref_model_sync_steps
-                desirable_weight undesirable_weight center_rewards_coefficient num_generations
-                num_generations_eval max_completion_length ds3_gather_for_generation
-                generation_batch_size steps_per_generation temperature top_p top_k min_p
-                generation_kwargs generation_kwargs.* repetition_penalty cache_implementation use_vllm vllm_*
+                beta loss_weights ld_alpha f_divergence_type f_alpha_divergence_coef label_smoothing
+                use_weighting discopop_tau precompute_ref_log_probs precompute_ref_batch_size
+                sync_ref_model ref_model_mixup_alpha ref_model_sync_steps desirable_weight
+                undesirable_weight center_rewards_coefficient num_generations num_generations_eval
+                max_completion_length ds3_gather_for_generation generation_batch_size
+                steps_per_generation temperature top_p top_k min_p generation_kwargs
+                generation_kwargs.* repetition_penalty cache_implementation use_vllm vllm_*
                 num_iterations delta epsilon epsilon_high sapo_temperature_neg sapo_temperature_pos
                 vespo_* importance_sampling_level reward_weights multi_objective_aggregation
                 scale_rewards mask_truncated_completions top_entropy_quantile entropy_*
