@@ -66,6 +66,8 @@ class Job:
         undecided: decisive fields of its training config that nobody read: there is no verdict on
             what they change.
         offload: what of it is kept on the host: `states`, `parameters`.
+        bucket_elements: gradients of the buffer by which its program exchanges them; None for the
+            scheme's usual one.
     """
 
     source: str
@@ -82,6 +84,7 @@ class Job:
     assumptions: tuple[Remark, ...] = ()
     undecided: tuple[Undecided, ...] = ()
     offload: tuple[str, ...] = ()
+    bucket_elements: int | None = None
 
     def __repr__(self) -> str:
         return f"<Job {self.source}: {self.graph.num_nodes} nodes>"

@@ -102,7 +102,13 @@ def load_job(
         job = reader.read(request)
     if not options.config.file:
         return job
-    return replace(job, undecided=options.undecided(where), offload=options.config.offload)
+    config = options.config
+    return replace(
+        job,
+        undecided=options.undecided(where),
+        offload=config.offload,
+        bucket_elements=config.bucket_elements,
+    )
 
 
 def load_jobs(

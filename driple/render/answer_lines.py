@@ -27,6 +27,7 @@ from driple.render.remarks import sentence, sentences
 
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
+    from driple.answers.method_answer import MethodAnswer
     from driple.api.memory import JobMemory
     from driple.api.predicting import Answer
     from driple.estimate import Estimate, Interval
@@ -74,7 +75,7 @@ def answer_lines(answer: Answer) -> list[str]:
         *(step + memory if fits else memory + step),
         *_labelled("limit", _limit(answer)),
         *_labelled("use", _use(answer)),
-        *_labelled("how sure", _how_sure(answer)),
+        *_labelled("how sure", _how_sure(answer, answer.best)),
         *_labelled("host", "" if answer.host is None else host_sentence(answer.host)),
         job,
     ]
@@ -155,6 +156,9 @@ def _memory(memory: JobMemory | None) -> list[str]:
         )
     estimate = memory.estimate
     words = _of_capacity(estimate)
+    host = ""
+    if estimate.host_bytes is not None:
+        host = f"; {size(estimate.host_bytes)} on the host of each machine"
     if estimate.fits == "yes":
         words += ": fits"
         if memory.largest_batch is not None:
@@ -173,7 +177,7 @@ def _memory(memory: JobMemory | None) -> list[str]:
             words += f"; fits with {' or '.join(helping)}"
         elif memory.remedies:
             words += "; no single change makes it fit"
-    return [_line("memory", words)]
+    return [_line("memory", words + host)]
 
 
 def _of_capacity(estimate: MemoryEstimate) -> str:
@@ -235,11 +239,9 @@ def _share(burst_s: float, idle_s: float) -> float:
     return burst_s / (burst_s + idle_s) if burst_s + idle_s > 0 else 0.0
 
 
-def _how_sure(answer: Answer) -> str:
+def _how_sure(answer: Answer, best: MethodAnswer) -> str:
     """Expected error of the step, and on what it rests."""
-    stated, best = answer.stated, answer.best
-    if best is None:
-        return ""
+    stated = answer.stated
     if best.method == "measured":
         return "measured: a data set has this very graph on this setting"
     if best.method == "inspector" and best.prediction is not None:

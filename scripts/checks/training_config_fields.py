@@ -175,9 +175,7 @@ def _fields(tree: ast.Module, classes: Mapping[str, str]) -> Iterator[str]:
         yield from _of_class(here[name], here, prefix)
 
 
-def _of_class(
-    node: ast.ClassDef, here: Mapping[str, ast.ClassDef], prefix: str
-) -> Iterator[str]:
+def _of_class(node: ast.ClassDef, here: Mapping[str, ast.ClassDef], prefix: str) -> Iterator[str]:
     for line in node.body:
         if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name):
             continue
@@ -185,7 +183,7 @@ def _of_class(
         inner = here.get(ast.unparse(line.annotation))
         if name.startswith("_"):
             continue
-        if inner is None or not prefix and node.name not in ("JobConfig", ):
+        if inner is None or (not prefix and node.name not in ("JobConfig",)):
             yield prefix + name
         if inner is not None and (prefix or node.name == "JobConfig"):
             yield from _of_class(inner, here, f"{prefix}{name}.")
@@ -227,7 +225,8 @@ def _deepspeed(checkout: Checkout) -> set[str]:
 
 def _accelerate(checkout: Checkout) -> set[str]:
     """Fields of the inner mappings: those that the questions of `accelerate config` set, and the
-    arguments of `accelerate launch` that they are passed on as."""
+    arguments of `accelerate launch` that they are passed on as.
+    """
     names = set()
     asks = ast.parse(checkout.text("src/accelerate/commands/config/cluster.py"))
     for node in ast.walk(asks):

@@ -112,6 +112,7 @@ class TrainingConfig:
         scheme: that it trains with, as `--scheme` takes it, such as `zero2`; empty if none.
         replicas: copies of the model that share parameters out, as of `hsdp`; None if not stated.
         offload: what is kept on the host: `states`, `parameters`.
+        bucket_elements: gradients of DeepSpeed's buffer; None where the file leaves it.
         used: its keys that were understood.
         unknown: its keys that no list of the tool's fields has.
         undecided: decisive fields that were not read.
@@ -133,6 +134,7 @@ class TrainingConfig:
     scheme: str = ""
     replicas: int | None = None
     offload: tuple[str, ...] = ()
+    bucket_elements: int | None = None
     used: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     undecided: tuple[Undecided, ...] = ()

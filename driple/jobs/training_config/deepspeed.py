@@ -92,7 +92,12 @@ DEEPSPEED = Format(
         f"{_OFFLOAD}_optimizer": ignored,
         f"{_OFFLOAD}_param": ignored,
     },
-    beside=words("optimizer.params.torch_adam optimizer.params.adam_w_mode"),
+    beside=words(
+        """
+        optimizer.params.torch_adam optimizer.params.adam_w_mode zero_optimization.overlap_comm
+        zero_optimization.reduce_bucket_size
+        """
+    ),
     harmless=words(
         """
         steps_per_print dump_state wall_clock_breakdown memory_breakdown scheduler.* tensorboard*
@@ -130,20 +135,22 @@ DEEPSPEED = Format(
     ),
     decisive={
         # Sizes of buffers: DeepSpeed's own are the default. They count as long as they are usual.
-        "zero_optimization.reduce_bucket_size": Decisive(off=(500_000_000, 5e8, "auto")),
-        "zero_optimization.allgather_bucket_size": Decisive(off=(500_000_000, 5e8, "auto")),
-        "zero_optimization.stage3_prefetch_bucket_size": Decisive(off=(50_000_000, 5e7, "auto")),
-        "zero_optimization.stage3_max_live_parameters": Decisive(off=(1_000_000_000, 1e9)),
-        "zero_optimization.stage3_max_reuse_distance": Decisive(off=(1_000_000_000, 1e9)),
+        "zero_optimization.allgather_bucket_size": Decisive(
+            changes=TIME, off=(500_000_000, 200_000_000, 5e8, 2e8, "5e8", "2e8", "auto")
+        ),
+        "zero_optimization.stage3_prefetch_bucket_size": Decisive(
+            off=(50_000_000, 5e7, "5e7", "auto")
+        ),
+        "zero_optimization.stage3_max_live_parameters": Decisive(off=(1_000_000_000, 1e9, "1e9")),
+        "zero_optimization.stage3_max_reuse_distance": Decisive(off=(1_000_000_000, 1e9, "1e9")),
         "zero_optimization.stage3_param_persistence_threshold": Decisive(
-            off=(100_000, 1e5, 10_000, 1e4, 1_000_000, 1e6, "auto")
+            off=(100_000, 1e5, 10_000, 1e4, 1_000_000, 1e6, "1e5", "1e4", "1e6", "auto")
         ),
         "zero_optimization.stage3_model_persistence_threshold": Decisive(off=("sys.maxsize",)),
         "zero_optimization.stage3_module_granularity_threshold": Decisive(),
         "zero_optimization.stage3_use_all_reduce_for_fetch_params": Decisive(changes=TIME),
         "zero_optimization.stage3_allgather_sequential": Decisive(changes=TIME),
         "zero_optimization.contiguous_gradients": Decisive(off=(True,)),
-        "zero_optimization.overlap_comm": Decisive(off=(True, False, "auto")),
         "zero_optimization.reduce_scatter": Decisive(off=(True,)),
         "zero_optimization.allgather_partitions": Decisive(off=(True,)),
         "zero_optimization.use_multi_rank_bucket_allreduce": Decisive(off=(True,)),
