@@ -46,9 +46,9 @@ def job_file_of(result: PlanResult, form: str) -> str:
     check_choice("--format", form, FORMS)
     best = result.choice.best
     if best is None:
-        why = result.choice.words or "sizes of the job are unknown"
         raise ConfigError(
-            f"--format {form} needs a recommended offer: {why} {result.remedy}".strip()
+            f"--format {form} needs a recommended offer, and there is none; driple plan without "
+            "--format says why"
         )
     if best.candidate is None:
         raise ConfigError(

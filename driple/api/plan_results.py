@@ -37,11 +37,11 @@ class PlanResult(Result):
         tried: number of candidates.
         rank: by what offers are in order.
         limits: budget and deadline.
-        choice: the recommended offer and the runner-up, in words too.
+        choice: the recommended offer and the runner-up, and why.
         assumptions: what the simulated offers rest on; None if all were measured.
         no_price: why there are no prices; None if there are.
-        scaling: how many machines pay, in words; empty if only one number was tried.
-        remedy: what would make the job fit, in words; empty if something fits.
+        scaling: how many machines pay; None if only one number was tried.
+        remedy: what would make the job fit; None if something fits.
         changes: what would help most; empty if that was not asked.
         remarks: what a user should know of devices and prices.
     """
@@ -55,15 +55,15 @@ class PlanResult(Result):
     choice: Choice = field(default_factory=Choice)
     assumptions: Assumptions | None = None
     no_price: Remark | None = None
-    scaling: str = ""
-    remedy: str = ""
+    scaling: Remark | None = None
+    remedy: Remark | None = None
     changes: tuple[Change, ...] = ()
     remarks: tuple[Remark, ...] = ()
 
     @property
-    def recommendation(self) -> str | None:
-        """What to take, as text for users; None for a job with unknown sizes."""
-        return self.choice.words or None
+    def recommendation(self) -> Remark | None:
+        """What to take; None for a job with unknown sizes."""
+        return self.choice.why
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple plan --json` prints."""
@@ -85,8 +85,8 @@ class PlanResult(Result):
             "runner_up": None if runner_up is None else place[id(runner_up)],
             "pareto": [place[id(offer)] for offer in pareto(self.offers)],
             "recommendation": self.recommendation,
-            "scaling": self.scaling or None,
-            "would_fit": self.remedy or None,
+            "scaling": self.scaling,
+            "would_fit": self.remedy,
             "would_help": [
                 {
                     "change": one.words,

@@ -221,7 +221,7 @@ class _Draft:
     refused: list[Refused] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     tried: int = 0
-    remedy: str = ""
+    remedy: Remark | None = None
 
 
 def _answer(
@@ -235,7 +235,7 @@ def _answer(
     from driple.planning.amount import amount_of
     from driple.planning.changes import helpful_changes
     from driple.planning.evaluator import Evaluator
-    from driple.planning.scaling import scaling_words
+    from driple.planning.scaling import scaling_of
     from driple.planning.variants import JobVariants
 
     files = question.places.catalogs
@@ -288,7 +288,7 @@ def _answer(
         choice=choice,
         assumptions=_assumptions(draft, question),
         no_price=_why_no_price(draft.job),
-        scaling="" if unknown else scaling_words(offers, choice.best),
+        scaling=None if unknown else scaling_of(offers, choice.best),
         remedy=draft.remedy,
         changes=changes,
         remarks=tuple(draft.remarks),
@@ -316,7 +316,7 @@ def _add_simulated(
         GraphError: the graph has no training step.
     """
     from driple.planning.places import least_needed
-    from driple.planning.remedies import remedy_words
+    from driple.planning.remedies import remedy_of
     from driple.planning.search import search
 
     draft.job, draft.evaluator = evaluator.variants.given, evaluator
@@ -330,8 +330,8 @@ def _add_simulated(
         return
     too_large = any(one.needed_bytes is not None for one in found.refused)
     if too_large and not draft.job.has_unknown:
-        draft.remedy = remedy_words(evaluator, places)
-    if not draft.offers and not draft.remedy:
+        draft.remedy = remedy_of(evaluator, places)
+    if not draft.offers and draft.remedy is None:
         reason = _commonest(draft.refused) or "there are none"
         raise ConfigError(
             f"none of these machines can run the job: {reason}; choose others (--instance)"

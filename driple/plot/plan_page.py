@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.planning.ranking import price_text, ranked
+from driple.planning.ranking import ranked
 from driple.plot.plans import plan_figure
 from driple.render.errors_stated import stated_error_sentence
 from driple.render.job_facts import facts_words
 from driple.render.plan_words import assumptions_sentence, change_sentence
 from driple.render.remarks import sentence, sentences
+from driple.render.remarks.offers import limits_words, price_text
 from driple.units import format_duration, format_range, format_size, three_digits
 
 if TYPE_CHECKING:
@@ -78,11 +79,9 @@ def page_text(result: PlanResult) -> str:
 def _paragraphs(result: PlanResult) -> list[str]:
     """The recommendation and what it rests on."""
     job = result.job
+    remarks = (result.no_price, result.choice.why, result.remedy, result.scaling)
     texts = [
-        "" if result.no_price is None else sentence(result.no_price),
-        result.choice.words,
-        result.remedy,
-        result.scaling,
+        *(sentence(remark) for remark in remarks if remark is not None),
         "" if job is None else f"Job: {facts_words(job)}.",
         "" if result.assumptions is None else f"{assumptions_sentence(result.assumptions)}.",
     ]
@@ -139,7 +138,7 @@ def _class(name: str) -> str:
 
 def _cells(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, str]:
     """Texts of one row."""
-    limited, kept = limits.words().strip(), limits.kept_by(offer)
+    limited, kept = limits_words(limits.budget, limits.deadline_s).strip(), limits.kept_by(offer)
     variant, ends, error = offer.variant, offer.factors, offer.error
     span = "unknown"
     if ends is not None:

@@ -14,6 +14,7 @@ from driple.render.job_facts import facts_words
 from driple.render.plan_words import assumptions_sentence, change_sentence
 from driple.render.quantities import duration, duration_range, rounded, size
 from driple.render.remarks import sentence, sentences
+from driple.render.remarks.offers import limits_words, price_text
 from driple.render.show import note, print_table, table_lines
 from driple.units import format_duration, format_range
 
@@ -45,9 +46,9 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
     undecided = () if result.job is None else undecided_remarks(result.job.undecided)
     for words in sentences(undecided):
         _print_wrapped(f"not read: {words}")
-    no_price = "" if result.no_price is None else sentence(result.no_price)
-    for words in (no_price, result.choice.words, result.remedy, result.scaling):
-        _print_wrapped(words)
+    for remark in (result.no_price, result.choice.why, result.remedy, result.scaling):
+        if remark is not None:
+            _print_wrapped(sentence(remark))
     if result.job is not None:
         _print_wrapped(f"job: {_job_words(result)}")
     alone = len({offer.name for offer in result.offers}) == 1
@@ -115,7 +116,7 @@ def _first(
 
 def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
     """The table; with limits, it says of each way whether it keeps them."""
-    limited = limits.words().strip()
+    limited = limits_words(limits.budget, limits.deadline_s).strip()
     common = _common([offer for offer in offers if offer.variant is not None])
     rows = [
         [
@@ -182,8 +183,6 @@ def _training(offer: Offer) -> str:
 
 
 def _cost(offer: Offer) -> str:
-    from driple.planning.ranking import price_text
-
     cost, ends = offer.cost or 0.0, offer.factors
     if ends is not None and _is_guess(offer):
         return format_range(cost * ends[0], cost * ends[1], price_text)

@@ -26,6 +26,7 @@ from driple.jobs.options import JOB_OPTIONS, JobOptions, flags_for
 from driple.jobs.pytorch.modules import job_of_module
 from driple.jobs.readers import reader_of, registered_readers
 from driple.jobs.training_config import TrainingConfig
+from driple.render.job_facts import facts_words
 from tests.cli.test_main import EXAMPLE, ROOT
 from tests.cli.test_numbers import commands
 
@@ -193,7 +194,7 @@ def test_the_json_states_the_rows_that_say_so() -> None:
     facts = to_dict(job_facts(job))
     assert {name: facts[name] for name in asked} == asked | {"input_shape": [3, 8, 8]}
     for words in ("2 passes per update", "compiled", "gradients clipped", "PyTorch 1"):
-        assert words in job.facts_words
+        assert words in facts_words(job)
 
 
 def test_a_row_and_the_code_that_uses_it_are_an_option() -> None:

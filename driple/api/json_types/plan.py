@@ -111,8 +111,8 @@ class PlanJson(TypedDict):
     recommended: int | None
     runner_up: int | None
     pareto: Sequence[int]
-    recommendation: str | None
-    scaling: str | None
-    would_fit: str | None
+    recommendation: Remark | None
+    scaling: Remark | None
+    would_fit: Remark | None
     would_help: Sequence[ChangeJson]
     remarks: Sequence[Remark]

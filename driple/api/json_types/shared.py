@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 from driple.codec import Names
 from driple.estimate import Estimate
 from driple.jobs.training_config import Undecided
-from driple.remarks import Remark
+from driple.remarks import Remark, RemarkValue
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
 
-__all__ = ["JobJson", "StepPartJson", "TargetsJson", "UnitsJson"]
+__all__ = ["JobJson", "RemarkJson", "StepPartJson", "TargetsJson", "UnitsJson"]
 
 TargetsJson = Annotated[
     Mapping[str, Annotated[Mapping[str, Estimate], Names(FIGURES)]], Names(RESOURCES)
 ]
 """Burst amount in the unit of the resource, burst and idle duration in seconds."""
 UnitsJson = Annotated[Mapping[str, str], Names(tuple(UNITS))]
+
+
+class RemarkJson(TypedDict):
+    """What a result says beside its numbers: a code with its values.
+
+    Attributes:
+        code: kind of remark.
+        values: what its sentence names; units are suffixes of the names.
+        text: the sentence, as commands print it; results in Python leave it out.
+    """
+
+    code: str
+    values: Mapping[str, RemarkValue]
+    text: NotRequired[str]
 
 
 class JobJson(TypedDict):

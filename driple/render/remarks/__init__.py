@@ -48,9 +48,9 @@ def sentence(remark: Remark) -> str:
     return _sentence(remark.code, values)
 
 
-def sentences(remarks: Iterable[Remark]) -> list[str]:
+def sentences(remarks: Iterable[Remark]) -> tuple[str, ...]:
     """Each of some remarks as a sentence."""
-    return [sentence(remark) for remark in remarks]
+    return tuple(sentence(remark) for remark in remarks)
 
 
 def _sentence(code: str, values: Mapping[str, Any]) -> str:
