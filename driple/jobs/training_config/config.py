@@ -72,7 +72,8 @@ def undecided_remarks(fields: tuple[Undecided, ...]) -> tuple[Remark, ...]:
         groups.setdefault((one.file, one.reason, one.changes), []).append(one)
     return tuple(
         remark(
-            f"fields_{reason}",
+            "fields_left_open",
+            reason=reason,
             file=file,
             fields=tuple(f"{one.field}: {one.value}" for one in those[:_MOST_LISTED]),
             more=max(len(those) - _MOST_LISTED, 0),

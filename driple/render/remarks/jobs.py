@@ -23,16 +23,22 @@ def _assumed(**values: str | int | None) -> str:
     return f"{words}; set {'it' if len(assumed) == 1 else 'them'} with {flags}"
 
 
-def _fields(words: str) -> Callable[..., str]:
+_LEFT_OPEN = {
+    "not_modelled": "not modelled: {fields}, which {change}",
+    "not_known": "not known: {fields}, which may {change}",
+    "no_file": "no file beside it: {fields}, which {change}",
+    "offload": "offload to the host: {fields}; its memory is modelled, time is not",
+}
+
+
+def _left_open(
+    reason: str, file: str, fields: Sequence[str], more: int, changes: Sequence[str]
+) -> str:
     """Decisive fields of a file that were not read, and what they change."""
-
-    def made(file: str, fields: Sequence[str], more: int, changes: Sequence[str]) -> str:
-        listed = f"{', '.join(fields)}{f' and {more} more' if more else ''}"
-        verb = "change" if more or len(fields) > 1 or "may" in words else "changes"
-        change = f"{verb} {' and '.join(changes)}"
-        return f"{file}, {words.format(fields=listed, change=change)}"
-
-    return made
+    listed = f"{', '.join(fields)}{f' and {more} more' if more else ''}"
+    several = more or len(fields) > 1 or reason == "not_known"
+    change = f"{'change' if several else 'changes'} {' and '.join(changes)}"
+    return f"{file}, {_LEFT_OPEN[reason].format(fields=listed, change=change)}"
 
 
 def _no_verdict(file: str, fields: Sequence[str], more: int) -> str:
@@ -70,10 +76,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     # a file of training arguments
     "other_scheme": "{file} trains with {scheme}; {asked}, which was asked for, counts",
     "usual_of_tool": _usual,
-    "fields_not_modelled": _fields("not modelled: {fields}, which {change}"),
-    "fields_not_known": _fields("not known: {fields}, which may {change}"),
-    "fields_no_file": _fields("no file beside it: {fields}, which {change}"),
-    "fields_offload": _fields("offload to the host: {fields}; its memory is modelled, time is not"),
+    "fields_left_open": _left_open,
     "no_verdict": _no_verdict,
     # models of transformers
     "config_names_code": (
