@@ -151,7 +151,7 @@ ACCELERATE = Format(
         "fsdp_config.fsdp_backward_prefetch": Decisive(
             changes=TIME, off=("BACKWARD_PRE", "NO_PREFETCH")
         ),
-        "fsdp_config.fsdp_forward_prefetch": Decisive(changes=TIME),
+        "fsdp_config.fsdp_forward_prefetch": Decisive(changes=TIME, off=(True,)),
         "fsdp_config.fsdp_ignored_modules": Decisive(),
         "fp8_config*": Decisive(settled_by="precision"),
         "megatron_lm_config*": Decisive(),

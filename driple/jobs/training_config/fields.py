@@ -97,22 +97,21 @@ class Format:
     derived: Callable[[dict[str, Any], Values], None] = lambda said, values: None
 
     def lists_with(self, key: str) -> tuple[str, ...]:
-        """Names of the lists that have a field: `read`, `harmless`, `decisive`."""
-        found = {
-            "read": key in self.read or key in self.beside,
-            "harmless": _entry(key, self.harmless) is not None,
-            "decisive": _entry(key, self.decisive) is not None,
+        """Names of the lists that have a field: `read`, `harmless`, `decisive`.
+
+        A field's own entry comes before those of all that begin alike, a longer before a shorter.
+        """
+        is_read = key in self.read or key in self.beside
+        entries = {
+            "read": key if is_read else None,
+            "harmless": _entry(key, self.harmless),
+            "decisive": _entry(key, self.decisive),
         }
-        if found["read"]:  # its own entry comes before those of all that begin alike
-            found |= {
-                "harmless": key in self.harmless,
-                "decisive": key in self.decisive,
-            }
-        elif key in self.decisive:
-            found["harmless"] = key in self.harmless
-        elif key in self.harmless:
-            found["decisive"] = False
-        return tuple(name for name, has in found.items() if has)
+        ranks = {
+            name: (entry == key, len(entry)) for name, entry in entries.items() if entry is not None
+        }
+        best = max(ranks.values(), default=None)
+        return tuple(name for name, rank in ranks.items() if rank == best)
 
     def knows(self, key: str) -> bool:
         """Whether a field is in one of the lists."""
@@ -120,7 +119,7 @@ class Format:
 
     def decisive_entry(self, key: str) -> Decisive | None:
         """What is known of a decisive field; None if it is none."""
-        if self.lists_with(key) != ("decisive",):
+        if "decisive" not in self.lists_with(key):
             return None
         return self.decisive[_entry(key, self.decisive) or key]
 

@@ -43,8 +43,8 @@ def set_precision(said: dict[str, Any], values: Values) -> None:
         said["precision"] = f"amp-{half}"
     elif tf32:
         said["precision"] = "tf32"
-    else:
-        said.setdefault("precision", "fp32")
+    elif "auto" not in (values.get("bf16.enabled"), values.get("fp16.enabled")):
+        said.setdefault("precision", "fp32")  # else the trainer's own file decides
 
 
 def _bucket_elements(values: Values, scheme: str) -> int:

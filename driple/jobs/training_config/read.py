@@ -3,7 +3,7 @@
     YAML, JSON, TOML -> dotted keys -> the format that knows most of them -> TrainingConfig
 
 A file is data: nothing that it names is imported. A DeepSpeed config that it names is read where
-it lies in the file's own folder or below.
+it lies below the file's own folder, or one of the few around it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ FORMATS: tuple[Format, ...] = (
 )  # fmt: skip
 # Fields that hold the path of a DeepSpeed config, and where that config's own fields then are.
 _LINKS = {"deepspeed": "deepspeed.", "deepspeed_config.deepspeed_config_file": "deepspeed."}
+_MOST_FOLDERS = 4
 _OFFLOADS = ("offload_states", "offload_parameters")
 _LEFT = frozenset({*_OFFLOADS, "split_with_shards"})  # that rules say besides a config's fields
 
@@ -58,15 +59,23 @@ def read_training_config(file: Path) -> TrainingConfig:
 
 
 def _tool_of(values: Mapping[str, Any], file: Path) -> Format:
-    """The format with the fewest unknown fields, of those that read one."""
-    fitting = [tool for tool in FORMATS if any(key in tool.read for key in values)]
+    """The format with the fewest unknown fields, and of these the one that reads most."""
+    fitting = [
+        tool
+        for tool in FORMATS
+        if any(key in tool.read for key in values) or (values and all(map(tool.knows, values)))
+    ]
     if not fitting:
         raise ConfigError(
             f"{file} has no field of a training config that Driple knows, such as "
             "per_device_train_batch_size, micro_batch_size or mixed_precision; give a file of "
             f"{', '.join(tool.name for tool in FORMATS)}"
         )
-    return min(fitting, key=lambda tool: sum(not tool.knows(key) for key in values))
+
+    def rank(tool: Format) -> tuple[int, int]:
+        return sum(not tool.knows(key) for key in values), -sum(key in tool.read for key in values)
+
+    return min(fitting, key=rank)
 
 
 def _with_linked(values: dict[str, Any], file: Path) -> tuple[dict[str, Any], frozenset[str]]:
@@ -86,11 +95,15 @@ def _with_linked(values: dict[str, Any], file: Path) -> tuple[dict[str, Any], fr
 
 
 def _beside(file: Path, name: str) -> Path | None:
-    """The file of this name in a config's folder or below; None if there is none."""
-    folder = file.resolve().parent
+    """The JSON file of this name below a config's folder, or one of those around it; or None.
+
+    Tools look from where they are started, which is often the root of a checkout.
+    """
+    if Path(name).is_absolute() or ".." in Path(name).parts or not name.endswith(".json"):
+        return None
     try:
-        found = (folder / name).resolve()
-        return found if found.is_relative_to(folder) and found.is_file() else None
+        folders = file.resolve().parents[:_MOST_FOLDERS]
+        return next((folder / name for folder in folders if (folder / name).is_file()), None)
     except (OSError, ValueError):
         return None
 

@@ -133,8 +133,8 @@ DECISIVE: Mapping[str, Decisive] = {
     "fsdp_config.fsdp_backward_prefetch": Decisive(
         changes=TIME, off=("backward_pre", "BACKWARD_PRE", "no_prefetch", "NO_PREFETCH")
     ),
-    "fsdp_config.forward_prefetch": Decisive(changes=TIME),
-    "fsdp_config.fsdp_forward_prefetch": Decisive(changes=TIME),
+    "fsdp_config.forward_prefetch": Decisive(changes=TIME, off=(True,)),
+    "fsdp_config.fsdp_forward_prefetch": Decisive(changes=TIME, off=(True,)),
     "fsdp_config.mixed_precision_policy": Decisive(settled_by="precision"),
     "fsdp_config.xla*": Decisive(),
     **_DEEPSPEED[3],
