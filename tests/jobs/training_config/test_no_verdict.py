@@ -162,7 +162,7 @@ def test_offload_moves_states_and_shards_to_the_host(tmp_path: Path, gpt: str) -
     assert kept[0]["optimizer"] > 0
     assert kept[1]["optimizer"] == 0
     assert kept[1]["parameters"] == kept[0]["parameters"] > 0
-    assert kept[2]["parameters"] == 0
+    assert kept[2]["parameters"] < kept[1]["parameters"] / 10  # what no table has stays
     assert host[0] is None
     assert host[2] is not None
     assert host[1] is not None
