@@ -92,7 +92,8 @@ class JobOptions:
     )
     precision: str | None = option(
         None, "--precision", choice(PRECISIONS),
-        f"of a model: {', '.join(PRECISIONS)} (amp: torch.autocast); fp32",
+        f"of a model: {', '.join(PRECISIONS)} (bf16: the whole model; amp: torch.autocast; mixed: "
+        "DeepSpeed, FSDP's MixedPrecision and Megatron, with a copy in fp32); fp32",
         suits=MODELS, metavar="NAME", stated=True,
     )
     optimizer: str | None = option(
