@@ -35,4 +35,4 @@ def assumed_options(
     }
     values = {name: value for name, (given, value) in found.items() if value and not given}
     assumed = (remark("assumed_options", **values),) if values else ()
-    return (*assumed, *options.config.assumptions)
+    return (*assumed, *options.config.remarks)

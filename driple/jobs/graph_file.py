@@ -46,7 +46,7 @@ def _read(request: JobRequest) -> Job:
         GRAPH_FILE.origin,
         graph,
         batch_size=batch_size,
-        assumptions=(*_other_batch(path, batch_size, graph), *options.config.assumptions),
+        assumptions=(*_other_batch(path, batch_size, graph), *options.config.remarks),
     )
 
 

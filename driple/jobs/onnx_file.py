@@ -40,7 +40,7 @@ def _read(request: JobRequest) -> Job:
         ONNX_FILE.origin,
         graph,
         batch_size=batch_size,
-        assumptions=(*assumed, *options.config.assumptions),
+        assumptions=(*assumed, *options.config.remarks),
     )
 
 

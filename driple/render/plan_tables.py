@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from driple.estimate import GUESS_FACTOR, Interval
+from driple.jobs.training_config import undecided_remarks
 from driple.quantities import duration, duration_range, rounded, size
 from driple.render.errors_stated import slow_host_sentence, stated_error_sentence
 from driple.render.job_facts import facts_words
@@ -42,6 +43,9 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
     """
     from driple.planning.ranking import best_by_place
 
+    undecided = () if result.job is None else undecided_remarks(result.job.undecided)
+    for words in sentences(undecided):
+        _print_wrapped(f"not read: {words}")
     for remark in (result.no_price, result.choice.why, result.remedy, result.scaling):
         if remark is not None:
             _print_wrapped(sentence(remark))

@@ -117,6 +117,10 @@ class Sharding:
         keeps_buckets: whether buckets of all gradients stay beside the gradients, as with DDP's
             `gradient_as_bucket_view=False`.
         within_machine: whether shards are those of the devices of one machine, not of all.
+        states_on_host: whether states and shards of gradients are kept, and updated, on the host.
+        parameters_on_host: whether shards of parameters are kept there.
+        bucket_elements: gradients of a buffer that lasts as long as the step, as DeepSpeed's
+            `reduce_bucket_size`; None without.
     """
 
     shards_parameters: bool = False
@@ -125,6 +129,9 @@ class Sharding:
     updates: bool = True
     keeps_buckets: bool = False
     within_machine: bool = False
+    states_on_host: bool = False
+    parameters_on_host: bool = False
+    bucket_elements: int | None = None
 
     @property
     def is_whole(self) -> bool:

@@ -49,7 +49,12 @@ from driple.remarks import Remark, remark
 
 __all__ = ["REAL_INPUTS", "OwnStep", "module_on_meta", "step_of_model", "step_of_own_model"]
 
-_WHOLE_MODEL = ("bf16", "fp16")  # precisions that the whole model is cast to
+_WHOLE_MODEL = (
+    "bf16",
+    "fp16",
+    "bf16-mixed",
+    "fp16-mixed",
+)  # precisions that the whole model is cast to
 REAL_INPUTS = "run it once on small real inputs on the CPU (--set trace=real)"
 _OTHER_DEVICE = (
     "the code makes a tensor on the CPU: make it where its inputs are (device=x.device), or "

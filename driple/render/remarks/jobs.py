@@ -23,10 +23,44 @@ def _assumed(**values: str | int | None) -> str:
     return f"{words}; set {'it' if len(assumed) == 1 else 'them'} with {flags}"
 
 
-def _unused(file: str, fields: Sequence[str], num_fields: int) -> str:
-    more = num_fields - len(fields)
-    rest = f" and {more} more" if more > 0 else ""
-    return f"fields of {file} that were not used: {', '.join(fields)}{rest}"
+_LEFT_OPEN = {
+    "not_modelled": "not modelled: {fields}, which {change}",
+    "not_known": "not known: {fields}, which may {change}",
+    "no_file": "no file beside it: {fields}, which {change}",
+    "offload": "offload to the host: {fields}; its memory is modelled, time is not",
+}
+
+
+def _left_open(
+    reason: str, file: str, fields: Sequence[str], more: int, changes: Sequence[str]
+) -> str:
+    """Decisive fields of a file that were not read, and what they change."""
+    listed = f"{', '.join(fields)}{f' and {more} more' if more else ''}"
+    several = more or len(fields) > 1 or reason == "not_known"
+    change = f"{'change' if several else 'changes'} {' and '.join(changes)}"
+    return f"{file}, {_LEFT_OPEN[reason].format(fields=listed, change=change)}"
+
+
+def _no_verdict(file: str, fields: Sequence[str], more: int) -> str:
+    rest = f" and {more} more" if more else ""
+    return f"no verdict, as {', '.join(fields)}{rest} of {file} decided it and was not read"
+
+
+_USUAL = {
+    "batch_size": "{} samples per device", "seq_len": "{} tokens per sample",
+    "optimizer": "{}", "grad_accumulation": "{} pass per update",
+    "activation_checkpointing": "{} activation checkpointing",
+}  # fmt: skip
+
+
+def _usual(file: str, tool: str, values: Sequence[str]) -> str:
+    words = []
+    for name, _, value in (one.partition(" ") for one in values):
+        if name == "clip_gradients":
+            words.append("gradients clipped" if value == "True" else "gradients not clipped")
+        elif value != "1" or name == "batch_size":
+            words.append(_USUAL[name].format(value))
+    return f"as {tool} does where {file} says nothing: {', '.join(words)}"
 
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
@@ -40,11 +74,10 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "from it, and all floating-point weights are trained"
     ),
     # a file of training arguments
-    "scheme_of_config": (
-        "{file} trains with {scheme}; the setting decides how work is distributed, so name it there"
-    ),
-    "fields_not_used": _unused,
-    "precision_of_program": "{file} leaves out {field}, which is {precision} in {program}",
+    "other_scheme": "{file} trains with {scheme}; {asked}, which was asked for, counts",
+    "usual_of_tool": _usual,
+    "fields_left_open": _left_open,
+    "no_verdict": _no_verdict,
     # models of transformers
     "config_names_code": (
         "the config names code of its own (auto_map), which is not executed: the model is "
