@@ -43,4 +43,16 @@ def assumed_words(
         if assumed
         else []
     )
-    return (*sentence, *options.config.assumptions)
+    return (*sentence, *_adapters(options), *options.config.assumptions)
+
+
+def _adapters(options: JobOptions) -> tuple[str, ...]:
+    """How frozen layers and adapters are kept, which tools do in two ways."""
+    lora = options.lora
+    if lora is None or lora.is_half:
+        return ()
+    rest = ", all that is not quantized in fp32" if options.weights is not None else ""
+    return (
+        f"adapters in fp32{rest}, under autocast where the precision is half, as PEFT does; "
+        "dtype=bf16 within --lora keeps them in bf16, as torchtune and litgpt do",
+    )

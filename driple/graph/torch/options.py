@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from driple.errors import ConfigError
+from driple.graph.torch.lora import BASE_WEIGHTS, BaseWeights, LoraAdapters
 
 __all__ = [
     "ACTIVATION_CHECKPOINTING",
@@ -53,6 +54,9 @@ LIBRARIES: Mapping[Library, str] = MappingProxyType(
 )
 TASKS: tuple[str, ...] = get_args(Task)
 TRACE_MODES: tuple[str, ...] = get_args(TraceMode)
+_AUTOCAST: Mapping[Precision, Precision] = MappingProxyType(
+    {"bf16": "amp-bf16", "fp16": "amp-fp16"}
+)
 _FUSED = "-fused"
 # Those that PyTorch has a fused kernel for.
 _WITH_FUSED = ("sgd", "momentum", "adam", "adamw", "adagrad")
@@ -131,6 +135,10 @@ class StepOptions:
         channels_last: whether the model and its images are put in PyTorch's channels-last format.
         kernels: whose kernels and rules of autocast PyTorch chooses: a GPU's, or the CPU's, as in
             a real step on the CPU; that needs tensors on the CPU, with values or without.
+        lora: adapters that are trained in place of the model; None trains the model.
+        weights: how the frozen weights of linear layers are quantized; None leaves them as they
+            are.
+        fused_loss: whether the loss of a language model is computed without keeping its logits.
     """
 
     precision: Precision = "fp32"
@@ -146,6 +154,9 @@ class StepOptions:
     task: Task = "train"
     channels_last: bool = False
     kernels: Kernels = "gpu"
+    lora: LoraAdapters | None = None
+    weights: BaseWeights | None = None
+    fused_loss: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -166,6 +177,10 @@ class StepOptions:
             raise ConfigError(f"grad_accumulation must be a whole number from 1, got {count!r}")
         if self.trace not in TRACE_MODES:
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
+        if self.weights not in (None, *BASE_WEIGHTS):
+            raise ConfigError(
+                f"weights must be one of {', '.join(BASE_WEIGHTS)}; got {self.weights!r}"
+            )
         if self.library not in LIBRARIES:
             raise ConfigError(
                 f"library must be one of {', '.join(LIBRARIES)}; got {self.library!r}"
@@ -191,6 +206,13 @@ class StepOptions:
     def optimizer_name(self) -> str:
         """The optimizer without its implementation."""
         return self.optimizer.removesuffix(_FUSED)
+
+    @property
+    def autocast(self) -> Precision:
+        """The precision under which ops run: adapters in fp32 on a half model need autocast."""
+        if self.lora is None or self.lora.is_half or not self.trains:
+            return self.precision
+        return _AUTOCAST.get(self.precision, self.precision)
 
     @property
     def is_autocast(self) -> bool:
