@@ -51,8 +51,8 @@ def _adapters(options: JobOptions) -> tuple[str, ...]:
     lora = options.lora
     if lora is None or lora.is_half:
         return ()
-    rest = ", all that is not quantized in fp32" if options.weights is not None else ""
+    rest = " and all that is not quantized" if options.weights is not None else ""
     return (
-        f"adapters in fp32{rest}, under autocast where the precision is half, as PEFT does; "
-        "dtype=bf16 within --lora keeps them in bf16, as torchtune and litgpt do",
+        f"adapters{rest} in fp32, as PEFT keeps them, and a frozen model in the precision of its "
+        "checkpoint; dtype=bf16 within --lora keeps adapters in bf16, as torchtune and litgpt do",
     )

@@ -61,6 +61,8 @@ def adapted(model: nn.Module, options: StepOptions) -> Iterator[list[str]]:
     with ExitStack() as stack:
         stack.callback(_put_back, model, _state(model))
         notes = _freeze(model, heads) if lora is not None else []
+        if lora is not None and options.is_autocast:
+            _as_loaded(model)
         packed = _pack(model, options, heads) if kind is not None else 0
         keeps_single = lora is None or not lora.is_half
         if kind is not None:
@@ -241,6 +243,16 @@ def _cast_rest(model: nn.Module) -> None:
     for parameter in model.parameters():
         if parameter.dtype in {torch.float16, torch.bfloat16}:
             parameter.data = parameter.data.float()
+
+
+def _as_loaded(model: nn.Module) -> None:
+    """Frozen weights in the half precision of a checkpoint, in which transformers loads them."""
+    dtype = getattr(getattr(model, "config", None), "dtype", None)
+    if dtype not in {torch.float16, torch.bfloat16}:
+        return
+    for parameter in model.parameters():
+        if not parameter.requires_grad and parameter.is_floating_point():
+            parameter.data = parameter.data.to(dtype)
 
 
 @contextmanager

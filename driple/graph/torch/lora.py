@@ -35,10 +35,10 @@ class LoraAdapters:
         targets: last parts of the names of adapted layers; `all-linear` is all but the output
             head.
         dropout: share of a layer's inputs that its adapter does not see.
-        dtype: type of the adapters. In fp32 (PEFT's default) the step runs under autocast where
-            the precision is half, and with quantized weights all other parameters are kept in
-            fp32; bf16 and fp16 keep adapters and other parameters in half precision, as torchtune
-            and litgpt do.
+        dtype: type of the adapters. In fp32 (PEFT's default) products of a half-precision model's
+            adapters are in fp32, unless autocast lowers them, and with quantized weights all other
+            parameters are kept in fp32; bf16 and fp16 keep adapters and other parameters in half
+            precision, as torchtune and litgpt do.
 
     Raises:
         ConfigError: a value of another type, or out of range.

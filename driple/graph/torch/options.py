@@ -54,9 +54,6 @@ LIBRARIES: Mapping[Library, str] = MappingProxyType(
 )
 TASKS: tuple[str, ...] = get_args(Task)
 TRACE_MODES: tuple[str, ...] = get_args(TraceMode)
-_AUTOCAST: Mapping[Precision, Precision] = MappingProxyType(
-    {"bf16": "amp-bf16", "fp16": "amp-fp16"}
-)
 _FUSED = "-fused"
 # Those that PyTorch has a fused kernel for.
 _WITH_FUSED = ("sgd", "momentum", "adam", "adamw", "adagrad")
@@ -206,13 +203,6 @@ class StepOptions:
     def optimizer_name(self) -> str:
         """The optimizer without its implementation."""
         return self.optimizer.removesuffix(_FUSED)
-
-    @property
-    def autocast(self) -> Precision:
-        """The precision under which ops run: adapters in fp32 on a half model need autocast."""
-        if self.lora is None or self.lora.is_half or not self.trains:
-            return self.precision
-        return _AUTOCAST.get(self.precision, self.precision)
 
     @property
     def is_autocast(self) -> bool:

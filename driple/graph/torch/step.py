@@ -152,13 +152,13 @@ def _run(
     model: nn.Module, batch: Any, loss: Loss | None, options: StepOptions, scale: Tensor
 ) -> None:
     """Forward pass; in training loss and backward pass, the gradients of which are kept."""
-    with autocast_of(options.autocast, "cuda" if options.kernels == "gpu" else "cpu"):
+    with autocast_of(options.precision, "cuda" if options.kernels == "gpu" else "cpu"):
         outputs = _called(model, batch)
         if not options.trains:
             return
         found = _checked((loss or _returned_loss)(outputs))
         del outputs
-    if options.autocast == "amp-fp16":
+    if options.precision == "amp-fp16":
         found = found * scale
     found.backward()  # type: ignore[no-untyped-call]
 

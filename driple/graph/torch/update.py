@@ -67,7 +67,7 @@ def update_of(parameters: Sequence[nn.Parameter], options: StepOptions) -> Optim
     forms = tuple((one.shape, one.stride(), one.dtype) for one in parameters if one.requires_grad)
     asked = StepOptions(
         optimizer=options.optimizer,
-        precision=options.autocast,
+        precision=options.precision,
         clip_gradients=options.clip_gradients,
     )
     return _update_of(forms, asked)
