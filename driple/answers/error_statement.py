@@ -1,4 +1,4 @@
-"""The error that one simulated answer states, and the sentence that a user reads of it.
+"""The error that one simulated answer states.
 
 StatedError: what is expected of the answer, and the errors of the runs that this rests on
 """
@@ -11,12 +11,12 @@ from typing import Literal, TypedDict
 
 from driple.codec import json_field
 from driple.estimate import GUESS_FACTOR
+from driple.remarks import Remark
 
 __all__ = ["StatedError", "StatedErrorJson", "TunedError"]
 
 _EMPTY_FACTOR = 1000.0  # the same, from which on an interval says nothing and is not stated
 _GUESS_PCT = 100.0  # median error, from which on it is one too
-_NOT_CHECKED = "this answer was not checked against any published run of this kind"
 
 TunedError = Literal["median_pct", "p90_pct"]
 
@@ -28,6 +28,7 @@ class StatedErrorJson(TypedDict):
         checked: whether there are such runs.
         runs: number of runs that the expected error rests on.
         of: what these runs are; without runs, why there are none.
+        computing_alone: without runs of such a cluster, the error of one of its devices alone.
         median_pct: expected of this answer, percent: that of the runs, adjusted to how unlike
             published jobs its ops are and how few the families of the runs are.
         p90_pct: 90th percentile that is expected of this answer, in the same way.
@@ -42,7 +43,8 @@ class StatedErrorJson(TypedDict):
 
     checked: bool
     runs: int
-    of: str
+    of: Remark
+    computing_alone: StatedErrorJson | None
     median_pct: float | None
     p90_pct: float | None
     runs_median_pct: float | None
@@ -62,7 +64,8 @@ class StatedError:
 
     Attributes:
         num_runs: how many; 0 if there are none.
-        runs: what they are, in words; without runs, why there are none.
+        runs: what they are; without runs, why there are none.
+        alone: without runs, the error of one device alone, where that is known.
         median_pct: expected of the answer, percent; None without runs.
         p90_pct: the 90th percentile that is expected of it; None without runs.
         runs_median_pct: median error of the runs themselves, each model family counted alike,
@@ -70,20 +73,21 @@ class StatedError:
         runs_p90_pct: their 90th percentile; None without runs.
         tuned: names of the expected numbers that are those of the runs that the device was tuned
             to, as these were larger.
-        short: what the runs are and what was left out of their fits, in few words.
+        short: what the runs are and what was left out of their fits; None without runs.
         low_factor: on the simulated time, to the lower end of its 90 % interval; None if no
             interval was calibrated.
         high_factor: to the upper end.
     """
 
     num_runs: int = field(default=0, metadata=json_field(name="runs"))
-    runs: str = field(metadata=json_field(name="of"))
+    runs: Remark = field(metadata=json_field(name="of"))
+    alone: StatedError | None = field(default=None, metadata=json_field(name="computing_alone"))
     median_pct: float | None = None
     p90_pct: float | None = None
     runs_median_pct: float | None = None
     runs_p90_pct: float | None = None
     tuned: tuple[TunedError, ...] = ()
-    short: str = ""
+    short: Remark | None = None
     low_factor: float | None = None
     high_factor: float | None = None
 
@@ -108,38 +112,13 @@ class StatedError:
             return None
         return seconds * self.low_factor, seconds * self.high_factor
 
-    def sentence(self) -> str:
-        """For a user: what is expected of this answer, then the errors of the runs themselves."""
-        if self.median_pct is None or self.p90_pct is None:
-            return f"{_NOT_CHECKED}: {self.runs}"
-        expected = _percentiles(self.median_pct, self.p90_pct)
-        words = f"{self.num_runs} {self.runs}"
-        if self.runs_median_pct is not None and self.runs_p90_pct is not None:
-            words += f": {_percentiles(self.runs_median_pct, self.runs_p90_pct)}"
-        if (self.median_pct, self.p90_pct) == (self.runs_median_pct, self.runs_p90_pct):
-            return f"the simulator's error on {words}"
-        expected = f"expected error of the simulator on this job: {expected}{self._tuned_words()}"
-        if len(self.tuned) == 2:
-            return f"{expected}; its error on {words} (each model family counted alike)"
-        return (
-            f"{expected}, from its error on {words} (each model family counted alike), adjusted to "
-            "how unlike published jobs the ops are and how few the families are"
-        )
-
-    def _tuned_words(self) -> str:
-        """Which of the expected numbers are those of a tuning; empty if neither is."""
-        if not self.tuned:
-            return ""
-        names = {"median_pct": "the median is that", "p90_pct": "the 90th percentile is that"}
-        which = "both are those" if len(self.tuned) == len(names) else names[self.tuned[0]]
-        return f" ({which} of the runs that the device is tuned to, each left out of the tuning)"
-
     def to_dict(self) -> StatedErrorJson:
         """As `--json` prints it."""
         return {
             "checked": self.num_runs > 0,
             "runs": self.num_runs,
             "of": self.runs,
+            "computing_alone": None if self.alone is None else self.alone.to_dict(),
             "median_pct": self.median_pct,
             "p90_pct": self.p90_pct,
             "runs_median_pct": self.runs_median_pct,
@@ -148,7 +127,3 @@ class StatedError:
             "low_factor": self.low_factor,
             "high_factor": self.high_factor,
         }
-
-
-def _percentiles(median_pct: float, p90_pct: float) -> str:
-    return f"median {median_pct:.0f} %, 90th percentile {p90_pct:.0f} %"

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.codec import from_json
 from driple.errors import DatasetError, GraphError
 from driple.graph.opgraph import FRAMEWORKS, LAYOUTS, OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.opkind import family_of
 from driple.graph.optimizers import update_of_remote
 from driple.graph.signature import signatures_from_json, signatures_to_json
 from driple.graph.tf.op_kinds import kind_of_op_type
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -280,4 +282,8 @@ def _report(text: str) -> ReadReport:
         if field.name in stored:
             value = stored[field.name]
             values[field.name] = tuple(value) if isinstance(value, list) else value
+    if "notes" in values:  # text in files of earlier versions
+        values["notes"] = tuple(
+            from_json(Remark, each, where="notes", error=DatasetError) for each in values["notes"]
+        )
     return ReadReport(**values)

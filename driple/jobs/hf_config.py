@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from driple.errors import ConfigError
+from driple.remarks import Remark, remark
 from driple.storedfiles import parse_json, read_bytes
 
 __all__ = ["HfConfig", "read_hf_config"]
@@ -60,16 +61,13 @@ class HfConfig:
         return first if isinstance(first, str) else ""
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What of the config is not followed, one sentence each."""
+    def assumptions(self) -> tuple[Remark, ...]:
+        """What of the config is not followed."""
         found = []
         if "auto_map" in self.values:
-            found.append(
-                "the config names code of its own (auto_map), which is not executed: the model is "
-                "transformers' own of this type"
-            )
+            found.append(remark("config_names_code"))
         if self.values.get("quantization_config") is not None:
-            found.append("the weights are trained in full, not quantized as the config says")
+            found.append(remark("config_is_quantized"))
         return tuple(found)
 
 

@@ -8,6 +8,7 @@ from driple.errors import GraphError
 from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import flags_for
 from driple.jobs.readers import JobReader, JobRequest, nothing_of
+from driple.remarks import remark
 
 __all__ = ["ONNX_FILE"]
 
@@ -31,18 +32,15 @@ def _read(request: JobRequest) -> Job:
         options=options.read,
         optimizer=options.optimizer or _OPTIMIZER,
     )
-    assumed = [
-        "an ONNX file is a forward pass: the loss, the backward pass and the update are derived "
-        "from it, and all floating-point weights are trained"
-    ]
+    assumed = [remark("derived_from_forward")]
     if options.optimizer is None:
-        assumed.append(f"optimizer {_OPTIMIZER}; set it with --optimizer")
+        assumed.append(remark("assumed_options", optimizer=_OPTIMIZER))
     return job_of(
         str(path),
         ONNX_FILE.origin,
         graph,
         batch_size=batch_size,
-        assumptions=(*assumed, *options.config.assumptions),
+        assumptions=(*assumed, *options.config.remarks),
     )
 
 

@@ -20,7 +20,7 @@ from driple.memory.step_memory import StepMemory
 from driple.schemes.scheme import Held
 from driple.step.exchange import BUCKETS
 
-__all__ = ["COMMUNICATION", "DeviceTensors", "device_tensors"]
+__all__ = ["COMMUNICATION", "DeviceTensors", "device_tensors", "host_bytes"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -110,8 +110,8 @@ def device_tensors(
         return _tensors(replace(step, update=OptimizerUpdate()), held, 1)
     if masters:
         step = _with_masters(step, sharded=held.shards_parameters and replicas > 1)
-    if replicas < 2:
-        return _tensors(step, _WHOLE, 1)
+    if replicas < 2 and not held.states_on_host and not held.parameters_on_host:
+        return _tensors(step, replace(_WHOLE, bucket_elements=held.bucket_elements), 1)
     shards_weights = held.shards_parameters or held.shards_gradients
     if shards_weights and not len(step.weights.nbytes):
         return _tensors(step, _WHOLE, 1)  # parameters that no table shows cannot be sharded
@@ -123,7 +123,7 @@ def _tensors(step: StepMemory, held: Held, shards: int) -> DeviceTensors:
     rows = _Rows()
     kept = np.ones(len(step.roles), dtype=np.bool_)
     if held.shards_parameters:
-        _add_shards(rows, step, shards)
+        _add_shards(rows, step, shards, on_host=held.parameters_on_host)
         kept &= ~step.is_cast  # autocast has nothing to cast: products read what was gathered
     else:
         rows.add(step.weights.nbytes, -1, step.num_nodes, TensorRole.PARAMETER)
@@ -133,10 +133,45 @@ def _tensors(step: StepMemory, held: Held, shards: int) -> DeviceTensors:
     if held.shards_gradients:
         kept &= step.roles != TensorRole.GRADIENT
     rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
+    if held.bucket_elements is not None:
+        rows.add(_buffer(step, held.bucket_elements), -1, step.num_nodes, COMMUNICATION)
     if held.shards_gradients:
-        reduce = _reduce_blocks if held.shards_parameters else _reduce_buckets
-        reduce(rows, step, shards)
-    return rows.tensors(step, *_states(step, shards if held.shards_states else 1))
+        if held.shards_parameters:
+            _reduce_blocks(rows, step, shards, on_host=held.states_on_host)
+        else:
+            _reduce_buckets(rows, step, shards, held)
+    states, temporary = _states(step, shards if held.shards_states else 1)
+    if held.states_on_host:
+        nothing = np.zeros(0, dtype=np.int64)
+        states, temporary = nothing, nothing
+    return rows.tensors(step, states, temporary)
+
+
+def host_bytes(step: StepMemory, held: Held, shards: int) -> int:
+    """Bytes that one device keeps on the host: states, shards of gradients and of parameters.
+
+    Args:
+        step: of a device that holds the whole model.
+        held: what the device holds under its scheme, and what is on the host.
+        shards: devices that share out what the scheme shards.
+    """
+    weights, found = step.weights, 0
+    if held.states_on_host:
+        states, _ = _states(step, shards if held.shards_states else 1)
+        gradients = int(weights.elements[weights.is_trained].sum()) * _FULL_BYTES
+        found += int(states.sum())
+        found += -(-gradients // shards) if held.shards_gradients else 0
+    if held.parameters_on_host:
+        found += -(-int(weights.nbytes.sum()) // shards)
+    return found
+
+
+def _buffer(step: StepMemory, elements: int) -> IntArray:
+    """Bytes of a buffer of so many gradients, in their type."""
+    weights = step.weights
+    trained = int(weights.elements[weights.is_trained].sum())
+    each = weights.trained_bytes / trained if trained else 0.0
+    return np.array([round(elements * each)], dtype=np.int64)
 
 
 def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:
@@ -183,34 +218,48 @@ def _shares(amount: int, sizes: IntArray) -> IntArray:
     return np.diff(ends, prepend=0.0).astype(np.int64)
 
 
-def _buckets(step: StepMemory) -> list[IntArray]:
-    """Trained parameters of each bucket of DDP's reducer, in order of readiness."""
+def _buckets(step: StepMemory, elements: int | None = None) -> list[IntArray]:
+    """Trained parameters of each bucket, in order of readiness.
+
+    Args:
+        step: of a device that holds the whole model.
+        elements: most gradients of a bucket; the bytes of DDP's reducer if None.
+    """
     weights = step.weights
     trained = np.flatnonzero(weights.is_trained)
     order = trained[np.argsort(weights.gradient_at[trained], kind="stable")]
     found: list[IntArray] = []
     gathered: list[int] = []
-    amount, least = 0, BUCKETS.first_bytes
+    sizes = weights.nbytes if elements is None else weights.elements
+    most = elements or BUCKETS.most_bytes
+    amount, least = 0, elements or BUCKETS.first_bytes
     for i in order.tolist():
         gathered.append(i)
-        amount += int(weights.nbytes[i])
+        amount += int(sizes[i])
         if amount >= least:
             found.append(np.array(gathered, dtype=np.int64))
-            gathered, amount, least = [], 0, BUCKETS.most_bytes
+            gathered, amount, least = [], 0, most
     if gathered:
         found.append(np.array(gathered, dtype=np.int64))
     return found
 
 
-def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int) -> None:
-    """Gradients until their bucket is reduced, then a shard of them."""
+def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int, held: Held) -> None:
+    """Gradients until their bucket is reduced, then a shard of them.
+
+    With a buffer of its own (DeepSpeed) a gradient is copied there at once, and the bucket is
+    flattened when it is reduced.
+    """
     weights = step.weights
-    for bucket in _buckets(step):
+    for bucket in _buckets(step, held.bucket_elements):
         ready = int(weights.gradient_at[bucket].max())
         sizes = weights.nbytes[bucket]
-        rows.add(sizes, weights.gradient_at[bucket], ready, TensorRole.GRADIENT)
+        ends = ready if held.bucket_elements is None else weights.gradient_at[bucket]
+        rows.add(sizes, weights.gradient_at[bucket], ends, TensorRole.GRADIENT)
         whole = np.array([int(sizes.sum())], dtype=np.int64)
         rows.add(whole, ready, ready, COMMUNICATION)
+        if held.states_on_host:
+            continue
         made = ready if step.passes == 1 else -1
         rows.add(_shard(whole, shards), made, step.num_nodes, TensorRole.GRADIENT)
 
@@ -224,15 +273,16 @@ def _gathered_bytes(step: StepMemory) -> IntArray:
     return np.where(wide, _HALF_BYTES * weights.elements, weights.nbytes)
 
 
-def _add_shards(rows: _Rows, step: StepMemory, shards: int) -> None:
+def _add_shards(rows: _Rows, step: StepMemory, shards: int, *, on_host: bool) -> None:
     """Shards of each block's parameters; blocks are gathered while they are used."""
     weights, blocks = step.weights, len(step.weights.forward_at)
     own = _sums(weights.nbytes, weights.block_of, blocks)
-    rows.add(_shard(own, shards), -1, step.num_nodes, TensorRole.PARAMETER)
+    if not on_host:
+        rows.add(_shard(own, shards), -1, step.num_nodes, TensorRole.PARAMETER)
     _add_gathered(rows, step, _sums(_gathered_bytes(step), weights.block_of, blocks))
 
 
-def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int) -> None:
+def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int, *, on_host: bool) -> None:
     """Gradients until their block is reduced, then a shard of them."""
     weights, blocks = step.weights, len(step.weights.forward_at)
     trained, gathered = weights.is_trained, _gathered_bytes(step)
@@ -240,6 +290,8 @@ def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int) -> None:
     rows.add(gathered[trained], weights.gradient_at[trained], done, TensorRole.GRADIENT)
     flat = _sums(gathered[trained], weights.block_of[trained], blocks)
     rows.add(flat, weights.complete_at, weights.complete_at, COMMUNICATION)
+    if on_host:
+        return
     whole = _sums(weights.nbytes[trained], weights.block_of[trained], blocks)
     made = weights.complete_at if step.passes == 1 else -1
     rows.add(_shard(whole, shards), made, step.num_nodes, TensorRole.GRADIENT)

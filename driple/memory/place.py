@@ -5,13 +5,14 @@ Setting -> MemoryPlace of its worker, or of each kind of its devices
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driple.catalog import Device
 from driple.cluster.cluster import Cluster, Machine
 from driple.cluster.setting import Setting, UnknownCluster
+from driple.jobs.job import Job
 from driple.schemes.registry import registered_schemes, scheme_named
-from driple.schemes.scheme import Held, run_words
+from driple.schemes.scheme import Held
 
 __all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
@@ -29,6 +30,9 @@ class MemoryPlace:
         generation: of the device.
         capacity_bytes: memory of the device; None on a processor.
         device: its name where the setting has unlike devices; empty where all are alike.
+        per_machine: devices of its machine; 1 if the machines are not known.
+        offload: what a job keeps on the host: `states`, `parameters`.
+        bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
     """
 
     scheme: str
@@ -37,6 +41,9 @@ class MemoryPlace:
     generation: str = ""
     capacity_bytes: float | None = None
     device: str = ""
+    per_machine: int = 1
+    offload: tuple[str, ...] = ()
+    bucket_elements: int | None = None
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -58,6 +65,7 @@ class MemoryPlace:
             replicas=setting.num_workers,
             generation=setting.worker.generation,
             capacity_bytes=capacity_bytes,
+            per_machine=_num_devices(_first_machine(setting)),
         )
 
     @classmethod
@@ -96,9 +104,29 @@ class MemoryPlace:
                 generation=device.generation,
                 capacity_bytes=catalogued_bytes(device) if own is None else own,
                 device=device.name if is_mixed else "",
+                per_machine=_num_devices(machine),
             )
             found[place] = None
         return tuple(found)
+
+    @classmethod
+    def of_job(
+        cls, job: Job, setting: Setting, capacity_bytes: float | None = None
+    ) -> tuple[MemoryPlace, ...]:
+        """The same for a job, which may keep a part of what a device holds on the host.
+
+        Args:
+            job: which.
+            setting: cluster and scheme.
+            capacity_bytes: as for `of`.
+
+        Raises:
+            CatalogError: as `of_kinds`.
+        """
+        return tuple(
+            replace(place, offload=job.offload, bucket_elements=job.bucket_elements)
+            for place in cls.of_kinds(setting, capacity_bytes)
+        )
 
     @property
     def held(self) -> Held | None:
@@ -107,7 +135,17 @@ class MemoryPlace:
         Raises:
             SettingError: no such scheme.
         """
-        return scheme_named(self.scheme).held
+        held = scheme_named(self.scheme).held
+        if held is None or not (self.offload or self.bucket_elements is not None):
+            return held
+        return replace(
+            held,
+            states_on_host="states" in self.offload,
+            parameters_on_host="parameters" in self.offload and held.shards_parameters,
+            bucket_elements=held.bucket_elements
+            if self.bucket_elements is None
+            else self.bucket_elements,
+        )
 
     @property
     def error_kind(self) -> str:
@@ -115,9 +153,9 @@ class MemoryPlace:
         return scheme_named(self.scheme).runs_like(self.replicas).memory
 
     @property
-    def kind_words(self) -> str:
-        """How the work is distributed, in words."""
-        return run_words(scheme_named(self.scheme).runs_like(self.replicas).times)
+    def kind(self) -> str:
+        """How the work is distributed, as published runs are told apart."""
+        return scheme_named(self.scheme).runs_like(self.replicas).times
 
     @property
     def exchanges(self) -> bool:
@@ -158,6 +196,10 @@ def gpu_kinds(cluster: Cluster) -> tuple[tuple[Device, Machine], ...]:
             if not device.is_cpu:
                 found.setdefault((device, len(machine.devices)), machine)
     return tuple((device, machine) for (device, _), machine in found.items())
+
+
+def _num_devices(machine: Machine | None) -> int:
+    return 1 if machine is None else len(machine.devices)
 
 
 def _first_machine(setting: Setting) -> Machine | None:

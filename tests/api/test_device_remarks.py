@@ -15,6 +15,7 @@ from driple.catalog import read_catalog
 from driple.catalog.fields import TUNING_FACTS
 from driple.cluster.setting import Setting, parse_setting
 from driple.jobs.load import JobOptions, load_job
+from driple.render.remarks import sentences
 
 MODEL = "timm:vit_tiny_patch16_224"
 
@@ -36,7 +37,7 @@ def test_a_number_format_that_a_device_lacks_is_said(
 ) -> None:
     there = Setting.parse(setting)
     job = load_job("mobilenet_v2", JobOptions(precision=precision), setting=there)  # type: ignore[arg-type]
-    found = device_remarks(job, there, "simulator")
+    found = sentences(device_remarks(job, there, "simulator"))
     assert len(found) == bool(words)
     assert words in "".join(found)
     assert ("fp16" in "".join(found)) == (setting == "1xV100" and bool(words))

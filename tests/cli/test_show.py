@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driple.cli.show import note_unknown_costs
+from driple.render.show import note_unknown_costs
 
 
 def test_ops_without_a_formula_and_ops_without_shapes_are_told_apart(

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from driple.cli.main import run
-from driple.cli.show import note, print_table
-from driple.cli.terminal import escaped, escaped_streams, one_line, unescaped
+from driple.render.show import note, print_table
+from driple.render.terminal import escaped, escaped_streams, one_line, unescaped
 
 EVIL = "a\x1b]0;owned\x07\x1b[2Jb\x9b\u202e\r\x00"
 

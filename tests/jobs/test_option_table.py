@@ -27,6 +27,7 @@ from driple.jobs.options import JOB_OPTIONS, JobOptions, flags_for
 from driple.jobs.pytorch.modules import job_of_module
 from driple.jobs.readers import reader_of, registered_readers
 from driple.jobs.training_config import TrainingConfig
+from driple.render.job_facts import facts_words
 from tests.cli.test_main import EXAMPLE, ROOT
 from tests.cli.test_numbers import commands
 
@@ -198,7 +199,7 @@ def test_the_json_states_the_rows_that_say_so() -> None:
     facts = to_dict(job_facts(job))
     assert {name: facts[name] for name in asked} == asked | {"input_shape": [3, 8, 8]}
     for words in ("2 passes per update", "compiled", "gradients clipped", "PyTorch 1"):
-        assert words in job.facts_words
+        assert words in facts_words(job)
     lora = {name: TYPED[name][1] for name in ("lora", "weights")} | {"lora": "r=4,targets=0"}
     job = job_of_module(
         nn.Sequential(nn.Linear(8, 8), nn.ReLU()), batch_size=2, input_shape=(8,), **lora
@@ -206,7 +207,7 @@ def test_the_json_states_the_rows_that_say_so() -> None:
     facts = to_dict(job_facts(job))
     assert facts["weights"] == "nf4"
     assert facts["lora"] == to_dict(LoraAdapters(r=4, targets=("0",)))
-    assert "LoRA r=4,alpha=16,targets=0, nf4 weights" in job.facts_words
+    assert "LoRA r=4,alpha=16,targets=0, nf4 weights" in facts_words(job)
 
 
 def test_a_row_and_the_code_that_uses_it_are_an_option() -> None:

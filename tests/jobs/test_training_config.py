@@ -9,6 +9,7 @@ import pytest
 from driple.errors import ConfigError
 from driple.jobs.options import JobOptions
 from driple.jobs.training_config import TrainingConfig, read_training_config
+from driple.render.remarks import sentence, sentences
 
 FILES = {
     "accelerate.yaml": """
@@ -114,8 +115,8 @@ def test_fields_that_were_not_used_are_listed(tmp_path: Path) -> None:
     file = tmp_path / "axolotl.yml"
     file.write_text(FILES[file.name])
     assert read_training_config(file).unused == ("base_model", "adapter", "lora_r")
-    (sentence,) = read_training_config(file).assumptions
-    assert sentence == "fields of axolotl.yml that were not used: base_model, adapter, lora_r"
+    (unused,) = sentences(read_training_config(file).assumptions)
+    assert unused == "fields of axolotl.yml that were not used: base_model, adapter, lora_r"
     file = tmp_path / "trl.yaml"
     file.write_text(FILES[file.name])
     assert read_training_config(file).unused == ("model_name_or_path", "packing")
@@ -125,7 +126,9 @@ def test_what_a_file_leaves_to_its_program_is_as_there(tmp_path: Path) -> None:
     """Under FSDP torchtitan takes bfloat16; `auto` of DeepSpeed is the trainer's field."""
     file = tmp_path / "torchtitan.toml"
     file.write_text(FILES[file.name])
-    assert "mixed_precision_param, which is bfloat16" in read_training_config(file).assumptions[0]
+    assert "mixed_precision_param, which is bfloat16" in sentence(
+        read_training_config(file).assumptions[0]
+    )
     named = FILES[file.name].replace(
         "seq_len = 8192", 'seq_len = 8192\nmixed_precision_param = "float32"'
     )

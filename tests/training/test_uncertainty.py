@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from driple.codec import from_json, to_dict
+from driple.render.errors_stated import coverage_sentence
 from driple.trace.targets import TARGET_NAMES
 from driple.training.uncertainty import Held, Uncertainty, coverage_of
 
@@ -55,7 +56,7 @@ def test_warned_workloads_are_scored_apart() -> None:
     assert found.num_warned == 1
     assert found.smape_warned_pct == pytest.approx(200 * 0.2 / 2.2)
     assert found.smape_others_pct == 0.0
-    assert "1 predictions were warned of" in found.sentence()
+    assert "1 predictions were warned of" in coverage_sentence(found)
 
 
 def test_without_warnings_there_is_nothing_to_tell_apart() -> None:
@@ -63,7 +64,7 @@ def test_without_warnings_there_is_nothing_to_tell_apart() -> None:
     found = coverage_of([(calm, ROWS)], LABELS, TIMES, FAMILIES)
     assert (found.num_warned, found.smape_warned_pct) == (0, None)
     assert found.targets == 0.0
-    assert "no workload was warned of" in found.sentence()
+    assert "no workload was warned of" in coverage_sentence(found)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from driple.graph.onnx.sizes import Sizes
 from driple.graph.onnx.tape import StepTensor, Storage, Tape
 from driple.graph.onnx.types import FLOATS
 from driple.graph.step_facts import Phase, TensorRole
+from driple.remarks import Remark, remark
 
 __all__ = ["DerivedStep", "derive_step"]
 
@@ -65,7 +66,7 @@ class DerivedStep:
     inputs: dict[str, StepTensor] = field(default_factory=dict)
     parameters: dict[str, StepTensor] = field(default_factory=dict)
     gradients: dict[str, StepTensor] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Remark] = field(default_factory=list)
 
 
 def derive_step(model: Any, sizes: Sizes, parameters: Sequence[str]) -> DerivedStep:
@@ -239,20 +240,18 @@ class _Derivation:
             )
         name, output = trained[0]
         if len(trained) > 1:
-            others = ", ".join(other for other, _ in trained[1 : 1 + _FEW])
-            self.found.notes.append(
-                f"the loss is that of {name}; other outputs have none: {others}"
-            )
+            others = tuple(other for other, _ in trained[1 : 1 + _FEW])
+            self.found.notes.append(remark("loss_of_output", output=name, others=others))
         tape = self.tape
         tape.label, tape.module, tape.phase = "loss", "", Phase.FORWARD
         tape.op_type = _LOSS
         tape.is_open = name in self.sizes.open
         if not output.elements or (output.rank == 0 or output.shape in ((), (1,))):
-            self.found.notes.append(f"the output {name} is one number and counts as the loss")
+            self.found.notes.append(remark("output_is_loss", output=name))
             (self.gradients[name],) = tape.run("fill", [few_numbers(1)],
                                                [(output.shape, output.dtype)])  # fmt: skip
             return
-        self.found.notes.append(f"the loss is the cross entropy of the output {name}")
+        self.found.notes.append(remark("cross_entropy_of_output", output=name))
         self.gradients[name] = self._cross_entropy(output)
 
     def _cross_entropy(self, output: StepTensor) -> StepTensor:
@@ -290,8 +289,8 @@ class _Derivation:
                     gradient.storage.role = TensorRole.GRADIENT
                 self.found.gradients[name] = gradient
         if self.without_rule:
-            listed = ", ".join(f"{n} {name}" for name, n in self.without_rule.most_common(_FEW))
-            self.found.notes.append(f"the cost of these operators is not known: {listed}")
+            listed = tuple(f"{n} {name}" for name, n in self.without_rule.most_common(_FEW))
+            self.found.notes.append(remark("operators_of_unknown_cost", operators=listed))
 
     def _add(self, name: str, gradient: StepTensor) -> None:
         """Add a gradient to what is there of the same tensor."""

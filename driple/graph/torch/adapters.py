@@ -19,12 +19,13 @@ from driple.errors import ConfigError
 from driple.graph.torch.lora import ALL_LINEAR, LoraAdapters
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.packed_weights import PackedLinear, num_values_of
+from driple.remarks import Remark, remark
 
 __all__ = ["adapted"]
 
 _HALF = {
-    "bf16": torch.bfloat16, "amp-bf16": torch.bfloat16,
-    "fp16": torch.float16, "amp-fp16": torch.float16,
+    "bf16": torch.bfloat16, "amp-bf16": torch.bfloat16, "bf16-mixed": torch.bfloat16,
+    "fp16": torch.float16, "amp-fp16": torch.float16, "fp16-mixed": torch.float16,
 }  # fmt: skip
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # Heads of classification, which PEFT trains in full (`modules_to_save` of its SEQ_CLS task).
@@ -33,7 +34,7 @@ _MOST_NAMES = 12
 
 
 @contextmanager
-def adapted(model: nn.Module, options: StepOptions) -> Iterator[list[str]]:
+def adapted(model: nn.Module, options: StepOptions) -> Iterator[list[Remark]]:
     """The model with quantized base weights and adapters; as it was at the end.
 
     Args:
@@ -41,7 +42,7 @@ def adapted(model: nn.Module, options: StepOptions) -> Iterator[list[str]]:
         options: `lora` and `weights` say what is put in; nothing where both are None.
 
     Yields:
-        What was assumed, one sentence each.
+        What was assumed.
 
     Raises:
         ConfigError: no layer has one of the targets' names, or nothing would be trained.
@@ -66,7 +67,7 @@ def adapted(model: nn.Module, options: StepOptions) -> Iterator[list[str]]:
         packed = _pack(model, options, heads) if kind is not None else 0
         keeps_single = lora is None or not lora.is_half
         if kind is not None:
-            notes.append(_packed_words(model, packed, kind))
+            notes.append(_packed_remark(model, packed, kind))
         if kind is not None and keeps_single and options.trains:
             _cast_rest(model)
         if lora is not None:
@@ -186,8 +187,8 @@ def _targets(model: nn.Module, lora: LoraAdapters, heads: dict[str, nn.Module]) 
     return [*found]
 
 
-def _freeze(model: nn.Module, heads: dict[str, nn.Module]) -> list[str]:
-    """Freeze all parameters but those of a head of classes; says which stay."""
+def _freeze(model: nn.Module, heads: dict[str, nn.Module]) -> list[Remark]:
+    """Freeze all parameters but those of a head of classes; a remark says which stay."""
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     own: Any = model
@@ -201,10 +202,7 @@ def _freeze(model: nn.Module, heads: dict[str, nn.Module]) -> list[str]:
         heads[path].requires_grad_(True)
     if not kept:
         return []
-    return [
-        f"with --lora the head of classes ({', '.join(kept)}) is trained in full "
-        "(PEFT's modules_to_save)"
-    ]
+    return [remark("trained_heads", names=tuple(kept))]
 
 
 def _pack(model: nn.Module, options: StepOptions, heads: dict[str, nn.Module]) -> int:
@@ -230,12 +228,9 @@ def _pack(model: nn.Module, options: StepOptions, heads: dict[str, nn.Module]) -
     return count
 
 
-def _packed_words(model: nn.Module, packed: int, kind: str) -> str:
+def _packed_remark(model: nn.Module, packed: int, kind: str) -> Remark:
     every = sum(num_values_of(parameter) for parameter in model.parameters())
-    return (
-        f"--weights {kind} packs the weights of linear layers but the output head: "
-        f"{100 * packed / every:.0f} % of the parameters"
-    )
+    return remark("weights_packed", weights=kind, share_pct=100 * packed / every)
 
 
 def _cast_rest(model: nn.Module) -> None:
@@ -290,7 +285,7 @@ def _check_types(options: StepOptions) -> None:
     lora = options.lora
     if lora is None or not lora.is_half:
         return
-    if not options.precision.endswith(lora.dtype):
+    if lora.dtype not in options.precision:
         raise ConfigError(
             f"--lora dtype={lora.dtype} needs --precision {lora.dtype} or amp-{lora.dtype}, got "
             f"{options.precision}"

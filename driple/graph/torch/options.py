@@ -33,7 +33,9 @@ __all__ = [
     "kernels_of",
 ]
 
-Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
+Precision = Literal[
+    "fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "bf16-mixed", "fp16-mixed"
+]
 ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
 Library = Literal["torch1", "torch2.1", "torch2.7", "torch2"]
@@ -54,7 +56,7 @@ LIBRARIES: Mapping[Library, str] = MappingProxyType(
 )
 TASKS: tuple[str, ...] = get_args(Task)
 TRACE_MODES: tuple[str, ...] = get_args(TraceMode)
-_FUSED = "-fused"
+_FUSED, _MIXED = "-fused", "-mixed"
 # Those that PyTorch has a fused kernel for.
 _WITH_FUSED = ("sgd", "momentum", "adam", "adamw", "adagrad")
 OPTIMIZERS: tuple[str, ...] = (
@@ -114,7 +116,9 @@ class StepOptions:
     Attributes:
         precision: `fp32` is PyTorch's default (convolutions may use TF32, matrix products do not),
             `tf32` allows it for both; `bf16` and `fp16` cast the whole model; `amp-bf16` and
-            `amp-fp16` are `torch.autocast`, the latter with a gradient scaler.
+            `amp-fp16` are `torch.autocast`, the latter with a gradient scaler; `bf16-mixed` and
+            `fp16-mixed` cast the model, and update a copy of the parameters in fp32, as FSDP's
+            MixedPrecision, DeepSpeed and Megatron do.
         optimizer: one of `OPTIMIZERS`; PyTorch's default implementation (foreach), or `NAME-fused`.
         grad_accumulation: forward and backward passes for each update.
         activation_checkpointing: `full` recomputes each repeated block, `selective` keeps the
@@ -203,6 +207,16 @@ class StepOptions:
     def optimizer_name(self) -> str:
         """The optimizer without its implementation."""
         return self.optimizer.removesuffix(_FUSED)
+
+    @property
+    def has_masters(self) -> bool:
+        """Whether the optimizer updates parameters in fp32, and copies them to half precision."""
+        return self.precision.endswith(_MIXED)
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether gradients are unscaled and searched for infinities before the update."""
+        return self.precision in ("amp-fp16", f"fp16{_MIXED}")
 
     @property
     def is_autocast(self) -> bool:

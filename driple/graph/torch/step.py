@@ -158,7 +158,7 @@ def _run(
             return
         found = _checked((loss or _returned_loss)(outputs))
         del outputs
-    if options.precision == "amp-fp16":
+    if options.scales_loss:
         found = found * scale
     found.backward()  # type: ignore[no-untyped-call]
 

@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from driple.errors import ConfigError, GraphError
 from driple.graph.torch.step import own_loss
+from driple.remarks import Remark, remark
 
 __all__ = [
     "Arguments",
@@ -235,7 +236,7 @@ def shaped_batch(
 
 
 def loss_function(
-    loss: Loss | None, labels: Any, *, assume: Callable[[str], None] = lambda _: None
+    loss: Loss | None, labels: Any, *, assume: Callable[[Remark], None] = lambda _: None
 ) -> Callable[[Any], Tensor]:
     """Loss of a model's outputs.
 
@@ -243,7 +244,7 @@ def loss_function(
         loss: the user's, of outputs and labels; without, the model's own loss if it returns one,
             else cross entropy of classes, or the mean squared error of numbers.
         labels: from the batch; without, labels of the shape that fits the outputs.
-        assume: called with a sentence on the usual loss, where it is taken.
+        assume: called with a remark on the usual loss, where it is taken.
     """
     if loss is None:
         return lambda outputs: _usual_loss(outputs, labels, assume)
@@ -300,7 +301,7 @@ def _fitting_labels(logits: Tensor) -> Tensor:
         return torch.zeros(shapes[len(sizes)], dtype=torch.int64, device=logits.device)
 
 
-def _usual_loss(outputs: Any, labels: Any, assume: Callable[[str], None]) -> Tensor:
+def _usual_loss(outputs: Any, labels: Any, assume: Callable[[Remark], None]) -> Tensor:
     own = own_loss(outputs)
     if own is not None and (labels is None or not isinstance(outputs, Tensor)):
         return own
@@ -312,7 +313,7 @@ def _usual_loss(outputs: Any, labels: Any, assume: Callable[[str], None]) -> Ten
         )
     numbers = target.is_floating_point()
     name = "mean squared error" if numbers else "cross entropy"
-    assume(f"the loss is the {name} of the outputs (--loss FILE.py:FUNCTION names another)")
+    assume(remark("usual_loss", loss=name))
     if target.shape == logits.shape and numbers:
         return nn.functional.mse_loss(logits, target)
     if numbers and target.numel() == logits.numel():

@@ -35,6 +35,7 @@ from driple.jobs.pytorch.whole_sequences import (
     assumptions_of_transformers,
     whole_sequences,
 )
+from driple.remarks import Remark, remark
 
 __all__ = ["hugging_face_step"]
 
@@ -103,12 +104,11 @@ def hugging_face_step(
     )
 
 
-def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[str, ...]:
+def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[Remark, ...]:
     name = type(model).__name__
     found = list(config.assumptions)
     if name != config.architecture:
-        of = f"names {config.architecture}" if config.architecture else "names no class"
-        found.append(f"trained as {name}, since the config {of}")
+        found.append(remark("trained_as", model=name, architecture=config.architecture))
     return (*found, *assumptions_of_transformers(model, tokens=tokens))
 
 

@@ -18,24 +18,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
 
+from driple.remarks import Remark, remark
+
 __all__ = [
     "WHOLE_SEQUENCES",
     "assumptions_of_transformers",
     "whole_sequences",
 ]
 
-WHOLE_SEQUENCES = "all sequences are of full length, without padding, and one text in each row"
+WHOLE_SEQUENCES = remark("whole_sequences")
 # Functions of transformers' models that stand in for kernels of other packages.
 _OTHERS_KERNELS = (
     "causal_conv1d_fn", "selective_scan_fn", "mamba_inner_fn", "mamba_chunk_scan_combined",
     "chunk_gated_delta_rule", "torch_chunk_gated_delta_rule",
 )  # fmt: skip
-_EVEN_EXPERTS = "each expert gets the same number of tokens"
+_EVEN_EXPERTS = remark("even_experts")
 _MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe"
 
 
 @contextmanager
-def whole_sequences() -> Iterator[list[str]]:
+def whole_sequences() -> Iterator[list[Remark]]:
     """Within the block, sequences are whole, on the meta device only.
 
     transformers skips masks, and sequences of PyTorch are packed at their full length.
@@ -44,7 +46,7 @@ def whole_sequences() -> Iterator[list[str]]:
         What was assumed of packed sequences: empty until one is packed.
     """
     module = sys.modules.get(_MODULE)
-    packed_once: list[str] = []
+    packed_once: list[Remark] = []
     with ExitStack() as stack:
         functions: Any = vars(rnn)["_VF"]  # calls PyTorch's kernels
         known_pack = functions._pack_padded_sequence
@@ -71,7 +73,7 @@ def whole_sequences() -> Iterator[list[str]]:
         yield packed_once
 
 
-def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
+def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[Remark, ...]:
     """What is assumed of a model of transformers, or with parts of it; nothing of another.
 
     Args:
@@ -91,19 +93,15 @@ def _has_experts(module: nn.Module) -> bool:
     return any(type(one).__name__.endswith("Experts") for one in module.modules())
 
 
-def _slow_layers(module: nn.Module) -> tuple[str, ...]:
-    """A sentence on layers that transformers computes by kernels of other packages, if it has them.
+def _slow_layers(module: nn.Module) -> tuple[Remark, ...]:
+    """A remark on layers that transformers computes by kernels of other packages, if it has them.
 
     They are read as it runs them without: state-space models token by token.
     """
     homes = {sys.modules.get(type(one).__module__) for one in module.modules()}
     if not any(hasattr(home, name) for home in homes for name in _OTHERS_KERNELS):
         return ()
-    return (
-        "layers of state-space models and linear attention run by transformers' own PyTorch code, "
-        "as without the packages mamba-ssm, causal-conv1d and flash-linear-attention, whose "
-        "kernels are much faster and are not modelled",
-    )
+    return (remark("slow_layers"),)
 
 
 def _is_meta(value: Any) -> bool:
@@ -120,7 +118,7 @@ def _without_padding(known: Callable[..., bool]) -> Callable[..., bool]:
     return asked
 
 
-def _at_full_length(known: Callable[..., Any], assumed: list[str]) -> Callable[..., Any]:
+def _at_full_length(known: Callable[..., Any], assumed: list[Remark]) -> Callable[..., Any]:
     """Packing of padded sequences whose lengths have no values: each is as long as the longest."""
 
     def packed(values: Tensor, lengths: Tensor, batch_first: bool) -> Any:

@@ -1,26 +1,24 @@
-"""How results are shown to people: aligned tables on stdout, notes and progress on stderr."""
+"""How results are shown: aligned tables and JSON on stdout, notes on stderr."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from driple.cli.terminal import escaped, one_line, unescaped
 from driple.codec import to_json
+from driple.remarks import Remark
+from driple.render.remarks import sentences, with_sentences
+from driple.render.terminal import escaped, one_line, unescaped
 from driple.trace.targets import UNITS
 from driple.units import format_range, three_digits
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from driple.estimate import Interval
     from driple.trace.targets import Targets
 
 __all__ = [
-    "late_bar",
     "note",
     "note_unknown_costs",
     "print_assumptions",
@@ -28,7 +26,6 @@ __all__ = [
     "print_table",
     "print_target_rows",
     "print_targets",
-    "progress_bar",
     "table_lines",
 ]
 
@@ -55,9 +52,9 @@ def note_unknown_costs(unknown: Mapping[str, int], without_formula: Container[st
             note(f"{words}, counted without FLOPs: {', '.join(named)}")
 
 
-def print_assumptions(assumed: Iterable[str]) -> None:
+def print_assumptions(assumed: Iterable[Remark]) -> None:
     """A line on stdout for each, before the numbers that rest on them."""
-    for words in assumed:
+    for words in sentences(assumed):
         print(f"assumed: {words}")
 
 
@@ -69,7 +66,7 @@ def print_json(value: Mapping[str, object], question: str = "") -> None:
         question: which part of the schema it is; empty if the object states it.
     """
     whole = {"question": question, **value} if question else value
-    print(json.dumps(whole, allow_nan=False, default=to_json))
+    print(json.dumps(with_sentences(to_json(whole)), allow_nan=False))
 
 
 def print_table(
@@ -185,75 +182,3 @@ def _print_long_bursts(targets: Targets, iteration_time_s: float) -> None:
             f"a burst and a gap of {' and '.join(long)} span {numbers} iterations: utilisation is "
             "counted in windows (NVML: 1/6 s), where shorter gaps do not show"
         )
-
-
-@contextmanager
-def late_bar(words: str) -> Iterator[Callable[[int], None]]:
-    """A bar for seconds of work, which appears with the first step of it.
-
-    Args:
-        words: what is done.
-
-    Yields:
-        A function that is called after each step with the number of all steps.
-    """
-    with ExitStack() as stack:
-        bars: list[tuple[Progress, TaskID]] = []
-
-        def advance(total: int) -> None:
-            if not bars:
-                bar = stack.enter_context(progress_bar(short=True))
-                bars.append((bar, bar.add_task(words, total=total)))
-            bar, task = bars[0]
-            bar.advance(task)
-
-        yield advance
-
-
-@contextmanager
-def named_steps() -> Iterator[Callable[[str], None]]:
-    """A bar for work of unknown length, which appears with its first step.
-
-    Yields:
-        A function that is called with the words of each step.
-    """
-    with ExitStack() as stack:
-        bars: list[tuple[Progress, TaskID]] = []
-
-        def advance(words: str) -> None:
-            if not bars:
-                bar = stack.enter_context(progress_bar())
-                bars.append((bar, bar.add_task(words, total=None)))
-            bar, task = bars[0]
-            bar.update(task, description=words, advance=1)
-
-        yield advance
-
-
-@contextmanager
-def progress_bar(*, short: bool = False) -> Iterator[Progress]:
-    """A progress bar on stderr; plain and rare lines where stderr is no terminal.
-
-    Args:
-        short: for seconds of work, of which nothing is shown but on a terminal.
-    """
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    console = Console(file=unescaped(sys.stderr))
-    with Progress(*columns, console=console, disable=short and not console.is_terminal) as progress:
-        yield progress

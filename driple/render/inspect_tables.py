@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driple.api.module_tree import ModuleNode
-from driple.cli.show import print_table
-from driple.cli.terminal import escaped
+from driple.render.remarks import sentences
+from driple.render.show import print_table
+from driple.render.terminal import escaped
 
 if TYPE_CHECKING:
     from driple.api.breakdown import Share
@@ -55,9 +56,9 @@ def print_inspected(result: InspectResult, top: int) -> None:
     if report.left_out:
         listed = ", ".join(f"{number} {reason}" for reason, number in report.left_out.items())
         print_fact("left out", f"{listed}")
-    for words in parts.assumptions:  # those of the job were printed first
+    for words in sentences(parts.assumptions):  # those of the job were printed first
         print_fact("assumed", words)
-    for words in result.unknown:
+    for words in sentences(result.unknown):
         print_fact("not known", f"{words}")
     if parts.phases:
         print()

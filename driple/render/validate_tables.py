@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log
 from typing import TYPE_CHECKING
 
-from driple.cli.show import print_table
+from driple.render.show import print_table
 
 if TYPE_CHECKING:
     from driple.api.benchmarking import OwnRun

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driple.api.memory import memory_sentence
-from driple.cli.inspect_tables import print_fact, short_name
-from driple.cli.show import print_table
 from driple.memory.modules import modules_joined
+from driple.render.inspect_tables import print_fact, short_name
+from driple.render.memory_lines import memory_sentence, peak_words
+from driple.render.remarks import sentence, sentences
+from driple.render.show import print_table
 
 if TYPE_CHECKING:
     from driple.api.inspecting import InspectResult
@@ -39,12 +40,13 @@ def print_memory(result: InspectResult, memory: InspectedMemory, top: int) -> No
     print(f"{job.name}: memory of {step}{batch}, on one {device} of {result.setting.name}")
     if beside is not None and beside.estimate is not None:
         print_fact("estimate", memory_sentence(beside.estimate))
-        print_fact("source", beside.estimate.source)
+        if beside.estimate.source is not None:
+            print_fact("source", sentence(beside.estimate.source))
     least = "at least " if job.has_unknown else ""
-    print_fact("tensors", f"{least}{_size(line.peak_bytes)} at the peak: {memory.peak_words}")
-    for words in memory.notes:
+    print_fact("tensors", f"{least}{_size(line.peak_bytes)} at the peak: {peak_words(memory)}")
+    for words in sentences(memory.notes):
         print_fact("note", words)
-    for words in result.unknown:
+    for words in sentences(result.unknown):
         print_fact("not known", words)
     print()
     total = line.peak_bytes

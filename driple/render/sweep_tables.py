@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from driple.cli.show import note, print_table
+from driple.remarks import Remark
+from driple.render.remarks import sentence, sentences
+from driple.render.show import note, print_table
 from driple.units import format_range, format_rate, three_digits
 
 if TYPE_CHECKING:
@@ -54,11 +56,11 @@ def print_batches(result: SweepResult) -> None:
     if memory:
         header += [*(words for words, _ in memory), "fits", "left"]
     print_table(header, rows)
-    for remark in result.remarks:
-        print(remark)
+    for words in sentences(result.remarks):
+        print(words)
 
 
-def print_grid(sweep: GridSweep, *, unknown: str) -> None:
+def print_grid(sweep: GridSweep, *, unknown: Remark | None) -> None:
     """A row for each point, or for some of very many; advice only if nothing is unknown."""
     import numpy as np
 
@@ -79,15 +81,15 @@ def print_grid(sweep: GridSweep, *, unknown: str) -> None:
         ]
         for i in shown.tolist()
     ]
-    if not unknown:
+    if unknown is None:
         header += ["2x device", "2x worker link", "2x server link", "2x servers", "held back by"]
         gains = sweep.gains(shown)
         for row, i in enumerate(shown.tolist()):
             rows[row] += [f"{100 * gains[name][row]:.0f} %" for name in RESOURCES]
             rows[row].append(BOTTLENECKS[str(sweep.bottlenecks[i])])
     print_table(header, rows)
-    if unknown:
-        print(f"no advice: {unknown}")
+    if unknown is not None:
+        print(f"no advice: {sentence(unknown)}")
     elif len(np.unique(flat["compression"])) > 1:
         steps_per_s = flat["workers"] / found.total_s
         best = int(steps_per_s.argmax())

@@ -7,9 +7,15 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from driple.cli.show import note, print_table, table_lines
 from driple.estimate import GUESS_FACTOR, Interval
+from driple.jobs.training_config import undecided_remarks
+from driple.render.errors_stated import slow_host_sentence, stated_error_sentence
+from driple.render.job_facts import facts_words
+from driple.render.plan_words import assumptions_sentence, change_sentence
 from driple.render.quantities import duration, duration_range, rounded, size
+from driple.render.remarks import sentence, sentences
+from driple.render.remarks.offers import limits_words, price_text
+from driple.render.show import note, print_table, table_lines
 from driple.units import format_duration, format_range
 
 if TYPE_CHECKING:
@@ -37,8 +43,12 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
     """
     from driple.planning.ranking import best_by_place
 
-    for words in (result.no_price, result.choice.words, result.remedy, result.scaling):
-        _print_wrapped(words)
+    undecided = () if result.job is None else undecided_remarks(result.job.undecided)
+    for words in sentences(undecided):
+        _print_wrapped(f"not read: {words}")
+    for remark in (result.no_price, result.choice.why, result.remedy, result.scaling):
+        if remark is not None:
+            _print_wrapped(sentence(remark))
     if result.job is not None:
         _print_wrapped(f"job: {_job_words(result)}")
     alone = len({offer.name for offer in result.offers}) == 1
@@ -58,7 +68,7 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
         note(f"{more} more; --set rows=N, --json, --csv or --html show them")
     _print_parts(result)
     if result.assumptions is not None:
-        print(result.assumptions.sentence())
+        print(assumptions_sentence(result.assumptions))
     _print_prices(shown)
     _print_errors(result)
     _print_refused(result)
@@ -69,12 +79,12 @@ def _job_words(result: PlanResult) -> str:
     job, assumed = result.job, result.assumptions
     if job is None:
         return ""
-    parts = [f"{job.name}: {job.facts_words}"]
+    parts = [f"{job.name}: {facts_words(job)}"]
     if assumed is not None:
         epochs = "" if assumed.epochs == 1 else f", {assumed.epochs:g} epochs"
         samples = f"{assumed.samples_per_epoch:,} samples an epoch ({assumed.samples_from})"
         parts.append(f"{samples}{epochs}")
-    return "; ".join([*parts, *(f"assumed: {words}" for words in job.assumptions)])
+    return "; ".join([*parts, *(f"assumed: {words}" for words in sentences(job.assumptions))])
 
 
 def _print_wrapped(words: str) -> None:
@@ -106,7 +116,7 @@ def _first(
 
 def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
     """The table; with limits, it says of each way whether it keeps them."""
-    limited = limits.words().strip()
+    limited = limits_words(limits.budget, limits.deadline_s).strip()
     common = _common([offer for offer in offers if offer.variant is not None])
     rows = [
         [
@@ -173,8 +183,6 @@ def _training(offer: Offer) -> str:
 
 
 def _cost(offer: Offer) -> str:
-    from driple.planning.ranking import price_text
-
     cost, ends = offer.cost or 0.0, offer.factors
     if ends is not None and _is_guess(offer):
         return format_range(cost * ends[0], cost * ends[1], price_text)
@@ -237,7 +245,7 @@ def _print_changes(result: PlanResult) -> None:
         return
     print(f"What would help {best.words} most, one change at a time:")
     for number, change in enumerate(result.changes, 1):
-        print(f"  {number}. {change.sentence()}")
+        print(f"  {number}. {change_sentence(change)}")
 
 
 def _print_prices(offers: Sequence[Offer]) -> None:
@@ -246,8 +254,8 @@ def _print_prices(offers: Sequence[Offer]) -> None:
     for offer in offers:
         price = offer.price
         if price is None:
-            if offer.no_price:
-                sources[f"no price: {offer.no_price}"].append(offer.name)
+            if offer.no_price is not None:
+                sources[f"no price: {sentence(offer.no_price)}"].append(offer.name)
             continue
         kind = "spot" if price.spot else "on demand"
         region = "" if price.region is None else f", {price.region}"
@@ -264,9 +272,9 @@ def _print_errors(result: PlanResult) -> None:
     stated: dict[str, list[str]] = defaultdict(list)
     for offer in chosen or result.offers[:1]:
         if offer.error is not None:
-            stated[offer.error.sentence()].append(offer.name)
+            stated[stated_error_sentence(offer.error)].append(offer.name)
         if offer.slow_host is not None:
-            stated[offer.slow_host.sentence].append(offer.name)
+            stated[slow_host_sentence(offer.slow_host)].append(offer.name)
     for words, names in stated.items():
         print(f"{_listed(names)}: {words}")
 

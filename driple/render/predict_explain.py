@@ -6,7 +6,17 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from driple.cli.show import note, print_assumptions, print_table, print_targets
+from driple.remarks import Remark
+from driple.render.errors_stated import (
+    host_advice,
+    host_sentence,
+    slow_host_sentence,
+    stated_error_sentence,
+)
+from driple.render.memory_lines import memory_sentence
+from driple.render.method_words import METHOD_WORDS
+from driple.render.remarks import sentence, sentences
+from driple.render.show import note, print_assumptions, print_table, print_targets
 from driple.units import format_range, three_digits
 
 if TYPE_CHECKING:
@@ -24,8 +34,8 @@ _LEAST_SHOWN = 0.005  # of a step: shorter phases are left out of the line
 
 def print_explained(answer: Answer) -> None:
     """Tables of one answer by one method."""
-    if answer.reason:
-        print(answer.reason)
+    if answer.reason is not None:
+        print(sentence(answer.reason))
     _print_what_does_not_fit(answer)
     if answer.method == "inspector" and answer.prediction is not None:
         _print_inspector(answer, answer.prediction)
@@ -41,8 +51,6 @@ def _print_what_does_not_fit(answer: Answer) -> None:
     found = answer.memory
     if found is None or found.estimate is None or found.estimate.fits in ("yes", None):
         return
-    from driple.api.memory import memory_sentence
-
     print(f"{answer.job.name} on {answer.setting.name}: {memory_sentence(found.estimate)}")
     helping = [one.flag for one in found.remedies if one.memory.fits == "yes"]
     if helping:
@@ -58,24 +66,22 @@ def _print_memory(answer: Answer) -> None:
     if found is None:
         return
     if found.estimate is None:
-        print(f"memory: unknown; {found.reason}")
+        print(f"memory: unknown; {'' if found.reason is None else sentence(found.reason)}")
     elif found.estimate.fits in ("yes", None):
-        from driple.api.memory import memory_sentence
-
         print(memory_sentence(found.estimate))
 
 
 def _print_inspector(answer: Answer, made: Prediction) -> None:
     trained = made.trained_on
-    for words in made.warnings:
+    for words in sentences(made.warnings):
         print(
             f"a guess for {made.setting}: {words}; driple predict JOB --method simulator "
             f"--setting {made.setting} answers in detail"
         )
     print(f"{answer.job.name} on {made.setting}: learned from {made.provenance} labels")
     print_assumptions(answer.assumptions)
-    if made.outdated:
-        print(made.outdated)
+    if made.outdated is not None:
+        print(sentence(made.outdated))
     ends = None if made.ends is None else made.ends.tolist()
     interval = answer.iteration_time_s.interval
     print_targets(made.targets, made.iteration_time_s, ends, interval=interval)
@@ -86,10 +92,10 @@ def _print_inspector(answer: Answer, made: Prediction) -> None:
         where = " on machines of this kind" if of_any else ""
         print(f"in brackets: where {made.level:.0%} of such {kind}values are expected{where}")
     elif made.ends is not None:
-        why = _why_no_level(made, unknown=answer.job.unknown_words)
+        why = _why_no_level(made, answer.job.unknown)
         print(f"in brackets: {why}; how many of such values lie there is not known")
     if answer.host is not None:
-        print(answer.host.sentence())
+        print(host_sentence(answer.host))
     if made.closed_form_s is not None:
         print(f"closed form, to compare: step time {made.closed_form_s:.3g} s")
     error = made.metrics.get("test_smape_pct")
@@ -103,16 +109,16 @@ def _print_inspector(answer: Answer, made: Prediction) -> None:
     )
     print(f"checkpoint: learned from {part} of {whole} workloads of {data}{moved}{tested}")
     if answer.stated is not None:
-        print(f"labels: {answer.stated.sentence()}")
+        print(f"labels: {stated_error_sentence(answer.stated)}")
 
 
-def _why_no_level(made: Prediction, *, unknown: str) -> str:
+def _why_no_level(made: Prediction, unknown: Remark | None) -> str:
     """Why no share of values is stated for the intervals."""
-    if unknown:
-        return f"{unknown} and count as 1"
-    if made.contradiction:
+    if unknown is not None:
+        return f"{sentence(unknown)} and count as 1"
+    if made.contradiction is not None:
         return "wide enough to hold the closed form's times too"
-    return "learned from another version" if made.outdated else "extrapolated"
+    return "extrapolated" if made.outdated is None else "learned from another version"
 
 
 def _print_simulator(answer: Answer, made: Simulation) -> None:
@@ -144,9 +150,9 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
         shown = "targets and iteration time are" if step is None else "the iteration time is"
         note(f"{shown} the mean over the {own}")
     if answer.slow_host is not None:
-        print(f"{answer.slow_host.sentence}; {answer.slow_host.advice}")
+        print(f"{slow_host_sentence(answer.slow_host)}; {host_advice(answer.slow_host)}")
     if answer.stated is not None:
-        print(answer.stated.sentence())
+        print(stated_error_sentence(answer.stated))
 
 
 def _print_level(answer: Answer) -> None:
@@ -225,7 +231,6 @@ def _large(value: float) -> str:
 def _print_closed_forms(answer: Answer) -> None:
     from driple.analytic.advice import BOTTLENECKS
     from driple.analytic.closed_forms import PARTS
-    from driple.api.method_words import METHOD_WORDS
 
     answers, work = answer.forms, answer.forms[0].work
     if work is not None:
@@ -244,7 +249,8 @@ def _print_closed_forms(answer: Answer) -> None:
     for one in answers:
         words, error = METHOD_WORDS[one.method], one.form_error
         if error is None:
-            why = answer.job.unknown_words or "no measurement of such a cluster"
+            unknown = answer.job.unknown
+            why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
             print(f"error of {words}: not known, {why}")
         else:
             print(
@@ -262,7 +268,6 @@ def _print_closed_forms(answer: Answer) -> None:
 def print_compared(answers: Sequence[Answer]) -> None:
     """All methods: a row for each, a column for each setting; then who contradicts whom."""
     from driple.answers.ask import METHODS
-    from driple.api.method_words import METHOD_WORDS
 
     print_assumptions(dict.fromkeys(words for one in answers for words in one.assumptions))
     print(
@@ -284,8 +289,7 @@ def print_compared(answers: Sequence[Answer]) -> None:
 
 
 def _print_doubts(answer: Answer) -> None:
-    from driple.answers.ask import disagreements
-    from driple.api.method_words import METHOD_WORDS, trust_sentence
+    from driple.answers.ask import disagreements, trust_of
 
     name = answer.setting.name
     for one in answer.answers:
@@ -298,13 +302,15 @@ def _print_doubts(answer: Answer) -> None:
             f"factor of {pair.factor:.1f}, more than their known errors"
         )
     if answer.stated is not None:
-        print(f"{name}, simulator: {answer.stated.sentence()}")
+        print(f"{name}, simulator: {stated_error_sentence(answer.stated)}")
     if answer.slow_host is not None:
-        print(f"{name}, simulator: {answer.slow_host.sentence}; {answer.slow_host.advice}")
-    print(trust_sentence(answer.best))
+        slow = answer.slow_host
+        print(f"{name}, simulator: {slow_host_sentence(slow)}; {host_advice(slow)}")
+    if answer.best is not None:
+        print(sentence(trust_of(answer.best)))
     for one in answer.answers:
         if one.doubts:
-            note(f"{name}, {METHOD_WORDS[one.method]}: {'; '.join(one.doubts)}")
+            note(f"{name}, {METHOD_WORDS[one.method]}: {'; '.join(sentences(one.doubts))}")
     if answer.compared is not None:
         for reason in dict.fromkeys(answer.compared.silent.values()):
             note(reason)
