@@ -123,7 +123,7 @@ def _tensors(step: StepMemory, held: Held, shards: int) -> DeviceTensors:
     rows = _Rows()
     kept = np.ones(len(step.roles), dtype=np.bool_)
     if held.shards_parameters:
-        _add_shards(rows, step, shards, on_host=held.parameters_on_host)
+        _add_shards(rows, step, shards, held)
         kept &= ~step.is_cast  # autocast has nothing to cast: products read what was gathered
     else:
         rows.add(step.weights.nbytes, -1, step.num_nodes, TensorRole.PARAMETER)
@@ -273,13 +273,14 @@ def _gathered_bytes(step: StepMemory) -> IntArray:
     return np.where(wide, _HALF_BYTES * weights.elements, weights.nbytes)
 
 
-def _add_shards(rows: _Rows, step: StepMemory, shards: int, *, on_host: bool) -> None:
+def _add_shards(rows: _Rows, step: StepMemory, shards: int, held: Held) -> None:
     """Shards of each block's parameters; blocks are gathered while they are used."""
     weights, blocks = step.weights, len(step.weights.forward_at)
     own = _sums(weights.nbytes, weights.block_of, blocks)
-    if not on_host:
+    if not held.parameters_on_host:
         rows.add(_shard(own, shards), -1, step.num_nodes, TensorRole.PARAMETER)
-    _add_gathered(rows, step, _sums(_gathered_bytes(step), weights.block_of, blocks))
+    near = _used_again(step, held.reuse_elements)
+    _add_gathered(rows, step, _sums(_gathered_bytes(step), weights.block_of, blocks), near)
 
 
 def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int, *, on_host: bool) -> None:
@@ -305,13 +306,34 @@ def _sums(values: IntArray, block_of: IntArray, blocks: int) -> IntArray:
     return sums
 
 
-def _add_gathered(rows: _Rows, step: StepMemory, nbytes: IntArray) -> None:
+def _used_again(step: StepMemory, within: int) -> npt.NDArray[np.bool_]:
+    """Blocks that the backward pass uses before it has come through this many elements.
+
+    Between the two uses of a block the blocks after it are used twice. Together those that stay
+    have no more elements than that.
+    """
+    weights, blocks = step.weights, len(step.weights.forward_at)
+    sizes = _sums(weights.elements, weights.block_of, blocks)
+    near = np.zeros(blocks, dtype=np.bool_)
+    later = 0
+    for block in np.argsort(-weights.forward_at, kind="stable").tolist():
+        if weights.backward_at[block] < 0:
+            continue
+        near[block] = max(2 * later, later + int(sizes[block])) <= within
+        later += int(sizes[block])
+    return near
+
+
+def _add_gathered(
+    rows: _Rows, step: StepMemory, nbytes: IntArray, near: npt.NDArray[np.bool_]
+) -> None:
     """Gathered parameters of each block, from the start of the block before it to its own end.
 
-    Blocks that are not gathered again for the backward pass, such as the root, stay.
+    Blocks that are not gathered again for the backward pass, such as the root, stay, and so do
+    those that are used again soon.
     """
     weights = step.weights
-    stays = weights.backward_at < 0
+    stays = (weights.backward_at < 0) | near
     rows.add(nbytes[stays], weights.forward_at[stays], weights.complete_at[stays], COMMUNICATION)
     again = np.flatnonzero(~stays)
     forward = again[np.argsort(weights.forward_at[again], kind="stable")]

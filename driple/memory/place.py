@@ -17,6 +17,8 @@ from driple.schemes.scheme import Held
 __all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
 _GB, _GIB = 1e9, 2.0**30
+# Elements of DeepSpeed's `stage3_max_reuse_distance` and `stage3_max_live_parameters`, by default.
+_DEEPSPEED_REUSE = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,6 +134,9 @@ class MemoryPlace:
     def held(self) -> Held | None:
         """What the device holds of a model; None if the memory of the scheme is not modelled.
 
+        A job with a buffer of its own is DeepSpeed's, which also keeps parameters gathered that are
+        used again soon.
+
         Raises:
             SettingError: no such scheme.
         """
@@ -145,6 +150,7 @@ class MemoryPlace:
             bucket_elements=held.bucket_elements
             if self.bucket_elements is None
             else self.bucket_elements,
+            reuse_elements=0 if self.bucket_elements is None else _DEEPSPEED_REUSE,
         )
 
     @property

@@ -121,6 +121,8 @@ class Held:
         parameters_on_host: whether shards of parameters are kept there.
         bucket_elements: gradients of a buffer that lasts as long as the step, as DeepSpeed's
             `reduce_bucket_size`; None without.
+        reuse_elements: a block of parameters stays gathered if less than that is computed before
+            its next use.
     """
 
     shards_parameters: bool = False
@@ -132,6 +134,7 @@ class Held:
     states_on_host: bool = False
     parameters_on_host: bool = False
     bucket_elements: int | None = None
+    reuse_elements: int = 0
 
     @property
     def is_whole(self) -> bool:
