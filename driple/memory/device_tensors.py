@@ -110,6 +110,8 @@ def device_tensors(
         return _tensors(replace(step, update=OptimizerUpdate()), held, 1)
     if masters:
         step = _with_masters(step, sharded=held.shards_parameters and replicas > 1)
+    if held.has_wide_shards and held.shards_parameters and replicas > 1:
+        step = _with_wide_shards(step)
     if replicas < 2 and not held.states_on_host and not held.parameters_on_host:
         return _tensors(step, replace(_WHOLE, bucket_elements=held.bucket_elements), 1)
     shards_weights = held.shards_parameters or held.shards_gradients
@@ -189,6 +191,27 @@ def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:
     copies = int(sizes[wide].sum())
     update = replace(update, state_bytes=states + copies, temporary_bytes=temporary + copies)
     return replace(step, update=update)
+
+
+def _with_wide_shards(step: StepMemory) -> StepMemory:
+    """The step whose parameters in half precision are stored, and updated, in single precision.
+
+    Its update has a copy of them and of their gradients, which the shards themselves are then.
+    """
+    weights, update = step.weights, step.update
+    wide = weights.is_trained & (weights.nbytes == _HALF_BYTES * weights.elements)
+    sizes = np.where(wide, _FULL_BYTES * weights.elements, weights.nbytes)
+    copies = int(sizes[wide].sum())
+    return replace(
+        step,
+        weights=replace(weights, nbytes=sizes),
+        update=replace(
+            update,
+            state_bytes=max(update.state_bytes - copies, 0),
+            temporary_bytes=max(update.temporary_bytes - copies, 0),
+        ),
+        computes_in_half=True,
+    )
 
 
 def _shard(nbytes: IntArray, shards: int) -> IntArray:

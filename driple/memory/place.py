@@ -35,6 +35,7 @@ class MemoryPlace:
         per_machine: devices of its machine; 1 if the machines are not known.
         offload: what a job keeps on the host: `states`, `parameters`.
         bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
+        has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
     """
 
     scheme: str
@@ -46,6 +47,7 @@ class MemoryPlace:
     per_machine: int = 1
     offload: tuple[str, ...] = ()
     bucket_elements: int | None = None
+    has_masters: bool = False
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -126,7 +128,12 @@ class MemoryPlace:
             CatalogError: as `of_kinds`.
         """
         return tuple(
-            replace(place, offload=job.offload, bucket_elements=job.bucket_elements)
+            replace(
+                place,
+                offload=job.offload,
+                bucket_elements=job.bucket_elements,
+                has_masters=job.step is not None and job.step.has_masters,
+            )
             for place in cls.of_kinds(setting, capacity_bytes)
         )
 
@@ -141,7 +148,8 @@ class MemoryPlace:
             SettingError: no such scheme.
         """
         held = scheme_named(self.scheme).held
-        if held is None or not (self.offload or self.bucket_elements is not None):
+        is_usual = not (self.offload or self.has_masters) and self.bucket_elements is None
+        if held is None or is_usual:
             return held
         return replace(
             held,
@@ -150,6 +158,7 @@ class MemoryPlace:
             bucket_elements=held.bucket_elements
             if self.bucket_elements is None
             else self.bucket_elements,
+            has_wide_shards=self.has_masters and self.bucket_elements is None,
             reuse_elements=0 if self.bucket_elements is None else _DEEPSPEED_REUSE,
         )
 
