@@ -13,6 +13,7 @@ from typing import Any
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
+from driple.graph.torch.lora import BASE_WEIGHTS, LoraAdapters
 from driple.graph.torch.options import (
     ACTIVATION_CHECKPOINTING,
     LIBRARIES,
@@ -28,6 +29,7 @@ from driple.jobs.option_row import (
     MODELS,
     ROW,
     JobOption,
+    lora_adapters,
     mebibytes,
     option,
     sample_shape,
@@ -115,6 +117,27 @@ class JobOptions:
     compiled: bool = option(
         False, "--compile", switch(), "the model is compiled by torch.compile",
         suits=MODELS, stated=True, words=lambda on: "compiled" if on else "",
+    )
+    lora: LoraAdapters | None = option(  # noqa: RUF009  # a field
+        None, "--lora", lora_adapters(),
+        "LoRA adapters of a frozen model, as PEFT makes them: r=16,alpha=32,targets=all-linear, or "
+        "targets=q_proj+v_proj; also dropout=0.05, and dtype=bf16 for adapters in half precision",
+        suits=MODELS, metavar="KEY=VALUE,...", stated=True,
+        words=lambda adapters: "" if adapters is None else f"LoRA {adapters}",
+    )
+    weights: str | None = option(
+        None, "--weights", choice(BASE_WEIGHTS),
+        "a frozen model's linear layers quantized as by bitsandbytes: nf4 (4 bits), nf4-double "
+        "(double quantization), int8 (LLM.int8)",
+        suits=MODELS, metavar="NAME", stated=True,
+        words=lambda kind: "" if kind is None else f"{kind} weights",
+    )
+    fused_loss: bool = option(
+        False, "--set fused_loss", switch(),
+        "a language model's cross entropy is computed in chunks, without its logits, as by "
+        "Liger-Kernel",
+        suits=MODELS, in_training=True, stated=True,
+        words=lambda on: "fused loss" if on else "",
     )
     clip_gradients: bool = option(
         False, "--set clip_gradients", switch(), "the norm of a model's gradients is clipped",

@@ -110,6 +110,8 @@ def device_tensors(
         return _tensors(replace(step, update=OptimizerUpdate()), sharding, 1)
     if masters:
         step = _with_masters(step, sharded=sharding.shards_parameters and replicas > 1)
+    if sharding.has_wide_shards and sharding.shards_parameters and replicas > 1:
+        step = _with_wide_shards(step)
     if replicas < 2 and not sharding.states_on_host and not sharding.parameters_on_host:
         return _tensors(step, replace(_WHOLE, bucket_elements=sharding.bucket_elements), 1)
     shards_weights = sharding.shards_parameters or sharding.shards_gradients
@@ -123,7 +125,7 @@ def _tensors(step: StepMemory, sharding: Sharding, shards: int) -> DeviceTensors
     rows = _Rows()
     kept = np.ones(len(step.roles), dtype=np.bool_)
     if sharding.shards_parameters:
-        _add_shards(rows, step, shards, on_host=sharding.parameters_on_host)
+        _add_shards(rows, step, shards, sharding)
         kept &= ~step.is_cast  # autocast has nothing to cast: products read what was gathered
     else:
         rows.add(step.weights.nbytes, -1, step.num_nodes, TensorRole.PARAMETER)
@@ -152,7 +154,7 @@ def host_bytes(step: StepMemory, sharding: Sharding, shards: int) -> int:
 
     Args:
         step: of a device that holds the whole model.
-        held: what the device holds under its scheme, and what is on the host.
+        sharding: what the device holds under its scheme, and what is on the host.
         shards: devices that share out what the scheme shards.
     """
     weights, found = step.weights, 0
@@ -189,6 +191,27 @@ def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:
     copies = int(sizes[wide].sum())
     update = replace(update, state_bytes=states + copies, temporary_bytes=temporary + copies)
     return replace(step, update=update)
+
+
+def _with_wide_shards(step: StepMemory) -> StepMemory:
+    """The step whose parameters in half precision are stored, and updated, in single precision.
+
+    Its update has a copy of them and of their gradients, which the shards themselves are then.
+    """
+    weights, update = step.weights, step.update
+    wide = weights.is_trained & (weights.nbytes == _HALF_BYTES * weights.elements)
+    sizes = np.where(wide, _FULL_BYTES * weights.elements, weights.nbytes)
+    copies = int(sizes[wide].sum())
+    return replace(
+        step,
+        weights=replace(weights, nbytes=sizes),
+        update=replace(
+            update,
+            state_bytes=max(update.state_bytes - copies, 0),
+            temporary_bytes=max(update.temporary_bytes - copies, 0),
+        ),
+        computes_in_half=True,
+    )
 
 
 def _shard(nbytes: IntArray, shards: int) -> IntArray:
@@ -273,13 +296,14 @@ def _gathered_bytes(step: StepMemory) -> IntArray:
     return np.where(wide, _HALF_BYTES * weights.elements, weights.nbytes)
 
 
-def _add_shards(rows: _Rows, step: StepMemory, shards: int, *, on_host: bool) -> None:
+def _add_shards(rows: _Rows, step: StepMemory, shards: int, sharding: Sharding) -> None:
     """Shards of each block's parameters; blocks are gathered while they are used."""
     weights, blocks = step.weights, len(step.weights.forward_at)
     own = _sums(weights.nbytes, weights.block_of, blocks)
-    if not on_host:
+    if not sharding.parameters_on_host:
         rows.add(_shard(own, shards), -1, step.num_nodes, TensorRole.PARAMETER)
-    _add_gathered(rows, step, _sums(_gathered_bytes(step), weights.block_of, blocks))
+    near = _used_again(step, sharding.reuse_elements)
+    _add_gathered(rows, step, _sums(_gathered_bytes(step), weights.block_of, blocks), near)
 
 
 def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int, *, on_host: bool) -> None:
@@ -305,13 +329,34 @@ def _sums(values: IntArray, block_of: IntArray, blocks: int) -> IntArray:
     return sums
 
 
-def _add_gathered(rows: _Rows, step: StepMemory, nbytes: IntArray) -> None:
+def _used_again(step: StepMemory, within: int) -> npt.NDArray[np.bool_]:
+    """Blocks that the backward pass uses before it has come through this many elements.
+
+    Between the two uses of a block the blocks after it are used twice. Together those that stay
+    have no more elements than that.
+    """
+    weights, blocks = step.weights, len(step.weights.forward_at)
+    sizes = _sums(weights.elements, weights.block_of, blocks)
+    near = np.zeros(blocks, dtype=np.bool_)
+    later = 0
+    for block in np.argsort(-weights.forward_at, kind="stable").tolist():
+        if weights.backward_at[block] < 0:
+            continue
+        near[block] = max(2 * later, later + int(sizes[block])) <= within
+        later += int(sizes[block])
+    return near
+
+
+def _add_gathered(
+    rows: _Rows, step: StepMemory, nbytes: IntArray, near: npt.NDArray[np.bool_]
+) -> None:
     """Gathered parameters of each block, from the start of the block before it to its own end.
 
-    Blocks that are not gathered again for the backward pass, such as the root, stay.
+    Blocks that are not gathered again for the backward pass, such as the root, stay, and so do
+    those that are used again soon.
     """
     weights = step.weights
-    stays = weights.backward_at < 0
+    stays = (weights.backward_at < 0) | near
     rows.add(nbytes[stays], weights.forward_at[stays], weights.complete_at[stays], COMMUNICATION)
     again = np.flatnonzero(~stays)
     forward = again[np.argsort(weights.forward_at[again], kind="stable")]

@@ -85,8 +85,8 @@ class MemoryEstimate:
         capacity_bytes: memory of the device; None if unknown.
         usable_bytes: of it, what a process can have; None if unknown.
         fits: whether it is enough; None if unknown.
-        margin_bytes: what is left of the usable memory, negative if it is too small; None if
-            unknown.
+        margin_bytes: what is left of the share of the usable memory that runs reach, negative if it
+            does not fit; None if unknown.
         parts: bytes at the peak of allocated bytes, by kind, and those outside the allocator.
         modules: what one device that holds the whole model allocates at its peak, by module and
             kind, the largest first.
@@ -361,7 +361,7 @@ def _estimate(
         capacity_bytes=place.capacity_bytes,
         usable_bytes=usable,
         fits=_fits(need, peaks.runs, step.is_lower_bound, known),
-        margin_bytes=usable - (peaks.allocated + peaks.outside),
+        margin_bytes=known.no_above * usable - (peaks.allocated + peaks.outside),
         parts=parts,
         source=_source(known, kind),
         device=place.device,

@@ -17,6 +17,8 @@ from driple.schemes.scheme import Sharding
 __all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
 _GB, _GIB = 1e9, 2.0**30
+# Elements of DeepSpeed's `stage3_max_reuse_distance` and `stage3_max_live_parameters`, by default.
+_DEEPSPEED_REUSE = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +35,7 @@ class MemoryPlace:
         per_machine: devices of its machine; 1 if the machines are not known.
         offload: what a job keeps on the host: `states`, `parameters`.
         bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
+        has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
     """
 
     scheme: str
@@ -44,6 +47,7 @@ class MemoryPlace:
     per_machine: int = 1
     offload: tuple[str, ...] = ()
     bucket_elements: int | None = None
+    has_masters: bool = False
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -124,7 +128,12 @@ class MemoryPlace:
             CatalogError: as `of_kinds`.
         """
         return tuple(
-            replace(place, offload=job.offload, bucket_elements=job.bucket_elements)
+            replace(
+                place,
+                offload=job.offload,
+                bucket_elements=job.bucket_elements,
+                has_masters=job.step is not None and job.step.has_masters,
+            )
             for place in cls.of_kinds(setting, capacity_bytes)
         )
 
@@ -132,11 +141,15 @@ class MemoryPlace:
     def sharding(self) -> Sharding | None:
         """What the device holds of a model; None if the memory of the scheme is not modelled.
 
+        A job with a buffer of its own is DeepSpeed's, which also keeps parameters gathered that are
+        used again soon.
+
         Raises:
             SettingError: no such scheme.
         """
         sharding = scheme_named(self.scheme).sharding
-        if sharding is None or not (self.offload or self.bucket_elements is not None):
+        is_usual = not (self.offload or self.has_masters) and self.bucket_elements is None
+        if sharding is None or is_usual:
             return sharding
         return replace(
             sharding,
@@ -145,6 +158,8 @@ class MemoryPlace:
             bucket_elements=sharding.bucket_elements
             if self.bucket_elements is None
             else self.bucket_elements,
+            has_wide_shards=self.has_masters and self.bucket_elements is None,
+            reuse_elements=0 if self.bucket_elements is None else _DEEPSPEED_REUSE,
         )
 
     @property

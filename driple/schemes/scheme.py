@@ -121,6 +121,10 @@ class Sharding:
         parameters_on_host: whether shards of parameters are kept there.
         bucket_elements: gradients of a buffer that lasts as long as the step, as DeepSpeed's
             `reduce_bucket_size`; None without.
+        has_wide_shards: whether shards of parameters and gradients are in fp32 where the optimizer
+            updates a copy in fp32, in place of that copy, as FSDP keeps them.
+        reuse_elements: a block of parameters stays gathered if less than that is computed before
+            its next use.
     """
 
     shards_parameters: bool = False
@@ -132,6 +136,8 @@ class Sharding:
     states_on_host: bool = False
     parameters_on_host: bool = False
     bucket_elements: int | None = None
+    has_wide_shards: bool = False
+    reuse_elements: int = 0
 
     @property
     def is_whole(self) -> bool:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from driple.errors import ConfigError
+from driple.graph.torch.lora import BASE_WEIGHTS, BaseWeights, LoraAdapters
 
 __all__ = [
     "ACTIVATION_CHECKPOINTING",
@@ -135,6 +136,10 @@ class StepOptions:
         channels_last: whether the model and its images are put in PyTorch's channels-last format.
         kernels: whose kernels and rules of autocast PyTorch chooses: a GPU's, or the CPU's, as in
             a real step on the CPU; that needs tensors on the CPU, with values or without.
+        lora: adapters that are trained in place of the model; None trains the model.
+        weights: how the frozen weights of linear layers are quantized; None leaves them as they
+            are.
+        fused_loss: whether the loss of a language model is computed without keeping its logits.
     """
 
     precision: Precision = "fp32"
@@ -150,6 +155,9 @@ class StepOptions:
     task: Task = "train"
     channels_last: bool = False
     kernels: Kernels = "gpu"
+    lora: LoraAdapters | None = None
+    weights: BaseWeights | None = None
+    fused_loss: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -170,6 +178,10 @@ class StepOptions:
             raise ConfigError(f"grad_accumulation must be a whole number from 1, got {count!r}")
         if self.trace not in TRACE_MODES:
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
+        if self.weights not in (None, *BASE_WEIGHTS):
+            raise ConfigError(
+                f"weights must be one of {', '.join(BASE_WEIGHTS)}; got {self.weights!r}"
+            )
         if self.library not in LIBRARIES:
             raise ConfigError(
                 f"library must be one of {', '.join(LIBRARIES)}; got {self.library!r}"

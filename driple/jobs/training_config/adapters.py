@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from driple.errors import ConfigError
+from driple.graph.torch.lora import ALL_LINEAR, LoraAdapters
 from driple.jobs.training_config.config import BOTH
-from driple.jobs.training_config.fields import NotModelledError, words
+from driple.jobs.training_config.fields import NotModelledError, RefusedError, words
 
 __all__ = ["ADAPTER", "adapter_of"]
 
@@ -37,6 +39,24 @@ def adapter_of(
         plain: whether nothing else is trained or stored than plain LoRA.
 
     Raises:
-        NotModelledError: always, as adapters have no model yet.
+        NotModelledError: other adapters than LoRA's, or layers that the tool chooses by itself.
+        RefusedError: a rank, a scale or names that cannot be.
     """
-    raise NotModelledError(BOTH, settled_by="lora")
+    names = _names_of(targets)
+    if not plain or not names:
+        raise NotModelledError(BOTH, settled_by="lora")
+    try:
+        lora = LoraAdapters(r=rank, alpha=alpha, targets=names)
+    except ConfigError as error:
+        raise RefusedError(str(error)) from error
+    weights = "nf4" if four_bits else "int8" if eight_bits else None
+    return {"lora": lora, "weights": weights}
+
+
+def _names_of(targets: Any) -> tuple[str, ...]:
+    """Names of modules; none where the tool chooses."""
+    given = targets.split(",") if isinstance(targets, str) else targets
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        return ()
+    names = tuple(name.strip() for name in given if name.strip())
+    return (ALL_LINEAR,) if names in {("all",), (ALL_LINEAR,)} else names

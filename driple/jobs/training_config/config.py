@@ -10,6 +10,7 @@ from typing import Literal
 
 from driple.cluster.schemes import DDP
 from driple.errors import ConfigError
+from driple.graph.torch.lora import LoraAdapters
 from driple.remarks import Remark, remark
 
 __all__ = [
@@ -110,6 +111,8 @@ class TrainingConfig:
         activation_checkpointing: as `JobOptions.activation_checkpointing`.
         clip_gradients: whether the norm of gradients is clipped.
         compiled: whether the model is compiled.
+        lora: adapters of a frozen model.
+        weights: how its weights are quantized, as `JobOptions.weights`.
         scheme: that it trains with, as `--scheme` takes it, such as `zero2`; empty if none.
         replicas: copies of the model that share parameters out, as of `hsdp`; None if not stated.
         offload: what is kept on the host: `states`, `parameters`.
@@ -132,6 +135,8 @@ class TrainingConfig:
     activation_checkpointing: str | None = None
     clip_gradients: bool | None = None
     compiled: bool | None = None
+    lora: LoraAdapters | None = None
+    weights: str | None = None
     scheme: str = ""
     replicas: int | None = None
     offload: tuple[str, ...] = ()

@@ -167,6 +167,13 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     ),
     # PyTorch
     "parameters_without_gradient": _without_gradient,
+    "trained_heads": _joined(
+        "with --lora the head of classes ({names}) is trained in full (PEFT's modules_to_save)"
+    ),
+    "weights_packed": (
+        "--weights {weights} packs the weights of linear layers but the output head: "
+        "{share_pct:.0f} % of the parameters"
+    ),
     # ONNX
     "folded_norms": (
         "the exporter folded batch norms into convolutions, so the step lacks them; export with "

@@ -63,8 +63,17 @@ def _usual(file: str, tool: str, values: Sequence[str]) -> str:
     return f"as {tool} does where {file} says nothing: {', '.join(words)}"
 
 
+def _adapters(*, with_rest: bool) -> str:
+    rest = " and all that is not quantized" if with_rest else ""
+    return (
+        f"adapters{rest} in fp32, as PEFT keeps them, and a frozen model in the precision of its "
+        "checkpoint; dtype=bf16 within --lora keeps adapters in bf16, as torchtune and litgpt do"
+    )
+
+
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "assumed_options": _assumed,
+    "adapters_in_fp32": _adapters,
     "other_batch": (
         "the graph's convolutions take {num_images} images at once, whatever --batch-size says: "
         "its work is theirs, and figures per sample count {batch_size}"
