@@ -41,7 +41,7 @@ from driple.jobs.readers import reader_of
 from driple.jobs.training_config import undecided_remark
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
-from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
+from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose, ranked
 from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def plan(
             spot=spot,
         ),
         ways=asked,
-        limits=Limits(budget=budget, deadline_s=deadline_s),
+        limits=TrainingLimits(budget=budget, deadline_s=deadline_s),
         rank=cast("Rank", rank),
         would_help=would_help,
     )
@@ -173,7 +173,7 @@ class _Question:
     places: PlacesAsked
     prices: PricesAsked
     ways: Asked
-    limits: Limits
+    limits: TrainingLimits
     rank: Rank
     would_help: bool
 

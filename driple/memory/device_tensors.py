@@ -1,6 +1,6 @@
 """The tensors of a step on one device, of what a scheme says that it holds.
 
-    StepMemory, Held, number of shards -> DeviceTensors
+    StepMemory, Sharding, number of shards -> DeviceTensors
 
 Parameters are whole, or shards: then a block's parameters are gathered before its forward and its
 backward pass, one block ahead, and freed after it. Gradients are whole, with or without buckets
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from driple.graph.step_facts import OptimizerUpdate, TensorRole
 from driple.memory.step_memory import StepMemory
-from driple.schemes.scheme import Held
+from driple.schemes.scheme import Sharding
 from driple.step.exchange import BUCKETS
 
 __all__ = ["COMMUNICATION", "DeviceTensors", "device_tensors", "host_bytes"]
@@ -25,7 +25,7 @@ __all__ = ["COMMUNICATION", "DeviceTensors", "device_tensors", "host_bytes"]
 IntArray = npt.NDArray[np.int64]
 
 COMMUNICATION = len(TensorRole)  # kind of buffers that a scheme adds
-_WHOLE = Held()
+_WHOLE = Sharding()
 _HALF_BYTES, _FULL_BYTES = 2, 4
 
 
@@ -94,74 +94,74 @@ class _Rows:
 
 
 def device_tensors(
-    step: StepMemory, held: Held, shards: int, replicas: int = 1, *, masters: bool = False
+    step: StepMemory, sharding: Sharding, shards: int, replicas: int = 1, *, masters: bool = False
 ) -> DeviceTensors:
     """The tensors of a step on one device.
 
     Args:
         step: of a device that holds the whole model.
-        held: what the device holds of it under its scheme.
+        sharding: what the device holds of it under its scheme.
         shards: devices that share out what the scheme shards.
         replicas: devices in all.
         masters: whether what is trained in half precision is updated in single precision: shards of
             parameters, their gradients and states are, else there is a copy with states.
     """
-    if not held.updates:
-        return _tensors(replace(step, update=OptimizerUpdate()), held, 1)
+    if not sharding.updates:
+        return _tensors(replace(step, update=OptimizerUpdate()), sharding, 1)
     if masters:
-        step = _with_masters(step, sharded=held.shards_parameters and replicas > 1)
-    if replicas < 2 and not held.states_on_host and not held.parameters_on_host:
-        return _tensors(step, replace(_WHOLE, bucket_elements=held.bucket_elements), 1)
-    shards_weights = held.shards_parameters or held.shards_gradients
+        step = _with_masters(step, sharded=sharding.shards_parameters and replicas > 1)
+    if replicas < 2 and not sharding.states_on_host and not sharding.parameters_on_host:
+        return _tensors(step, replace(_WHOLE, bucket_elements=sharding.bucket_elements), 1)
+    shards_weights = sharding.shards_parameters or sharding.shards_gradients
     if shards_weights and not len(step.weights.nbytes):
         return _tensors(step, _WHOLE, 1)  # parameters that no table shows cannot be sharded
-    return _tensors(step, held, shards)
+    return _tensors(step, sharding, shards)
 
 
-def _tensors(step: StepMemory, held: Held, shards: int) -> DeviceTensors:
+def _tensors(step: StepMemory, sharding: Sharding, shards: int) -> DeviceTensors:
     """Parameters, buckets that stay, tensors of the step, gradients that are shared out, states."""
     rows = _Rows()
     kept = np.ones(len(step.roles), dtype=np.bool_)
-    if held.shards_parameters:
-        _add_shards(rows, step, shards, on_host=held.parameters_on_host)
+    if sharding.shards_parameters:
+        _add_shards(rows, step, shards, on_host=sharding.parameters_on_host)
         kept &= ~step.is_cast  # autocast has nothing to cast: products read what was gathered
     else:
         rows.add(step.weights.nbytes, -1, step.num_nodes, TensorRole.PARAMETER)
-    if held.keeps_buckets:
+    if sharding.keeps_buckets:
         sizes = [int(step.weights.nbytes[bucket].sum()) for bucket in _buckets(step)]
         rows.add(np.array(sizes, dtype=np.int64), -1, step.num_nodes, COMMUNICATION)
-    if held.shards_gradients:
+    if sharding.shards_gradients:
         kept &= step.roles != TensorRole.GRADIENT
     rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
-    if held.bucket_elements is not None:
-        rows.add(_buffer(step, held.bucket_elements), -1, step.num_nodes, COMMUNICATION)
-    if held.shards_gradients:
-        if held.shards_parameters:
-            _reduce_blocks(rows, step, shards, on_host=held.states_on_host)
+    if sharding.bucket_elements is not None:
+        rows.add(_buffer(step, sharding.bucket_elements), -1, step.num_nodes, COMMUNICATION)
+    if sharding.shards_gradients:
+        if sharding.shards_parameters:
+            _reduce_blocks(rows, step, shards, on_host=sharding.states_on_host)
         else:
-            _reduce_buckets(rows, step, shards, held)
-    states, temporary = _states(step, shards if held.shards_states else 1)
-    if held.states_on_host:
+            _reduce_buckets(rows, step, shards, sharding)
+    states, temporary = _states(step, shards if sharding.shards_states else 1)
+    if sharding.states_on_host:
         nothing = np.zeros(0, dtype=np.int64)
         states, temporary = nothing, nothing
     return rows.tensors(step, states, temporary)
 
 
-def host_bytes(step: StepMemory, held: Held, shards: int) -> int:
+def host_bytes(step: StepMemory, sharding: Sharding, shards: int) -> int:
     """Bytes that one device keeps on the host: states, shards of gradients and of parameters.
 
     Args:
         step: of a device that holds the whole model.
-        held: what the device holds under its scheme, and what is on the host.
+        sharding: what the device holds under its scheme, and what is on the host.
         shards: devices that share out what the scheme shards.
     """
     weights, found = step.weights, 0
-    if held.states_on_host:
-        states, _ = _states(step, shards if held.shards_states else 1)
+    if sharding.states_on_host:
+        states, _ = _states(step, shards if sharding.shards_states else 1)
         gradients = int(weights.elements[weights.is_trained].sum()) * _FULL_BYTES
         found += int(states.sum())
-        found += -(-gradients // shards) if held.shards_gradients else 0
-    if held.parameters_on_host:
+        found += -(-gradients // shards) if sharding.shards_gradients else 0
+    if sharding.parameters_on_host:
         found += -(-int(weights.nbytes.sum()) // shards)
     return found
 
@@ -244,21 +244,21 @@ def _buckets(step: StepMemory, elements: int | None = None) -> list[IntArray]:
     return found
 
 
-def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int, held: Held) -> None:
+def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int, sharding: Sharding) -> None:
     """Gradients until their bucket is reduced, then a shard of them.
 
     With a buffer of its own (DeepSpeed) a gradient is copied there at once, and the bucket is
     flattened when it is reduced.
     """
     weights = step.weights
-    for bucket in _buckets(step, held.bucket_elements):
+    for bucket in _buckets(step, sharding.bucket_elements):
         ready = int(weights.gradient_at[bucket].max())
         sizes = weights.nbytes[bucket]
-        ends = ready if held.bucket_elements is None else weights.gradient_at[bucket]
+        ends = ready if sharding.bucket_elements is None else weights.gradient_at[bucket]
         rows.add(sizes, weights.gradient_at[bucket], ends, TensorRole.GRADIENT)
         whole = np.array([int(sizes.sum())], dtype=np.int64)
         rows.add(whole, ready, ready, COMMUNICATION)
-        if held.states_on_host:
+        if sharding.states_on_host:
             continue
         made = ready if step.passes == 1 else -1
         rows.add(_shard(whole, shards), made, step.num_nodes, TensorRole.GRADIENT)

@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING
 
 from driple.api.throughput import throughput_of
 from driple.jobs.training_config import undecided_remark, undecided_remarks
-from driple.remarks import Remark
-from driple.render.errors_stated import host_sentence
-from driple.render.job_facts import facts_words
-from driple.render.quantities import (
+from driple.quantities import (
     duration,
     duration_range,
     rate,
@@ -23,6 +20,9 @@ from driple.render.quantities import (
     size,
     timed,
 )
+from driple.remarks import Remark
+from driple.render.errors_stated import host_sentence
+from driple.render.job_facts import facts_words
 from driple.render.remarks import sentence, sentences
 
 if TYPE_CHECKING:
@@ -247,21 +247,25 @@ def _how_sure(answer: Answer, best: MethodAnswer) -> str:
     if best.method == "inspector" and best.prediction is not None:
         return _how_sure_of_inspector(best.prediction, stated)
     if best.form is not None:
-        error = best.form_error
-        if error is None:
-            unknown = answer.job.unknown
-            why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
-            return f"not known: {why}"
-        return (
-            f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
-            f"for one in ten, on {error.rows} measured iterations"
-        )
+        return _how_sure_of_form(best, answer.job.unknown)
     if stated is None or stated.median_pct is None or stated.p90_pct is None:
         reason = "" if stated is None else sentence(stated.runs)
         return f"not checked: {reason}"
+    off = f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
+    words = f"{off}{stated.num_runs} {sentence(stated.short or stated.runs)}"
+    if stated.nearest_because is None:
+        return words
+    return f"{sentence(stated.nearest_because)}; the nearest kind: {words}"
+
+
+def _how_sure_of_form(best: MethodAnswer, unknown: Remark | None) -> str:
+    error = best.form_error
+    if error is None:
+        why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
+        return f"not known: {why}"
     return (
-        f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
-        f"{stated.num_runs} {sentence(stated.short or stated.runs)}"
+        f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
+        f"for one in ten, on {error.rows} measured iterations"
     )
 
 

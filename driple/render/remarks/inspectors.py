@@ -67,21 +67,28 @@ def _outdated(
         " and ".join(f"{part} version {number}" for part, number in zip(parts, some, strict=True))
         for some in (versions, own_versions)
     )
-    option = "" if preset == "default" else f" --preset {preset}"
-    command = f"driple train --setting {setting}{option}"
-    if transferred_from is not None:
-        command = f"driple transfer --from {transferred_from} --to {setting}{option}"
     made = _MADE_AGAIN.get(provenance, "import the data set again (driple data import), then")
     advice = (
         f"{upgrade_hint()} gets the newer program"
         if is_newer
-        else f"to make a new one: {made} {command}"
+        else f"to make a new one: {made} {_command(setting, preset, transferred_from)}"
     )
     return (
         f"the checkpoint for {setting} was trained with {theirs}, this Driple has {ours}: it gets "
         "other numbers of this graph than it learned from, so its errors and intervals may not "
         f"hold; {advice}"
     )
+
+
+def _command(setting: str, preset: str, transferred_from: str | None) -> str:
+    """The command that makes a checkpoint."""
+    if transferred_from is None:
+        if preset == "default":
+            return f"driple train --setting {setting}"
+        return f"driple train --setting {setting} --preset {preset}"
+    if preset == "default":
+        return f"driple transfer --from {transferred_from} --to {setting}"
+    return f"driple transfer --from {transferred_from} --to {setting} --preset {preset}"
 
 
 def _earlier_labels(labels_date: str, is_latest: bool, fitted_date: str) -> str:
