@@ -217,8 +217,3 @@ class StepOptions:
     def scales_loss(self) -> bool:
         """Whether gradients are unscaled and searched for infinities before the update."""
         return self.precision in ("amp-fp16", f"fp16{_MIXED}")
-
-    @property
-    def is_autocast(self) -> bool:
-        """Whether `torch.autocast` casts ops one by one."""
-        return self.precision.startswith("amp-")

@@ -98,8 +98,9 @@ def _update_of(
             kernels = multi_tensor_kernels([one.numel() for one in trained], lists)
     extra = _Counter()
     if options.has_masters:
-        state_bytes += _copied(given, trained, extra)
-        temporary_bytes += sum(one.nbytes for one in trained)  # gradients in fp32
+        copied_bytes = _copied(given, trained, extra)
+        state_bytes += copied_bytes
+        temporary_bytes += copied_bytes  # gradients in fp32
     gradients = [one.grad for one in trained if one.grad is not None]
     if options.scales_loss:
         extra.multi_tensor([gradients], written=1)  # unscale, and look for infinities
