@@ -1,6 +1,6 @@
 """YAML of files that users pass on to each other: plain lists, mappings and values, all bounded.
 
-text --size, anchors, depth, repeated keys--> yaml's safe loader -> plain Python values
+text --size, anchors, tags, depth, repeated keys--> yaml's safe loader -> plain Python values
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def read_plain_yaml(text: str, where: str) -> Any:
     """What a YAML text holds.
 
     An alias repeats all that its anchor names, so that a few lines may stand for gigabytes: both
-    are refused. Nesting is bounded, as the loader recurses. Of a key that stands twice in a mapping
+    are refused. So is an explicit tag (`!!bool x`), which has the loader convert a text that is no
+    such value. Nesting is bounded, as the loader recurses. Of a key that stands twice in a mapping
     the loader would take the last: it is refused, as in JSON, CSV and TOML files.
 
     Args:
@@ -31,8 +32,8 @@ def read_plain_yaml(text: str, where: str) -> Any:
         where: it comes from, as errors call it.
 
     Raises:
-        ConfigError: no YAML, too large, nested too deep, an anchor or an alias, a key that stands
-            twice, or a value that cannot be, such as the 45th of a month.
+        ConfigError: no YAML, too large, nested too deep, an anchor, an alias or a tag, a key that
+            stands twice, or a value that cannot be, such as the 45th of a month.
         MissingExtraError: PyYAML is not installed.
     """
     try:
@@ -56,7 +57,7 @@ def read_plain_yaml(text: str, where: str) -> Any:
 
 
 def _check_structure(events: Iterable[Any], where: str) -> None:
-    """Refuse anchors, aliases and deep nesting, from the parser's events alone."""
+    """Refuse anchors, aliases, tags and deep nesting, from the parser's events alone."""
     from yaml import CollectionEndEvent, CollectionStartEvent
 
     depth = 0
@@ -65,6 +66,12 @@ def _check_structure(events: Iterable[Any], where: str) -> None:
             raise ConfigError(
                 f"{where} has an anchor or alias (&name, *name) in line "
                 f"{event.start_mark.line + 1}; write the values out"
+            )
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise ConfigError(
+                f"{where} has the tag {tag[:_LONGEST_KEY]!r} in line {event.start_mark.line + 1}; "
+                "write the value alone"
             )
         depth += isinstance(event, CollectionStartEvent)
         depth -= isinstance(event, CollectionEndEvent)

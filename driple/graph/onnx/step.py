@@ -18,7 +18,9 @@ from typing import Any
 from driple.errors import GraphError
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.onnx.fusion import fused_nodes
+from driple.graph.onnx.library import attributes_of
 from driple.graph.onnx.modules import module_of
+from driple.graph.onnx.ranks import check_ranks
 from driple.graph.onnx.rules import Call, Rule, few_numbers
 from driple.graph.onnx.rules_attention import ATTENTION_RULES
 from driple.graph.onnx.rules_elementwise import ELEMENTWISE_RULES
@@ -167,8 +169,6 @@ class _Derivation:
         return all(one is None or one.is_constant for one in inputs)
 
     def _run(self, node: Any, inputs: tuple[StepTensor | None, ...]) -> None:
-        from onnx import helper
-
         rule = _RULES.get(node.op_type)
         if rule is None:
             rule = Rule(lambda call: call.tape.run("other", call.inputs, call.results))
@@ -181,7 +181,7 @@ class _Derivation:
         call = Call(
             tape=self.tape,
             op_type=node.op_type,
-            attributes={one.name: helper.get_attribute_value(one) for one in node.attribute},
+            attributes=attributes_of(node),
             inputs=inputs,
             values=tuple(known),
             results=tuple((one.shape, one.dtype) for one in facts),
@@ -199,6 +199,7 @@ class _Derivation:
             module=module_of(node, weights),
             is_open=any(name in self.sizes.open for name in names),
         )
+        check_ranks(node, inputs)
         self._place(done, Phase.FORWARD)
         made = list(rule.forward(call))[: len(node.output)]
         made += [None] * (len(node.output) - len(made))
