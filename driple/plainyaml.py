@@ -5,6 +5,7 @@ text --size, anchors, tags, depth, repeated keys--> yaml's safe loader -> plain 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ MAX_YAML_BYTES = 2**20
 MAX_DEPTH = 20  # a catalogue of instances has 5
 _LONGEST_REASON = 200
 _LONGEST_KEY = 80
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # what "\\ud800" stands for
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -75,6 +77,11 @@ def _check_structure(events: Iterable[Any], where: str) -> None:
             )
         depth += isinstance(event, CollectionStartEvent)
         depth -= isinstance(event, CollectionEndEvent)
+        if _HALF_CHARACTER.search(getattr(event, "value", None) or ""):
+            raise ConfigError(
+                f"{where} has a text that is no Unicode in line {event.start_mark.line + 1}; "
+                "write the whole character"
+            )
         if depth > MAX_DEPTH:
             raise ConfigError(f"{where} is nested over {MAX_DEPTH} deep; write it flat")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import check_picture, save_picture
 
 if TYPE_CHECKING:
@@ -40,11 +41,8 @@ def plot_memory(memory: InspectedMemory, path: Path, *, title: str) -> None:
         MissingExtraError: matplotlib is not installed.
     """
     check_picture(path)
-    import matplotlib as mpl
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     line = memory.timeline
     unit, words = (_GIB, "GiB") if line.peak_bytes >= _GIB else (_MIB, "MiB")
     points = _shown_points(line.total_bytes)

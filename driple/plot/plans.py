@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from driple.errors import ConfigError
 from driple.planning.ranking import best_by_place, pareto, ranked
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
 from driple.units import HOUR_S
 
@@ -43,11 +44,7 @@ def plan_figure(result: PlanResult) -> Figure:
     Raises:
         ConfigError: there is nothing to draw.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     offers = best_by_place(result.offers, result.rank, result.limits)
     if not offers:
         raise ConfigError("no machines can run the job, so that there is nothing to draw")
