@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,6 +153,21 @@ def _record(folder: Path) -> list[Seed]:
     return [Seed("a.pb", first)]
 
 
+def _timelines(folder: Path) -> list[Seed]:
+    """Chrome timelines of the same steps."""
+    from tensorflow.core.protobuf.config_pb2 import RunMetadata
+    from tensorflow.python.client.timeline import Timeline
+
+    files = sorted((_DATA / "throughput").glob("lenet-*.pb.gz"))
+    records = [RunMetadata.FromString(gzip.decompress(file.read_bytes())) for file in files[:2]]
+    texts = [
+        Timeline(record.step_stats).generate_chrome_trace_format(show_memory=True)
+        for record in records
+    ]
+    (folder / "second.pb").write_text(texts[1], encoding="utf-8")
+    return [Seed("a.json", texts[0].encode())]
+
+
 def _import(file: Path) -> list[object]:
     second = file.parent.parent / "seeds" / "second.pb"
     return ["trace", "import", file, second, "--batch-size", 32, "--bandwidth", "1G", "-o",
@@ -224,9 +238,9 @@ def _predict(*flags: object) -> Callable[[Path], list[object]]:
 
 def _asked(file: Path) -> list[object]:
     """Two commands in turn, by the content."""
-    chance = random.Random(file.read_bytes())
-    words = ("inspect",) if chance.random() < 0.5 else ("predict", "--method", "simulator")
-    return [*words, file, *_ON_GPU[: 0 if len(words) == 1 else 2]]
+    if sum(file.read_bytes()) % 2:
+        return ["inspect", file]
+    return ["predict", "--method", "simulator", file, *_ON_GPU]
 
 
 READERS: dict[str, FileReader] = {
@@ -277,5 +291,6 @@ READERS: dict[str, FileReader] = {
         command=lambda file: ["sweep", file, "--workers", "1-2"],
     ),
     "run-metadata": FileReader(form="binary", seeds=_record, command=_import),
+    "timeline": FileReader(form="json", seeds=_timelines, command=_import),
     "profile": FileReader(form="json", seeds=_profiles, command=_in_profile),
 }

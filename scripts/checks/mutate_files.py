@@ -5,9 +5,10 @@
     python -m scripts.checks.mutate_files --count 10000 --readers onnx,cluster
 
 A fault is a traceback, an exit status but 0 and 2, a message of several lines, a control character
-of a file on the terminal, over 30 s of processor time (or 180 s in all), or over 2 GB. Progress lies in build/mutate_files: a run that
-was stopped goes on, and each damaged file with a fault is kept there. `--write` puts the counts,
-with the date, into scripts/checks/mutate_files.json, in place of those of the same readers.
+of a file on the terminal, over 30 s of processor time (or 180 s in all), or over 2 GB. Progress
+lies in build/mutate_files: a run that was stopped goes on, and each damaged file with a fault is
+kept there. `--write` puts the counts, with the date, into scripts/checks/mutate_files.json, in
+place of those of the same readers.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def check_reader(
             _warm(reader, seed, place)
     while counts.files < count and time.monotonic() < end_s:
         number = counts.files
-        chance = random.Random(f"{name} {number}")
+        chance = random.Random(f"{name} {number}")  # noqa: S311  # to be repeated, not secret
         seed = chance.choice(seeds)
         work = place / "work"
         shutil.rmtree(work, ignore_errors=True)
