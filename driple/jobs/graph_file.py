@@ -39,7 +39,7 @@ def _read(request: JobRequest) -> Job:
             require_training(graph)
         except GraphError as error:
             raise GraphError(f"{path}: {error}") from error
-    batch_size = kept_batch(options.batch_size, graph)
+    batch_size = kept_batch(_samples(options.batch_size, graph), graph)
     return job_of(
         str(path),
         GRAPH_FILE.origin,
@@ -69,7 +69,7 @@ def job_of_graph(graph: OpGraph, options: JobOptions, *, training: bool) -> Job:
         )
     if training:
         require_training(graph)
-    size = kept_batch(options.batch_size, graph)
+    size = kept_batch(_samples(options.batch_size, graph), graph)
     assumed = _other_batch("the graph", size, graph)
     return job_of("graph", _GIVEN_GRAPH, graph, batch_size=size, assumptions=assumed)
 
@@ -95,6 +95,20 @@ def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tu
         f"the graph's convolutions take {count} images at once, whatever --batch-size says: its "
         f"work is theirs, and figures per sample count {batch_size}",
     )
+
+
+def _samples(given: int | None, graph: OpGraph) -> int | None:
+    """Samples of a step: those given, or those that the graph fixes.
+
+    A size of its inputs that convolutions or the loss contradict is none of samples.
+    """
+    fixed = graph.report.batch_size
+    if given is not None or fixed is None:
+        return given
+    size = max(1, round(fixed * graph.report.samples_share))
+    images, losses = (_leading(graph, kinds) - {-1} for kinds in (_CONVOLUTIONS, _LOSSES))
+    is_other = len(images) == 1 and images == losses != {size}
+    return None if is_other or any(count % size for count in images | losses) else fixed
 
 
 def _leading(graph: OpGraph, kinds: tuple[str, ...]) -> set[int]:

@@ -358,7 +358,7 @@ def test_a_damaged_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
             return 0
 
         monkeypatch.setattr(own_model._Child, "ask", ask)
-        with pytest.raises(ConfigError, match="answer of the process of .*; run the command again"):
+        with pytest.raises(ConfigError, match=r"answer of the process of .*; run the command"):
             job("with_batch")
 
 

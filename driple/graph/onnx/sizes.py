@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import GraphError
+from driple.graph.onnx.branches import same_branches
 from driple.graph.onnx.folding import fold
 from driple.graph.onnx.inputs import BoundInputs
 from driple.graph.onnx.library import (
@@ -149,10 +150,13 @@ class _Walk:
 
         branches = {one.name: one.g for one in node.attribute}
         then, other = branches.get("then_branch"), branches.get("else_branch")
-        known = self.tensors[node.input[0]].value if node.input[0] in self.tensors else None
-        if then is None or other is None:
+        condition = next(iter(node.input), "")
+        known = self.tensors[condition].value if condition in self.tensors else None
+        if then is None or other is None or len(node.input) != 1:
             raise GraphError(f"If {name_of(node)} has no two branches; the file is corrupt")
-        if known is None or known.size != 1:
+        if same_branches(then, other):
+            chosen = then
+        elif known is None or known.size != 1:
             self.guessed.append(node.name or node.output[0])
             chosen = then if len(then.node) >= len(other.node) else other
         else:

@@ -29,6 +29,7 @@ from driple.graph.tf import (
 )
 from driple.graph.tf.bind import (
     bound_inputs,
+    fixed_batches,
     input_positions,
     likely_numbers,
     open_forms,
@@ -98,6 +99,7 @@ class Inferred:
         num_contradictions: nodes whose shape in the file differs from the derived one; the file's
             holds.
         notes: one sentence each for the user.
+        batches: first sizes of the outputs of each input, -1 for an open one.
     """
 
     shapes: list[tuple[Shape, ...] | None]
@@ -108,6 +110,7 @@ class Inferred:
     open_inputs: tuple[str, ...]
     num_contradictions: int
     notes: tuple[str, ...]
+    batches: Mapping[int, frozenset[int]]
 
 
 def infer_shapes(
@@ -146,6 +149,7 @@ def infer_shapes(
     unknown = _open_nodes(walked)
     open_sources = [i for i in sources if unknown[i]]
     forms = open_forms(nodes, open_sources, walked.tables.shapes, likely)
+    batches = fixed_batches(sources, walked.tables.shapes, stacked)
     counted = unit_batch(open_sources, walked.tables.shapes)
     if counted:
         walked = _walk(nodes, inputs, order, bound | counted)
@@ -159,6 +163,7 @@ def infer_shapes(
         open_inputs=forms,
         num_contradictions=len(walked.contradictions),
         notes=_notes(nodes, walked, numbers),
+        batches=batches,
     )
 
 
