@@ -100,13 +100,20 @@ def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tu
 def _samples(given: int | None, graph: OpGraph) -> int | None:
     """Samples of a step: those given, or those that the graph fixes.
 
-    A size of its inputs that convolutions or the loss contradict is none of samples.
+    Where its inputs do not tell (data that lie in a variable), the images of all convolutions do if
+    the loss has as many. A size of its inputs that these contradict is none of samples.
     """
-    fixed = graph.report.batch_size
-    if given is not None or fixed is None:
+    if given is not None:
         return given
-    size = max(1, round(fixed * graph.report.samples_share))
-    images, losses = (_leading(graph, kinds) - {-1} for kinds in (_CONVOLUTIONS, _LOSSES))
+    fixed, share = graph.report.batch_size, graph.report.samples_share
+    images, losses = (_leading(graph, kinds) for kinds in (_CONVOLUTIONS, _LOSSES))
+    if fixed is None:
+        if graph.report.has_unknown:  # sizes that are open count as 1
+            return None
+        (count,) = images if len(images) == 1 and images == losses else (-1,)
+        return round(count / share) if count > 0 else None
+    size = max(1, round(fixed * share))
+    images, losses = images - {-1}, losses - {-1}
     is_other = len(images) == 1 and images == losses != {size}
     return None if is_other or any(count % size for count in images | losses) else fixed
 

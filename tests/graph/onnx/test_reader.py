@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -368,14 +370,14 @@ def test_parameters_of_the_models_in_onnx_itself(name: str) -> None:
     assert not graph.report.has_unknown
 
 
-CASES = Path(__file__).resolve().parents[2] / "data" / "cases"
+GENERATORS = Path(__file__).resolve().parents[2] / "data" / "generators"
 
 
 @pytest.fixture(scope="module")
 def recurrent_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of one LSTM whose weights are stored in five ways (`onnx_constant_gates.py`)."""
     folder = tmp_path_factory.mktemp("gates")
-    subprocess.run([sys.executable, CASES / "onnx_constant_gates.py", folder], check=True)
+    subprocess.run([sys.executable, GENERATORS / "onnx_constant_gates.py", folder], check=True)
     return folder
 
 
