@@ -6,7 +6,7 @@ StatedError: what is expected of the answer, and the errors of the runs that thi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict
 
 from driple.codec import json_field
@@ -38,6 +38,8 @@ class StatedErrorJson(TypedDict):
         low_factor: on the simulated time, to the lower end of its 90 % interval; null if none was
             calibrated.
         high_factor: to the upper end.
+        nearest_because: why there are no runs of the answer's own kind, so that these are of the
+            nearest kind and the interval is wider; null where they are of its own.
     """
 
     checked: bool
@@ -50,6 +52,7 @@ class StatedErrorJson(TypedDict):
     tuned: Sequence[TunedError]
     low_factor: float | None
     high_factor: float | None
+    nearest_because: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +77,8 @@ class StatedError:
         low_factor: on the simulated time, to the lower end of its 90 % interval; None if no
             interval was calibrated.
         high_factor: to the upper end.
+        nearest_because: why there are no runs of the answer's own kind, so that these are of the
+            nearest kind and the interval is wider; empty where they are of its own.
     """
 
     num_runs: int = field(default=0, metadata=json_field(name="runs"))
@@ -86,6 +91,12 @@ class StatedError:
     short: str = ""
     low_factor: float | None = None
     high_factor: float | None = None
+    nearest_because: str = ""
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether runs of the answer's own kind were checked."""
+        return self.num_runs > 0 and not self.nearest_because
 
     @property
     def p90(self) -> float | None:
@@ -112,6 +123,9 @@ class StatedError:
         """For a user: what is expected of this answer, then the errors of the runs themselves."""
         if self.median_pct is None or self.p90_pct is None:
             return f"{_NOT_CHECKED}: {self.runs}"
+        if self.nearest_because:
+            of_own = replace(self, nearest_because="").sentence()
+            return f"{self.nearest_because}; of the nearest kind: {of_own}"
         expected = _percentiles(self.median_pct, self.p90_pct)
         words = f"{self.num_runs} {self.runs}"
         if self.runs_median_pct is not None and self.runs_p90_pct is not None:
@@ -137,7 +151,7 @@ class StatedError:
     def to_dict(self) -> StatedErrorJson:
         """As `--json` prints it."""
         return {
-            "checked": self.num_runs > 0,
+            "checked": self.is_checked,
             "runs": self.num_runs,
             "of": self.runs,
             "median_pct": self.median_pct,
@@ -147,7 +161,44 @@ class StatedError:
             "tuned": self.tuned,
             "low_factor": self.low_factor,
             "high_factor": self.high_factor,
+            "nearest_because": self.nearest_because or None,
         }
+
+    def of_nearest(self, reason: str, exponent: float) -> StatedError:
+        """The error of the nearest kind, for an answer that no run is like.
+
+        Args:
+            reason: why there are none.
+            exponent: on the factors of the interval; above 1.
+        """
+        low, high = self.low_factor, self.high_factor
+        return replace(
+            self,
+            low_factor=None if low is None else low**exponent,
+            high_factor=None if high is None else high**exponent,
+            nearest_because=reason,
+        )
+
+    def no_surer_than(self, other: StatedError) -> StatedError:
+        """The same with errors and an interval that are no smaller than others.
+
+        Args:
+            other: error of a part of the answer, such as one of several machines.
+        """
+        return replace(
+            self,
+            median_pct=_larger(self.median_pct, other.median_pct),
+            p90_pct=_larger(self.p90_pct, other.p90_pct),
+            low_factor=None
+            if self.low_factor is None
+            else min(self.low_factor, other.low_factor or self.low_factor),
+            high_factor=_larger(self.high_factor, other.high_factor),
+        )
+
+
+def _larger(value: float | None, other: float | None) -> float | None:
+    """The larger of two numbers, where both are known."""
+    return value if value is None or other is None else max(value, other)
 
 
 def _percentiles(median_pct: float, p90_pct: float) -> str:

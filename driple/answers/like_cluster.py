@@ -84,12 +84,21 @@ def _one_machine(kind: str, device: str, topology: Topology) -> ClusterKind | No
     )
 
 
-def runs_like(some: Sequence[CheckedRun], cluster: ClusterKind) -> tuple[list[CheckedRun], str]:
-    """Runs on clusters like this one; or why there are none."""
+def runs_like(
+    some: Sequence[CheckedRun], cluster: ClusterKind, *, compiled: bool = False
+) -> tuple[list[CheckedRun], str]:
+    """Runs on clusters like this one; or why there are none.
+
+    Args:
+        some: of one task and kind of network.
+        cluster: it.
+        compiled: whether they are compiled, which the reason says.
+    """
     words = run_words(cluster.kind)
     like = [run for run in some if run.kind == cluster.kind]
     if not like:
-        return [], f"no published run of this kind of network is of {words}"
+        adjective = "compiled " if compiled else ""
+        return [], f"no published {adjective}run of this kind of network is of {words}"
     return (like, "") if cluster.kind == "single" else _like_joined(like, cluster)
 
 

@@ -2,12 +2,13 @@
 
     Setting, JobKind, checked runs -> StatedError (median, 90th percentile, 90 % interval)
 
-An error is stated only of the same task, kind of network, scheme and precision; of other frameworks
-where the job's own has no run on such a cluster in its precision. A job is at best a new size of a
-published family, so the errors are those of runs whose family, or whose size of a known family, was
-left out of the fit. Of a device without published runs of that kind, it is the error on devices
-that were left out, and no smaller than of a known device. It grows with the distance of the job's
-ops from those of the published jobs.
+An error is stated of the same task, kind of network, scheme and precision; of other frameworks
+where the job's own has no run on such a cluster in its precision. Where no run is of the answer's
+kind, those of the nearest kind are taken, in a wider interval, and the answer says so. A job is at
+best a new size of a published family, so the errors are those of runs whose family, or whose size
+of a known family, was left out of the fit. Of a device without published runs of that kind, it is
+the error on devices that were left out, and no smaller than of a known device. It grows with the
+distance of the job's ops from those of the published jobs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ from driple.answers.like_cluster import (
     unlike_servers,
     where_of,
 )
+from driple.answers.nearest_kind import RunKind, RunKinds
 from driple.answers.op_mix import distance_of, network_of
 from driple.catalog import Device
 from driple.cluster.setting import Setting
@@ -86,8 +88,10 @@ def stated_error(
     kind = job if isinstance(job, JobKind) else job_kind(job, cost)
     if kind.unlike:
         return StatedError(runs=kind.unlike)
-    table = _shipped_table() if runs is None else ErrorTable(runs)
-    found = table.error_of(kind, ClusterKind.of(setting, topology))
+    cluster = ClusterKind.of(setting, topology)
+    found = (
+        _shipped_error(kind, cluster) if runs is None else ErrorTable(runs).error_of(kind, cluster)
+    )
     return _with_tuning(found, setting.worker)
 
 
@@ -152,7 +156,7 @@ class ErrorTable:
 
     def __init__(self, runs: Sequence[CheckedRun] | RunColumns) -> None:
         self._runs = runs if isinstance(runs, RunColumns) else RunColumns.of(runs)
-        self._parts: dict[tuple[JobKind, ClusterKind], tuple[tuple[_Part, ...], str]] = {}
+        self._known: dict[tuple[JobKind, ClusterKind], tuple[_Part | None, str]] = {}
         # Runs are made of the columns for the tasks and networks that are asked for alone.
         self._mixes = cache(lambda task: np.array(sorted(self._runs.mixes(task))))
         self._networks = cache(self._mixes_by_network)
@@ -160,6 +164,7 @@ class ErrorTable:
             lambda task, network: self._runs.runs(task, self._networks(task)[network])
         )
         self._num_seen = cache(self._runs.devices_seen)
+        self._kinds = cache(lambda: RunKinds(self._runs))
 
     def error_of(
         self, job: JobKind, cluster: ClusterKind, *, distance: float | None = None
@@ -172,32 +177,44 @@ class ErrorTable:
             distance: of the job from the nearest that a fit has seen; by default from the runs'.
         """
         key = (replace(job, mix=()), cluster)
-        if key not in self._parts:
-            self._parts[key] = self._find(job, cluster)
-        parts, reason = self._parts[key]
+        if key not in self._known:
+            self._known[key] = self._find(job, cluster)
+        part, reason = self._known[key]
         distance = self._distance(job) if distance is None else distance
-        found = [part.at(distance) for part in parts]
-        if reason:
-            also = f"; of computing alone: {found[0].sentence()}" if found else ""
-            return StatedError(runs=f"{reason}{also}")
-        return max(found, key=lambda error: error.p90_pct or 0.0)
+        if part is None:
+            return self._of_nearest(job, cluster, distance, reason)
+        return part.at(distance)
 
-    def _find(self, job: JobKind, cluster: ClusterKind) -> tuple[tuple[_Part, ...], str]:
+    def _of_nearest(
+        self, job: JobKind, cluster: ClusterKind, distance: float, reason: str
+    ) -> StatedError:
+        """The error of the nearest kind of runs, in a wider interval."""
+        kinds = self._kinds()
+        for kind in kinds.by_distance(RunKind.of(job, cluster)):
+            part, _ = self._find(*kinds.stand_in(kind, job, cluster))
+            if part is not None:
+                error = part.at(distance).of_nearest(reason, kinds.exponent(kind, cluster))
+                one = cluster.one_machine
+                if one is None:
+                    return error
+                return error.no_surer_than(self.error_of(job, one, distance=distance))
+        return StatedError(runs=reason)
+
+    def _find(self, job: JobKind, cluster: ClusterKind) -> tuple[_Part | None, str]:
         """Runs like an answer, or why there are none."""
         if not self._has_runs(cluster.kind):
-            return (), f"no published run in the stated errors uses {cluster.kind}"
+            return None, f"no published run in the stated errors uses {cluster.kind}"
         some, reason = self._like_job(job)
         if reason:
-            return (), reason
-        if cluster.kind == "servers":
-            return self._on_servers(job, cluster, some)
-        part, reason = self._joined_part(job, cluster, some)
+            return None, reason
+        find = self._on_servers if cluster.kind == "servers" else self._joined_part
+        part, reason = find(job, cluster, some)
         if part is None and {job.framework} != set(self._runs.columns["framework"]):
-            others = self._joined_part(job, cluster, self._like_job(job, any_framework=True)[0])[0]
-            if others is not None:
-                words = f"{others.words} (of all frameworks, as {job.framework} has none such)"
-                return (replace(others, words=words),), ""
-        return (() if part is None else (part,)), reason
+            part, reason = find(job, cluster, self._like_job(job, any_framework=True)[0])
+            if part is not None:
+                words = f"{part.words} (of all frameworks, as {job.framework} has none such)"
+                return replace(part, words=words), ""
+        return part, reason
 
     def _has_runs(self, kind: str) -> bool:
         """Whether runs may be of a kind of cluster: a known one, or one that some run is of."""
@@ -207,7 +224,7 @@ class ErrorTable:
         self, job: JobKind, cluster: ClusterKind, some: Sequence[CheckedRun]
     ) -> tuple[_Part | None, str]:
         """Of some runs, those on clusters like an answer's; or why there are none."""
-        like, reason = runs_like(some, cluster)
+        like, reason = runs_like(some, cluster, compiled=job.compiled)
         if reason:
             return None, reason
         around = [run for run in some if run.kind == cluster.kind]
@@ -247,17 +264,18 @@ class ErrorTable:
 
     def _on_servers(
         self, job: JobKind, cluster: ClusterKind, some: Sequence[CheckedRun]
-    ) -> tuple[tuple[_Part, ...], str]:
-        """Of few clusters with servers; and of the device by itself, which is part of each step."""
-        alone = ClusterKind(kind="single", devices=cluster.devices)
-        single, _ = self._part(job, alone, [run for run in some if run.kind == "single"])
-        parts = () if single is None else (single,)
+    ) -> tuple[_Part | None, str]:
+        """Of clusters with servers; no surer than the device by itself, part of each step."""
         servers = [run for run in some if run.kind == "servers"]
         reason = unlike_servers(cluster, servers)
         if reason:
-            return parts, reason
+            return None, reason
         part, reason = self._part(job, cluster, servers)
-        return (parts, reason) if part is None else ((*parts, part), "")
+        alone = ClusterKind(kind="single", devices=cluster.devices)
+        single, _ = self._part(job, alone, [run for run in some if run.kind == "single"])
+        if part is None or single is None:
+            return part, reason
+        return replace(part, least=(*part.least, single)), reason
 
     def _part(
         self,
@@ -394,6 +412,12 @@ def _without_family(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
 def _shipped_table() -> ErrorTable:
     """Of the installed runs, which do not change while a program runs."""
     return ErrorTable(shipped_run_columns())
+
+
+@lru_cache(maxsize=64)
+def _shipped_error(job: JobKind, cluster: ClusterKind) -> StatedError:
+    """Asked for by each method of a question, and looked up once."""
+    return _shipped_table().error_of(job, cluster)
 
 
 def _weights(pool: Sequence[CheckedRun]) -> npt.NDArray[np.float64]:

@@ -40,7 +40,7 @@ from driple.jobs.own_model import kept_processes
 from driple.jobs.readers import reader_of
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
-from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
+from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose, ranked
 
 if TYPE_CHECKING:
     from driple.planning.assumptions import Assumptions
@@ -148,7 +148,7 @@ def plan(
             spot=spot,
         ),
         ways=asked,
-        limits=Limits(budget=budget, deadline_s=deadline_s),
+        limits=TrainingLimits(budget=budget, deadline_s=deadline_s),
         rank=cast("Rank", rank),
         would_help=would_help,
     )
@@ -164,7 +164,7 @@ class _Question:
     places: PlacesAsked
     prices: PricesAsked
     ways: Asked
-    limits: Limits
+    limits: TrainingLimits
     rank: Rank
     would_help: bool
 

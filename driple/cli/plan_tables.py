@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from driple.cli.show import note, print_table, table_lines
 from driple.estimate import GUESS_FACTOR, Interval
-from driple.render.quantities import duration, duration_range, rounded, size
-from driple.units import format_duration, format_range
+from driple.quantities import duration, duration_range, rounded, size
+from driple.units import format_range
 
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
     from driple.planning.offers import Offer
-    from driple.planning.ranking import Limits
+    from driple.planning.ranking import TrainingLimits
 
 __all__ = ["print_plan"]
 
@@ -104,7 +104,7 @@ def _first(
     return shown, len(offers) - len(shown)
 
 
-def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
+def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
     """The table; with limits, it says of each way whether it keeps them."""
     limited = limits.words().strip()
     common = _common([offer for offer in offers if offer.variant is not None])
@@ -204,7 +204,7 @@ def _spread(offer: Offer, seconds: float) -> str | None:
     if offer.factors is None:
         return None
     low, high = (end * seconds for end in offer.factors)
-    return format_range(low, high, format_duration)
+    return format_range(low, high, duration)
 
 
 def _print_parts(result: PlanResult) -> None:
@@ -215,11 +215,11 @@ def _print_parts(result: PlanResult) -> None:
         return
     step = _spread(offer, offer.iteration_s)
     nine = "" if step is None else f" ({step} in nine of ten)"
-    print(f"\nA step of {offer.words}: {format_duration(offer.iteration_s)}{nine}")
+    print(f"\nA step of {offer.words}: {duration(offer.iteration_s)}{nine}")
     print_table(
         ["part", "time", "share"],
         [
-            [name, format_duration(seconds), f"{pct:.1f} %"]
+            [name, duration(seconds), f"{pct:.1f} %"]
             for name, seconds, pct in offer.parts.rows()
             if pct >= _LEAST_PCT
         ],

@@ -1,6 +1,6 @@
 """Labels and details of the workloads of a data set, without reading their graphs.
 
-folder, content hash of a graph -> Found: name, iteration time, where the label comes from
+folder, content hash of a graph -> StoredWorkload: name, iteration time, where the label comes from
 folder, graph                   -> the same, of measured graphs that an earlier reader has read
 folder                          -> StoredLabels: setting, targets of every workload
 """
@@ -21,13 +21,13 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.optimizers import optimizer_of_kind
 from driple.trace.targets import TARGET_NAMES
 
-__all__ = ["Found", "StoredLabels", "find_graph", "find_measured_step", "read_labels"]
+__all__ = ["StoredLabels", "StoredWorkload", "find_graph", "find_measured_step", "read_labels"]
 
 _COLUMNS = ("workload", "graph", "iteration_time_s", "label_source")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredWorkload:
     """One workload of a data set.
 
     Attributes:
@@ -41,7 +41,7 @@ class Found:
     label_source: str
 
 
-def find_graph(folder: Path, key: str) -> list[Found]:
+def find_graph(folder: Path, key: str) -> list[StoredWorkload]:
     """All workloads of a data set with this graph, by name.
 
     Args:
@@ -57,14 +57,14 @@ def find_graph(folder: Path, key: str) -> list[Found]:
     check_columns(table, {name: EXAMPLE_COLUMNS[name] for name in _COLUMNS}, file)
     rows = table.select(list(_COLUMNS)).to_pylist()
     found = [
-        Found(row["workload"], row["iteration_time_s"], row["label_source"])
+        StoredWorkload(row["workload"], row["iteration_time_s"], row["label_source"])
         for row in rows
         if row["graph"] == key
     ]
     return sorted(found, key=lambda item: item.workload)
 
 
-def find_measured_step(folder: Path, graph: OpGraph) -> list[Found]:
+def find_measured_step(folder: Path, graph: OpGraph) -> list[StoredWorkload]:
     """All measured workloads whose stored graph holds a step, by name.
 
     A graph that an earlier reader has read holds more than its step, so that its content hash is
@@ -86,7 +86,7 @@ def find_measured_step(folder: Path, graph: OpGraph) -> list[Found]:
         return []
     mine, updates = set(_ops_of(graph)), _updates_of(graph)
     found = [
-        Found(item.workload, item.iteration_time_s, item.label_source)
+        StoredWorkload(item.workload, item.iteration_time_s, item.label_source)
         for item in read_dataset(folder).examples
         if item.label_source == "measured"
         and isinstance(item.graph, OpGraph)

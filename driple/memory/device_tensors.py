@@ -1,6 +1,6 @@
 """The tensors of a step on one device, of what a scheme says that it holds.
 
-    StepMemory, Held, number of shards -> DeviceTensors
+    StepMemory, Sharding, number of shards -> DeviceTensors
 
 Parameters are whole, or shards: then a block's parameters are gathered before its forward and its
 backward pass, one block ahead, and freed after it. Gradients are whole, with or without buckets
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from driple.graph.step_facts import OptimizerUpdate, TensorRole
 from driple.memory.step_memory import StepMemory
-from driple.schemes.scheme import Held
+from driple.schemes.scheme import Sharding
 from driple.step.exchange import BUCKETS
 
 __all__ = ["COMMUNICATION", "DeviceTensors", "device_tensors"]
@@ -25,7 +25,7 @@ __all__ = ["COMMUNICATION", "DeviceTensors", "device_tensors"]
 IntArray = npt.NDArray[np.int64]
 
 COMMUNICATION = len(TensorRole)  # kind of buffers that a scheme adds
-_WHOLE = Held()
+_WHOLE = Sharding()
 _HALF_BYTES, _FULL_BYTES = 2, 4
 
 
@@ -94,49 +94,49 @@ class _Rows:
 
 
 def device_tensors(
-    step: StepMemory, held: Held, shards: int, replicas: int = 1, *, masters: bool = False
+    step: StepMemory, sharding: Sharding, shards: int, replicas: int = 1, *, masters: bool = False
 ) -> DeviceTensors:
     """The tensors of a step on one device.
 
     Args:
         step: of a device that holds the whole model.
-        held: what the device holds of it under its scheme.
+        sharding: what the device holds of it under its scheme.
         shards: devices that share out what the scheme shards.
         replicas: devices in all.
         masters: whether what is trained in half precision is updated in single precision: shards of
             parameters, their gradients and states are, else there is a copy with states.
     """
-    if not held.updates:
-        return _tensors(replace(step, update=OptimizerUpdate()), held, 1)
+    if not sharding.updates:
+        return _tensors(replace(step, update=OptimizerUpdate()), sharding, 1)
     if masters:
-        step = _with_masters(step, sharded=held.shards_parameters and replicas > 1)
+        step = _with_masters(step, sharded=sharding.shards_parameters and replicas > 1)
     if replicas < 2:
         return _tensors(step, _WHOLE, 1)
-    shards_weights = held.shards_parameters or held.shards_gradients
+    shards_weights = sharding.shards_parameters or sharding.shards_gradients
     if shards_weights and not len(step.weights.nbytes):
         return _tensors(step, _WHOLE, 1)  # parameters that no table shows cannot be sharded
-    return _tensors(step, held, shards)
+    return _tensors(step, sharding, shards)
 
 
-def _tensors(step: StepMemory, held: Held, shards: int) -> DeviceTensors:
+def _tensors(step: StepMemory, sharding: Sharding, shards: int) -> DeviceTensors:
     """Parameters, buckets that stay, tensors of the step, gradients that are shared out, states."""
     rows = _Rows()
     kept = np.ones(len(step.roles), dtype=np.bool_)
-    if held.shards_parameters:
+    if sharding.shards_parameters:
         _add_shards(rows, step, shards)
         kept &= ~step.is_cast  # autocast has nothing to cast: products read what was gathered
     else:
         rows.add(step.weights.nbytes, -1, step.num_nodes, TensorRole.PARAMETER)
-    if held.keeps_buckets:
+    if sharding.keeps_buckets:
         sizes = [int(step.weights.nbytes[bucket].sum()) for bucket in _buckets(step)]
         rows.add(np.array(sizes, dtype=np.int64), -1, step.num_nodes, COMMUNICATION)
-    if held.shards_gradients:
+    if sharding.shards_gradients:
         kept &= step.roles != TensorRole.GRADIENT
     rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
-    if held.shards_gradients:
-        reduce = _reduce_blocks if held.shards_parameters else _reduce_buckets
+    if sharding.shards_gradients:
+        reduce = _reduce_blocks if sharding.shards_parameters else _reduce_buckets
         reduce(rows, step, shards)
-    return rows.tensors(step, *_states(step, shards if held.shards_states else 1))
+    return rows.tensors(step, *_states(step, shards if sharding.shards_states else 1))
 
 
 def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:

@@ -233,8 +233,8 @@ def memory_of_step(
         masters: whether parameters in half precision have a copy in single precision.
         library: generation of PyTorch that runs it.
     """
-    held = place.held
-    if held is None:
+    sharding = place.sharding
+    if sharding is None:
         return MemoryEstimate(
             allocated=None,
             capacity_bytes=place.capacity_bytes,
@@ -243,7 +243,7 @@ def memory_of_step(
             device=place.device,
         )
     known = calibration or shipped_memory_calibration()
-    tensors = device_tensors(step, held, place.shards, place.replicas, masters=masters)
+    tensors = device_tensors(step, sharding, place.shards, place.replicas, masters=masters)
     peaks = _peaks(step, place, known, tensors, library=library)
     return _estimate(step, place, known, peaks)
 

@@ -33,12 +33,12 @@ def device_timeline(graph: OpGraph, setting: Setting) -> StepTimeline:
         GraphError: the graph has no lifetimes, or the memory of the scheme is unknown.
     """
     place = MemoryPlace.of(setting)
-    if place.held is None:
+    if place.sharding is None:
         raise GraphError(
             f"the memory of scheme {place.scheme} over a step is not modelled; give a setting with "
             f"one of {', '.join(modelled_schemes())}"
         )
-    tensors = device_tensors(StepMemory.of(graph), place.held, place.shards, place.replicas)
+    tensors = device_tensors(StepMemory.of(graph), place.sharding, place.shards, place.replicas)
     nbytes = bytes_by_kind(tensors, rounding_of(graph.framework))
     made = StepTimeline(nbytes=nbytes, modules=(), kinds=(*KINDS, COMMUNICATION))
     return replace(made, modules=_shared_out(graph, made))

@@ -11,7 +11,7 @@ from driple.catalog import Device
 from driple.cluster.cluster import Cluster, Machine
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.schemes.registry import registered_schemes, scheme_named
-from driple.schemes.scheme import Held, run_words
+from driple.schemes.scheme import Sharding, run_words
 
 __all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
@@ -101,13 +101,13 @@ class MemoryPlace:
         return tuple(found)
 
     @property
-    def held(self) -> Held | None:
+    def sharding(self) -> Sharding | None:
         """What the device holds of a model; None if the memory of the scheme is not modelled.
 
         Raises:
             SettingError: no such scheme.
         """
-        return scheme_named(self.scheme).held
+        return scheme_named(self.scheme).sharding
 
     @property
     def error_kind(self) -> str:
@@ -127,13 +127,13 @@ class MemoryPlace:
     @property
     def is_replicated(self) -> bool:
         """Whether each device holds as much on any number of devices above one."""
-        held = self.held
-        return held is not None and (self.replicas < 2 or held.is_whole)
+        sharding = self.sharding
+        return sharding is not None and (self.replicas < 2 or sharding.is_whole)
 
 
 def modelled_schemes() -> tuple[str, ...]:
     """Names of the schemes whose memory is modelled."""
-    return tuple(scheme.name for scheme in registered_schemes() if scheme.held is not None)
+    return tuple(scheme.name for scheme in registered_schemes() if scheme.sharding is not None)
 
 
 def catalogued_bytes(device: Device) -> float:
@@ -169,7 +169,9 @@ def _first_machine(setting: Setting) -> Machine | None:
 def _shards(setting: Setting, machine: Machine | None) -> int:
     """Devices that share out what the scheme shards: those of a machine, or all."""
     count = setting.num_workers
-    held = scheme_named(setting.scheme.name).held
+    sharding = scheme_named(setting.scheme.name).sharding
     return (
-        count if held is None or machine is None else held.num_shards(count, len(machine.devices))
+        count
+        if sharding is None or machine is None
+        else sharding.num_shards(count, len(machine.devices))
     )

@@ -21,9 +21,9 @@ from driple.planning.offers import Offer, needed_bytes
 from driple.planning.places import Candidate, Refused
 from driple.planning.prices import PriceBook
 from driple.planning.variants import JobVariants, Variant
+from driple.quantities import size
 from driple.simulate.calibration import Calibration
 from driple.simulate.place import place_of
-from driple.units import format_size
 
 __all__ = ["Evaluator", "memory_reason"]
 
@@ -185,6 +185,6 @@ def memory_reason(memory: MemoryEstimate, candidate: Candidate) -> str:
     needs, room = needed_bytes(memory) or 0.0, memory.capacity_bytes or 0.0
     largest = f"; the largest part is {memory.largest}" if memory.largest else ""
     return (
-        f"each device needs {format_size(needs)} ({scheme}{candidate.variant.words()}), and "
-        f"{memory.device or setting.worker.name} has {format_size(room)}{largest}"
+        f"each device needs {size(needs)} ({scheme}{candidate.variant.words()}), and "
+        f"{memory.device or setting.worker.name} has {size(room)}{largest}"
     )

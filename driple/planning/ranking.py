@@ -1,6 +1,6 @@
 """Which of many offers to take: by time, by cost, or by memory, within a budget and a deadline.
 
-    offers, Limits -> order, Pareto front, Choice (best, runner-up, why)
+    offers, TrainingLimits -> order, Pareto front, Choice (best, runner-up, why)
 
 Equal offers keep one order: by cost, time, name, scheme and variant.
 """
@@ -15,10 +15,21 @@ from typing import Literal
 from driple.checks import check_number
 from driple.estimate import GUESS_FACTOR
 from driple.planning.offers import Offer
-from driple.units import format_duration, format_range
+from driple.quantities import duration
+from driple.units import format_range
 
-__all__ = ["RANKS", "Choice", "Limits", "Rank", "best_by_place", "choose", "pareto", "price_text",
-           "ranked", "spent"]  # fmt: skip
+__all__ = [
+    "RANKS",
+    "Choice",
+    "Rank",
+    "TrainingLimits",
+    "best_by_place",
+    "choose",
+    "pareto",
+    "price_text",
+    "ranked",
+    "spent",
+]  # fmt: skip
 
 Rank = Literal["cost", "time", "memory"]
 RANKS: tuple[Rank, ...] = ("cost", "time", "memory")
@@ -30,7 +41,7 @@ _WHOLE_PRICE = 100.0  # prices from here on are printed without cents
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class TrainingLimits:
     """What the training may cost and take.
 
     Attributes:
@@ -64,11 +75,11 @@ class Limits:
     def words(self) -> str:
         """Such as ` within $100 and 12 h`; empty without limits."""
         parts = [] if self.budget is None else [f"${price_text(self.budget)}"]
-        parts += [] if self.deadline_s is None else [format_duration(self.deadline_s)]
+        parts += [] if self.deadline_s is None else [duration(self.deadline_s)]
         return f" within {' and '.join(parts)}" if parts else ""
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = TrainingLimits()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +126,7 @@ def ranked(offers: Sequence[Offer], rank: Rank = "cost") -> list[Offer]:
 
 
 def best_by_place(
-    offers: Sequence[Offer], rank: Rank = "cost", limits: Limits = NO_LIMITS
+    offers: Sequence[Offer], rank: Rank = "cost", limits: TrainingLimits = NO_LIMITS
 ) -> list[Offer]:
     """The best way to use every kind and number of machines, in order.
 
@@ -129,7 +140,7 @@ def best_by_place(
     return ranked([_best_way(ways, rank, limits) for ways in some.values()], rank)
 
 
-def _best_way(ways: Sequence[Offer], rank: Rank, limits: Limits) -> Offer:
+def _best_way(ways: Sequence[Offer], rank: Rank, limits: TrainingLimits) -> Offer:
     """The way to take on some machines, of all ways in order."""
     fitting = [offer for offer in ways if offer.may_be_recommended] or [*ways]
     fitting = [offer for offer in fitting if limits.holds(offer)] or fitting
@@ -172,7 +183,7 @@ def pareto(offers: Sequence[Offer]) -> list[Offer]:
     return front
 
 
-def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choice:
+def choose(offers: Sequence[Offer], limits: TrainingLimits, rank: Rank = "cost") -> Choice:
     """The offer to take, and the runner-up.
 
     With a budget alone it is the fastest offer within it; otherwise the first by `rank` within the
@@ -211,7 +222,7 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
     return Choice(best=best, runner_up=runner_up, words=words)
 
 
-def _taken(within: Sequence[Offer], limits: Limits, by: Rank) -> Offer:
+def _taken(within: Sequence[Offer], limits: TrainingLimits, by: Rank) -> Offer:
     """The first offer by rank, or one that is almost as good and whose error is smaller.
 
     With a budget it is the first one, so that a smaller budget never costs more.
@@ -224,7 +235,7 @@ def _taken(within: Sequence[Offer], limits: Limits, by: Rank) -> Offer:
     return _better_known(first, near, by)
 
 
-def _none_within(pool: Sequence[Offer], limits: Limits) -> str:
+def _none_within(pool: Sequence[Offer], limits: TrainingLimits) -> str:
     """What comes nearest to limits that nothing keeps."""
     parts = [f"No setting does it{limits.words()}"]
     fastest = ranked(pool, "time")[0]
@@ -239,7 +250,7 @@ def _words(
     best: Offer,
     runner_up: Offer | None,
     within: Sequence[Offer],
-    limits: Limits,
+    limits: TrainingLimits,
     by: Rank,
     *,
     is_first: bool,
@@ -285,7 +296,7 @@ def _other_end(best: Offer, within: Sequence[Offer], by: Rank) -> Offer | None:
     return other
 
 
-def _over(best: Offer, limits: Limits) -> str:
+def _over(best: Offer, limits: TrainingLimits) -> str:
     """Which limit the upper end of the interval goes beyond; empty if none."""
     if best.factors is None:
         return ""
@@ -294,7 +305,7 @@ def _over(best: Offer, limits: Limits) -> str:
     if limits.budget is not None and best.cost is not None and best.cost * high > limits.budget:
         beyond.append(f"the budget (${price_text(best.cost * high)})")
     if limits.deadline_s is not None and best.training_s * high > limits.deadline_s:
-        beyond.append(f"the deadline ({format_duration(best.training_s * high)})")
+        beyond.append(f"the deadline ({duration(best.training_s * high)})")
     return f"The upper end of its interval is beyond {' and '.join(beyond)}." if beyond else ""
 
 
@@ -326,14 +337,14 @@ def spent(offer: Offer) -> str:
     ends, cost = offer.factors, offer.cost
     price = "" if cost is None else f" for ${price_text(cost)}"
     if ends is None:
-        return f"{format_duration(offer.training_s)}{price}"
+        return f"{duration(offer.training_s)}{price}"
     low, high = ends
-    span = format_range(low * offer.training_s, high * offer.training_s, format_duration)
+    span = format_range(low * offer.training_s, high * offer.training_s, duration)
     if cost is not None:
         span += f", {format_range(cost * low, cost * high, lambda end: f'${price_text(end)}')}"
     if high > GUESS_FACTOR * low:
         return f"a guess: {span}"
-    return f"{format_duration(offer.training_s)}{price} ({span})"
+    return f"{duration(offer.training_s)}{price} ({span})"
 
 
 def price_text(price: float) -> str:

@@ -14,8 +14,8 @@ from driple.memory.place import MemoryPlace
 from driple.planning.evaluator import Evaluator
 from driple.planning.places import Candidate, Machines
 from driple.planning.variants import Variant
+from driple.quantities import size
 from driple.schemes.registry import scheme_that_holds_least
-from driple.units import format_size
 
 __all__ = ["remedy_words"]
 
@@ -36,10 +36,10 @@ def remedy_words(evaluator: Evaluator, places: Sequence[Machines]) -> str:
     place = max(roomy, key=lambda one: (_room(one), -one.num_devices))
     usual = evaluator.variants.usual
     tightest = _tightest(place)
-    size = f"{format_size(_room(place))} each"
-    words = f"{place.setting.worker.name}, {size}"
+    room = f"{size(_room(place))} each"
+    words = f"{place.setting.worker.name}, {room}"
     if tightest is not None and tightest.device:
-        words = f"{tightest.device} has least memory, {size}"
+        words = f"{tightest.device} has least memory, {room}"
     where = f"On {place.name} ({words})"
     if not evaluator.variants.can_vary:
         return f"{where} too; the graph is as it is: make it with a smaller batch."

@@ -1,6 +1,6 @@
 """Every way to train a job that is worth a look, and what each of them takes.
 
-    places x schemes x recomputation x precision x batches -> Candidate -> Evaluator -> Found
+    places x schemes x recomputation x precision x batches -> Candidate -> Evaluator -> SearchResult
 
 With a global batch, batch x passes x devices is that number in every candidate. Where batches are
 free, the two largest that fit are tried: a smaller one is no faster for the same samples. Without
@@ -22,7 +22,7 @@ from driple.planning.places import Candidate, Machines, Refused, schemes_for
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_asked
 
-__all__ = ["VARY", "Asked", "Found", "candidates_of", "search"]
+__all__ = ["VARY", "Asked", "SearchResult", "candidates_of", "search"]
 
 VARY = ("batch", "checkpointing", "precision")
 _LARGEST_BATCH = 1024  # that is tried on a device of its own accord
@@ -64,7 +64,7 @@ class Asked:
 
 
 @dataclass(kw_only=True, slots=True)
-class Found:
+class SearchResult:
     """What a search has found.
 
     Attributes:
@@ -83,7 +83,7 @@ def search(
     places: Sequence[Machines],
     asked: Asked,
     progress: Callable[[int], None] | None = None,
-) -> Found:
+) -> SearchResult:
     """All offers for a job, in an order that does not depend on luck.
 
     Args:
@@ -92,7 +92,7 @@ def search(
         asked: what may differ.
         progress: called after each group of candidates with how many groups there are.
     """
-    found = Found()
+    found = SearchResult()
     groups = [*_groups(evaluator, places, asked, found.refused)]
     for group in groups:
         _try(evaluator, group, asked, found)
@@ -126,7 +126,7 @@ def _groups(
                     yield Candidate(place=place, setting=setting, variant=variant)
 
 
-def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: Found) -> None:
+def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: SearchResult) -> None:
     """Add the offers of a group, or why there are none."""
     try:
         candidates = candidates_of(evaluator, group, asked)

@@ -12,7 +12,7 @@ from driple.plot.pattern import save_picture
 if TYPE_CHECKING:
     from driple.async_sgd.compiled import CompiledJob
     from driple.async_sgd.origin import PlatformRecord
-    from driple.async_sgd.scaling import Chunk, Throughput
+    from driple.async_sgd.scaling import Chunk, SimulatedThroughput
 
 __all__ = ["plot_curve", "plot_overhead", "plot_timeline"]
 
@@ -23,7 +23,7 @@ _MOST_WORKERS = 6
 
 
 def plot_curve(
-    curve: Sequence[Throughput],
+    curve: Sequence[SimulatedThroughput],
     baselines: Sequence[Mapping[str, float]],
     knee: int | None,
     path: Path,

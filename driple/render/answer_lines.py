@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from driple.api.throughput import throughput_of
-from driple.render.quantities import (
+from driple.quantities import (
     duration,
     duration_range,
     rate,
@@ -22,6 +22,7 @@ from driple.render.quantities import (
 
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
+    from driple.answers.method_answer import MethodAnswer
     from driple.api.memory import JobMemory
     from driple.api.predicting import Answer
     from driple.estimate import Estimate, Interval
@@ -215,19 +216,24 @@ def _how_sure(answer: Answer) -> str:
     if best.method == "inspector" and best.prediction is not None:
         return _how_sure_of_inspector(best.prediction, stated)
     if best.form is not None:
-        error = best.form_error
-        if error is None:
-            return f"not known: {answer.job.unknown_words or 'no measurement of such a cluster'}"
-        return (
-            f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
-            f"for one in ten, on {error.rows} measured iterations"
-        )
+        return _how_sure_of_form(best, answer.job.unknown_words)
     if stated is None or stated.median_pct is None or stated.p90_pct is None:
         reason = "" if stated is None else stated.runs.partition(";")[0]
         return f"not checked: {reason}"
+    off = f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
+    words = f"{off}{stated.num_runs} {stated.short or stated.runs}"
+    if not stated.nearest_because:
+        return words
+    return f"{stated.nearest_because}; the nearest kind: {words}"
+
+
+def _how_sure_of_form(best: MethodAnswer, unknown: str) -> str:
+    error = best.form_error
+    if error is None:
+        return f"not known: {unknown or 'no measurement of such a cluster'}"
     return (
-        f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
-        f"{stated.num_runs} {stated.short or stated.runs}"
+        f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
+        f"for one in ten, on {error.rows} measured iterations"
     )
 
 

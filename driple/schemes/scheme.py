@@ -1,7 +1,7 @@
 """Interface of a scheme of distributed training: a class with these members, registered by name.
 
     SchemeStep (roles, plans, links, rates) -> Scheme.simulate -> a WorkerRecord per worker
-    Scheme.held       -> what a device holds, of which `driple.memory` makes bytes over time
+    Scheme.sharding       -> what a device holds, of which `driple.memory` makes bytes over time
     Scheme.is_planned -> whether `plan` tries it
     Scheme.runs_like  -> which published runs give the errors of its answers
 
@@ -23,7 +23,7 @@ from driple.cluster.cluster import Cluster
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
-from driple.schemes.collectives import Group
+from driple.schemes.collectives import DeviceGroup
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.links import ReachedLink
 from driple.schemes.records import WorkerRecord
@@ -34,12 +34,12 @@ from driple.step.plan import Message, StepPlan
 __all__ = [
     "PROGRAMS",
     "RUN_WORDS",
-    "Held",
     "ProgramExchange",
     "RunsLike",
     "Scheme",
     "SchemeStep",
     "ServerRates",
+    "Sharding",
     "bytes_of",
     "group_of",
     "link_of",
@@ -106,7 +106,7 @@ class SchemeStep:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
+class Sharding:
     """What one device holds of a model.
 
     Attributes:
@@ -178,7 +178,7 @@ class Scheme(Protocol):
     uses_servers: bool
 
     @property
-    def held(self) -> Held | None:
+    def sharding(self) -> Sharding | None:
         """What a device holds; None if its memory is not modelled."""
 
     def runs_like(self, num_workers: int) -> RunsLike:
@@ -222,7 +222,7 @@ def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
     return found if crossed else None
 
 
-def group_of(step: SchemeStep) -> Group:
+def group_of(step: SchemeStep) -> DeviceGroup:
     """All devices of a step, as one group of a collective.
 
     The network of a machine is no faster than the links of its devices to the host together.
@@ -238,7 +238,7 @@ def group_of(step: SchemeStep) -> Group:
         if step.host is not None:
             most = topology.devices_per_machine * step.host.bytes_per_s(1)
             hop = replace(hop, bytes_per_s=min(hop.bytes_per_s, most))
-    return Group(
+    return DeviceGroup(
         count=len(topology.workers),
         machines=topology.num_sharing,
         within=None if within is None else within.hop(topology.devices_per_machine),

@@ -19,7 +19,7 @@ from driple.memory.device_tensors import COMMUNICATION, DeviceTensors, device_te
 from driple.memory.events import bytes_by_kind, played_steps
 from driple.memory.step_memory import BatchedMemory, StepMemory
 from driple.schemes.registry import scheme_named
-from driple.schemes.scheme import Held
+from driple.schemes.scheme import Sharding
 
 SHARDED = ("zero1", "zero2", "fsdp", "hsdp")
 
@@ -55,9 +55,9 @@ def _step(batch: int = 4, **options: object) -> StepMemory:
 def _tensors(
     step: StepMemory, scheme: str, shards: int, replicas: int, *, masters: bool = False
 ) -> DeviceTensors:
-    held = scheme_named(scheme).held
-    assert held is not None
-    return device_tensors(step, held, shards, replicas, masters=masters)
+    sharding = scheme_named(scheme).sharding
+    assert sharding is not None
+    return device_tensors(step, sharding, shards, replicas, masters=masters)
 
 
 def _kept(tensors: DeviceTensors) -> tuple[int, int, int]:
@@ -127,11 +127,13 @@ def test_zero_keeps_what_its_stage_says() -> None:
 def test_each_part_is_sharded_by_itself(parameters: bool, gradients: bool, states: bool) -> None:
     """Whatever a scheme says that it shares out is an eighth, and all else is whole."""
     step, n = _step(), 8
-    held = Held(shards_parameters=parameters, shards_gradients=gradients, shards_states=states)
+    sharding = Sharding(
+        shards_parameters=parameters, shards_gradients=gradients, shards_states=states
+    )
     shares = [n if is_sharded else 1 for is_sharded in (parameters, gradients, states)]
     whole = _kept(_tensors(step, "ddp", 1, 1))
     wanted = [nbytes / share for nbytes, share in zip(whole, shares, strict=True)]
-    assert _kept(device_tensors(step, held, n, n)) == pytest.approx(wanted, rel=0.01)
+    assert _kept(device_tensors(step, sharding, n, n)) == pytest.approx(wanted, rel=0.01)
 
 
 @pytest.mark.parametrize("scheme", SHARDED)

@@ -109,7 +109,7 @@ def test_comparisons_of_names_are_found(line: str) -> None:
     "line",
     [
         "scheme = 'fsdp'",
-        "held = scheme_named('fsdp').held",
+        "sharding = scheme_named('fsdp').sharding",
         "from driple.cluster.schemes import DDP\nscheme: str = DDP",
         "words = {3: 'fsdp', 'FSDP': 'fsdp'}",
     ],

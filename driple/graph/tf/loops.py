@@ -45,11 +45,6 @@ class Executions:
     unknown: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def num_unknown(self) -> int:
-        """Loops whose length does not follow from the graph."""
-        return len(self.unknown)
-
 
 def count_executions(
     nodes: Sequence[RawNode],

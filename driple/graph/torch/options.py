@@ -191,8 +191,3 @@ class StepOptions:
     def optimizer_name(self) -> str:
         """The optimizer without its implementation."""
         return self.optimizer.removesuffix(_FUSED)
-
-    @property
-    def is_autocast(self) -> bool:
-        """Whether `torch.autocast` casts ops one by one."""
-        return self.precision.startswith("amp-")

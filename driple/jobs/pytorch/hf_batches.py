@@ -14,7 +14,7 @@ from torch import Tensor
 
 from driple.errors import ConfigError
 
-__all__ = ["Sizes", "Task", "batch_of_task", "learns_pairs", "task_of", "without_labels"]
+__all__ = ["BatchSizes", "Task", "batch_of_task", "learns_pairs", "task_of", "without_labels"]
 
 Task = Literal[
     "tokens", "sequences", "answers", "choices", "text_to_text", "images", "pixels", "speech",
@@ -44,7 +44,7 @@ _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sizes:
+class BatchSizes:
     """Sizes of a batch.
 
     Attributes:
@@ -67,7 +67,7 @@ class Sizes:
         shape: tuple[int, ...] | None,
         *,
         source: str,
-    ) -> Sizes:
+    ) -> BatchSizes:
         """The given sizes, and the usual ones of the task and the config for all others.
 
         Raises:
@@ -159,7 +159,7 @@ def task_of(kind: Any, config: Any, source: str) -> Task:
     )
 
 
-def batch_of_task(task: Task, model: Any, sizes: Sizes) -> dict[str, Any]:
+def batch_of_task(task: Task, model: Any, sizes: BatchSizes) -> dict[str, Any]:
     """A batch of a task, with its labels or the word that asks for a loss, on the meta device.
 
     Args:

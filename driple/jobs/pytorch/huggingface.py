@@ -22,7 +22,7 @@ from driple.jobs.hf_config import HfConfig
 from driple.jobs.import_path import exception_words
 from driple.jobs.pytorch.batches import batch_words
 from driple.jobs.pytorch.hf_batches import (
-    Sizes,
+    BatchSizes,
     batch_of_task,
     learns_pairs,
     task_of,
@@ -77,7 +77,9 @@ def hugging_face_step(
     with quiet_transformers(), _offline():
         model = _built(config)
         task = task_of(type(model), model.config, config.source)
-        sizes = Sizes.of(task, model.config, batch_size, seq_len, input_shape, source=config.source)
+        sizes = BatchSizes.of(
+            task, model.config, batch_size, seq_len, input_shape, source=config.source
+        )
         batch = batch_of_task(task, model, sizes)
         if not step.trains:
             batch = without_labels(batch)
