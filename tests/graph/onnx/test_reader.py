@@ -385,7 +385,7 @@ def recurrent_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_weights_of_a_recurrent_layer_however_they_are_stored(
     recurrent_files: Path, name: str
 ) -> None:
-    """Constants that are cut, joined and turned are weights; branches that are equal are no doubt."""
+    """Constants that are cut, joined and turned are weights; equal branches are no doubt."""
     plain = read_onnx(recurrent_files / "plain.onnx")
     found = read_onnx(recurrent_files / f"{name}.onnx")
     assert found.parameters.elements.sum() == 4 * 32 * (16 + 32) + 8 * 32 == 6400
