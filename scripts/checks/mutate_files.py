@@ -112,6 +112,8 @@ def _run_here(arguments: list[str], outputs: list[int]) -> None:
     try:
         for descriptor, number in zip(outputs, (1, 2), strict=True):
             os.dup2(descriptor, number)
+        # A test has its own streams in these places.
+        sys.stdout, sys.stderr = (os.fdopen(os.dup(number), "w") for number in (1, 2))
         signal.alarm(_KILL_S)
         resource.setrlimit(resource.RLIMIT_DATA, (2 * MOST_BYTES, 2 * MOST_BYTES))
         from driple.cli.main import run
@@ -155,17 +157,17 @@ def check_reader(
         reader: what reads.
         count: number of the last file.
         build: folder for progress, and for files with a fault.
-        most_s: seconds after which it stops.
+        most_s: seconds after which it stops, from the first damaged file on.
     """
     place = build / name
     shutil.rmtree(place / "seeds", ignore_errors=True)
     (place / "seeds").mkdir(parents=True)
     seeds = reader.seeds(place / "seeds")
     counts = _kept(place)
-    end_s = time.monotonic() + most_s
     if counts.files < count:
         for seed in seeds:  # what valid files import, damaged ones need not import again
             _warm(reader, seed, place)
+    end_s = time.monotonic() + most_s
     while counts.files < count and time.monotonic() < end_s:
         number = counts.files
         chance = random.Random(f"{name} {number}")  # noqa: S311  # to be repeated, not secret

@@ -20,7 +20,8 @@ __all__ = ["FORMATS", "mutated"]
 # Values that readers fall over: empty, huge, of other kinds, with control characters, tags.
 _TOKENS = (
     b"", b"0", b"-1", b"1e999", b"nan", b"-inf", b"9" * 5000, b"2147483648",
-    b"18446744073709551616", b"null", b"true", b"[]", b"{}", b'""', b'"\\ud800"', b"\x1b[2J", b"\x00", b"\xff\xfe",
+    b"18446744073709551616", b"null", b"true", b"[]", b"{}", b'""', b'"\\ud800"',
+    b"\x1b[2J", b"\x00", b"\xff\xfe",
     b"\xe2\x80\xae",
     b"!!bool x", b"!!timestamp x", b"&a [*a]", b"2026-02-30", b"0x", b"1:2:3", b"[" * 3000,
     b"{" * 300,
