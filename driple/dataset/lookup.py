@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from driple.dataset.store import EXAMPLES_FILE, read_dataset
-from driple.dataset.tables import read_table
+from driple.dataset.store import EXAMPLE_COLUMNS, EXAMPLES_FILE, read_dataset
+from driple.dataset.tables import check_columns, read_table
 from driple.errors import DatasetError
 from driple.graph.opgraph import OpGraph
 from driple.graph.optimizers import optimizer_of_kind
@@ -54,8 +54,7 @@ def find_graph(folder: Path, key: str) -> list[StoredWorkload]:
     """
     file = folder / EXAMPLES_FILE
     table = read_table(file)
-    if not set(_COLUMNS) <= set(table.column_names):
-        raise DatasetError(f"{file} lacks one of {', '.join(_COLUMNS)}; restore the file")
+    check_columns(table, {name: EXAMPLE_COLUMNS[name] for name in _COLUMNS}, file)
     rows = table.select(list(_COLUMNS)).to_pylist()
     found = [
         StoredWorkload(row["workload"], row["iteration_time_s"], row["label_source"])
@@ -80,7 +79,9 @@ def find_measured_step(folder: Path, graph: OpGraph) -> list[StoredWorkload]:
         DatasetError: no data set there, or a damaged one.
         MissingExtraError: pyarrow is not installed.
     """
-    sources = read_table(folder / EXAMPLES_FILE).column("label_source").to_pylist()
+    table = read_table(folder / EXAMPLES_FILE)
+    check_columns(table, {"label_source": "string"}, folder / EXAMPLES_FILE)
+    sources = table["label_source"].to_pylist()
     if "measured" not in sources:
         return []
     mine, updates = set(_ops_of(graph)), _updates_of(graph)
@@ -136,8 +137,7 @@ def read_labels(folder: Path) -> StoredLabels:
     file = folder / EXAMPLES_FILE
     table = read_table(file)
     columns = ["workload", "setting", *TARGET_NAMES]
-    if not set(columns) <= set(table.column_names):
-        raise DatasetError(f"{file} lacks one of {', '.join(columns)}; restore the file")
+    check_columns(table, {name: EXAMPLE_COLUMNS[name] for name in columns}, file)
     rows = table.select(columns).to_pylist()
     settings = sorted({str(row["setting"]) for row in rows})
     if len(settings) != 1:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from driple.errors import ConfigError
+from driple.files import printable_name
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import Library, StepOptions
@@ -97,7 +98,7 @@ class Job:
     @property
     def name(self) -> str:
         """Short name for titles: the file's name, or what the user typed."""
-        return Path(self.source).name if self.origin.is_path else self.source
+        return printable_name(Path(self.source).name if self.origin.is_path else self.source)
 
     @property
     def grad_accumulation(self) -> int:

@@ -96,7 +96,7 @@ class JobOptions:
         None, "--precision", choice(PRECISIONS),
         f"of a model: {', '.join(PRECISIONS)} (bf16: the whole model; amp: torch.autocast; mixed: "
         "DeepSpeed, FSDP's MixedPrecision and Megatron, with a copy in fp32); fp32",
-        suits=MODELS, metavar="NAME", stated=True,
+        suits=MODELS | {"onnx"}, metavar="NAME", stated=True,
     )
     optimizer: str | None = option(
         None, "--optimizer", choice(OPTIMIZERS), f"of a model: {', '.join(OPTIMIZERS)}",
@@ -168,8 +168,9 @@ class JobOptions:
     )
     loss: str | None = option(
         None, "--loss", text(),
-        "loss of your model's outputs and labels; default: its own, or cross entropy",
-        suits=_OWN, metavar="FILE.py:FUNCTION", in_training=True,
+        "loss of your model's outputs and labels; default: its own, or cross entropy; of an ONNX "
+        "file: cross-entropy, bce or mse, of each sample, pixel or token",
+        suits=_OWN | {"onnx"}, metavar="FILE.py:FUNCTION", in_training=True,
     )
     trace: str = option(
         "meta", "--set trace", choice(TRACE_MODES),

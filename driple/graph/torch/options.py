@@ -214,6 +214,11 @@ class StepOptions:
         return self.precision.endswith(_MIXED)
 
     @property
+    def is_autocast(self) -> bool:
+        """Whether `torch.autocast` casts ops one by one."""
+        return self.precision.startswith("amp-")
+
+    @property
     def scales_loss(self) -> bool:
         """Whether gradients are unscaled and searched for infinities before the update."""
         return self.precision in ("amp-fp16", f"fp16{_MIXED}")

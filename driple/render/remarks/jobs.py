@@ -73,6 +73,7 @@ def _adapters(*, with_rest: bool) -> str:
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "assumed_options": _assumed,
+    "assumed_loss": lambda loss, others: f"loss {loss}; set it with --loss {' or '.join(others)}",
     "adapters_in_fp32": _adapters,
     "other_batch": (
         "the graph's convolutions take {num_images} images at once, whatever --batch-size says: "
