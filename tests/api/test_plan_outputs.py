@@ -102,7 +102,7 @@ def test_the_page_holds_all_that_it_shows(result: PlanResult) -> None:
 
 
 def test_what_a_user_names_cannot_break_the_page(result: PlanResult) -> None:
-    odd = replace(result, remarks=("<script>alert(1)</script>",))
+    odd = replace(result, remarks=(Remark.of_text("<script>alert(1)</script>"),))
     assert "<script" not in page_text(odd)
 
 

@@ -202,10 +202,10 @@ def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Pa
     assert "--input" not in priced["no_price"]["text"]
     assert priced["recommendation"] is None
     assert {(one["price_per_hour"], one["cost"]) for one in priced["offers"]} == {(None, None)}
-    assert "loop" in priced["offers"][0]["stated_error"]["of"]
+    assert "loop" in priced["offers"][0]["stated_error"]["of"]["text"]
     assert claims_nothing("predict", open_loop)
     (simulated,) = json.loads(answer("simulator", open_loop, "--json").stdout)["answers"]
-    assert "loop" in simulated["stated_error"]["of"]
+    assert "loop" in simulated["stated_error"]["of"]["text"]
     assert "no advice: the turns of" in answer("sweep", open_loop).stdout
     assert levels_of("all", open_loop) == [None] * 5
     assert "\nhow sure  not known: the turns of" in answer("analytic", open_loop).stdout

@@ -84,10 +84,10 @@ def test_the_order_of_options_changes_no_error() -> None:
         stated.append({offer["name"]: offer["stated_error"] for offer in offers})
     for name, error in stated[0].items():
         assert stated[1][name] == error
-    assert "K80" in stated[0]["p2.xlarge"]["of"]
+    assert "K80" in stated[0]["p2.xlarge"]["of"]["text"]
     assert stated[0]["p2.xlarge"]["median_pct"] != stated[0]["p3.2xlarge"]["median_pct"]
-    assert "rings of K80" in stated[0]["p2.8xlarge"]["of"]
-    assert "rings" not in stated[0]["p2.xlarge"]["of"]
+    assert "rings of K80" in stated[0]["p2.8xlarge"]["of"]["text"]
+    assert "rings" not in stated[0]["p2.xlarge"]["of"]["text"]
     unknown = driple(*cost[:-1], "--instance", "Standard_ND96isr_MI300X_v5", "--explain").stdout
     assert "not checked" in unknown
     assert "resnet50.pbtxt: 32 samples per device, fp32, momentum; 1,281,167 samples an" in unknown
@@ -102,7 +102,7 @@ def test_a_transformer_carries_no_error_of_convolutional_networks() -> None:
     assert "published runs of transformer networks" in done.stdout
     assert "convolutional" not in done.stdout
     (offer, *_) = json.loads(driple(*cost, "--json").stdout)["offers"]
-    assert offer["stated_error"]["of"].startswith(
+    assert offer["stated_error"]["of"]["text"].startswith(
         "published runs of transformer networks, training"
     )
 

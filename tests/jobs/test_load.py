@@ -23,7 +23,7 @@ from driple.jobs.readers import (
     registered_readers,
 )
 from driple.render.job_facts import facts_words
-from driple.render.remarks import sentences
+from driple.render.remarks import sentence, sentences
 from tests.cli.test_main import EXAMPLE, driple
 
 OTHER = JobOrigin(name="other")
@@ -233,7 +233,7 @@ def test_several_images_of_a_sample_are_a_doubt() -> None:
         ),
     )
     (doubt,) = _other_batch(EXAMPLE, 8, frames)
-    assert "32 images at once" in doubt
+    assert "32 images at once" in sentence(doubt)
     with pytest.raises(GraphError, match="fixes its batch to 32"):
         _other_batch(EXAMPLE, 64, frames)
 

@@ -62,8 +62,10 @@ def test_workers_that_a_graph_leaves_open_are_assumed_not_to_wait(
     layout: Layout, setting: str, sync: bool, is_said: bool
 ) -> None:
     graph, place = replace(net(8, sync=sync), layout=layout), Setting.parse(setting)
-    assert any("asynchronous" in one for one in assumptions_on(graph, place)) == is_said
-    assert not any("asynchronous" in one for one in assumptions_on(graph, place, synchronous=True))
+    usual = sentences(assumptions_on(graph, place))
+    waiting = sentences(assumptions_on(graph, place, synchronous=True))
+    assert any("asynchronous" in words for words in usual) == is_said
+    assert not any("asynchronous" in words for words in waiting)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_closed_forms_say_that_they_take_asynchronous_training_for_synchronous(
     layout: Layout, sync: bool, part: str
 ) -> None:
     graph = replace(net(8, sync=sync), layout=layout)
-    found = closed_form_assumptions(graph, Setting.parse("V100-P1w2/ho-PCIe"))
+    found = sentences(closed_form_assumptions(graph, Setting.parse("V100-P1w2/ho-PCIe")))
     assert bool(found) == bool(part)
     assert part in (found or ("",))[-1]
 

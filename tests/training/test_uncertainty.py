@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from driple.codec import from_json, to_dict
+from driple.remarks import Remark
 from driple.render.errors_stated import coverage_sentence
 from driple.trace.targets import TARGET_NAMES
 from driple.training.uncertainty import FamilyCoverage, Uncertainty, coverage_of
@@ -20,7 +21,7 @@ SURE = Uncertainty(
     threshold=0.5,
     reach=1.0,
     distances={"near": 0.1, "far": 0.9},
-    warnings={"near": (), "far": ("it is unlike",)},
+    warnings={"near": (), "far": (Remark.of_text("it is unlike"),)},
 )
 # Off by 20 %: within the far interval, not within the near one.
 LABELS = {"near": 1.2 * PREDICTED, "far": 1.2 * PREDICTED}
@@ -74,7 +75,7 @@ def test_without_warnings_there_is_nothing_to_tell_apart() -> None:
     [(0.1, (), 0.1), (0.1, ("more FLOPs",), 1.0), (0.9, (), 1.0), (3.0, (), 3.0)],
 )
 def test_warned_and_far_workloads_have_wide_intervals(
-    distance: float, warnings: tuple[str, ...], half: float
+    distance: float, warnings: tuple[Remark, ...], half: float
 ) -> None:
     """Beyond the reach, at 1, they grow with the distance."""
     one = replace(SURE, distances={"it": distance}, warnings={"it": warnings})

@@ -282,7 +282,7 @@ def test_a_meta_graph_as_text_is_read_with_its_train_op() -> None:
     raw, notes = raw_of_any_text(META % NODE)
     assert [node.name for node in raw.nodes] == ["x", "y"]
     assert raw.train_ops == ("y",)
-    assert "MetaGraphDef" in notes[0]
+    assert "MetaGraphDef" in sentence(notes[0])
 
 
 @pytest.mark.parametrize(

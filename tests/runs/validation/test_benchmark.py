@@ -148,7 +148,7 @@ def test_columns_that_nothing_reads_are_remarked_on(tmp_path: Path) -> None:
     )
     assert len(said) == 1
     read_predictions(table(tmp_path / "p.csv", "id,seconds,tool\na,1,t\n"), None, said.append)
-    assert said[1] == f"columns of {tmp_path / 'p.csv'} that are not read: tool"
+    assert sentence(said[1]) == f"columns of {tmp_path / 'p.csv'} that are not read: tool"
 
 
 def test_predictions_come_back_and_wrong_ones_are_refused(tmp_path: Path) -> None:
