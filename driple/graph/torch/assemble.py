@@ -69,6 +69,7 @@ def assembled_graph(
     made = np.array(record.outputs, dtype=np.int64).reshape(-1, 2)
     executions = np.full(count, passes, dtype=np.int64)
     executions[np.array(record.accumulates, dtype=np.bool_)] -= passes > 1
+    executions *= np.array(record.turns, dtype=np.int64)
     by_node = sorted((node, number) for number, node in sent.items())
     return OpGraph(
         names=tuple(f"{op_type}_{i}" for i, op_type in enumerate(record.op_types)),

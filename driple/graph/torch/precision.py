@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 
+from driple.graph.torch.batch_tensors import changed_batch
 from driple.graph.torch.options import Precision
 
 __all__ = ["autocast_of", "cast_batch", "cast_model"]
@@ -62,7 +62,7 @@ def cast_batch(batch: Any, precision: Precision) -> Any:
         is_float = isinstance(value, Tensor) and value.is_floating_point()
         return value.to(dtype) if is_float else value
 
-    return tree_map(cast, batch)
+    return changed_batch(batch, cast)
 
 
 def autocast_of(precision: Precision, device: str = "cuda") -> AbstractContextManager[Any]:

@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
-from torch.utils._pytree import tree_leaves
 
 from driple.errors import ConfigError, DripleError, GraphError
 from driple.graph.opgraph import OpGraph
@@ -26,6 +25,7 @@ from driple.graph.step_facts import OptimizerUpdate
 from driple.graph.torch.adapters import adapted
 from driple.graph.torch.assemble import assembled_graph
 from driple.graph.torch.autocast import gpu_autocast
+from driple.graph.torch.batch_tensors import tensors_of
 from driple.graph.torch.checkpointing import checkpointed
 from driple.graph.torch.data_dependence import step_error
 from driple.graph.torch.fused_loss import fused_loss
@@ -110,9 +110,9 @@ def recorded_step(
         update_kind: its kind in `OpGraph.remote`.
     """
     batch = dict(batch) if isinstance(batch, Mapping) else batch
-    tensors = [one for one in tree_leaves(batch) if isinstance(one, Tensor)]
+    tensors = tensors_of(batch)
     device, on_gpu = "meta" if options.trace == "meta" else "cpu", options.kernels == "gpu"
-    _check_device([*model.parameters(), *tensors], device)
+    _check_device([*model.parameters(), *(one for one in tensors if not _is_size(one))], device)
     with (
         gpu_autocast() if on_gpu else nullcontext(),
         _attention(options),
@@ -189,6 +189,11 @@ def _checked(loss: Any) -> Tensor:
     return loss
 
 
+def _is_size(tensor: Tensor) -> bool:
+    """Whether a batch holds it on the host, as whole numbers that the model reads as sizes."""
+    return tensor.device.type == "cpu" and not tensor.is_floating_point()
+
+
 def _check_device(tensors: list[Tensor], device: str) -> None:
     if any(one.device.type != device for one in tensors):
         way = (
@@ -245,12 +250,19 @@ def own_loss(outputs: Any) -> Tensor | None:
     loss = getattr(outputs, "loss", None)
     if loss is None and isinstance(outputs, Mapping):
         loss = outputs.get("loss")
+        parts = list(outputs.values())
+        if loss is None and parts and all(_is_number(one) for one in parts):
+            loss = torch.stack(parts).sum()  # torchvision's detection: a loss for each purpose
     if loss is None and isinstance(outputs, tuple | list):
         scalars = (one for one in outputs if isinstance(one, Tensor) and one.dim() == 0)
         loss = next(scalars, None)
     if loss is None and isinstance(outputs, Tensor) and outputs.dim() == 0:
         loss = outputs
     return loss if isinstance(loss, Tensor) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Tensor) and not value.dim() and value.is_floating_point()
 
 
 def _returned_loss(outputs: Any) -> Tensor:

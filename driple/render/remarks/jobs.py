@@ -101,6 +101,14 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "whole_sequences": (
         "all sequences are of full length, without padding, and one text in each row"
     ),
+    "decided_by_values": lambda places: (
+        "what the library's own code decides by values ("
+        f"{places[0]}{f' and {len(places) - 1} more places' if len(places) > 1 else ''}) is taken "
+        "as usual: masks choose all that they may, and checks pass"
+    ),
+    "four_turns_of_loops": (
+        "of loops over tokens four turns are followed, and the others taken as the third of them"
+    ),
     "even_experts": "each expert gets the same number of tokens",
     "slow_layers": (
         "layers of state-space models and linear attention run by transformers' own PyTorch code, "
