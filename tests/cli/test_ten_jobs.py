@@ -18,7 +18,6 @@ import pytest
 from driple.jobs.readers import registered_readers
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 from tests.jobs.test_hugging_face import SIZES, written
-from tests.texts import texts
 
 OWN = f"{ROOT / 'tests/jobs/own.py'}:"
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
