@@ -183,7 +183,8 @@ def _with_schemes(options: JobOptions | None, schemes: Sequence[str]) -> JobOpti
     if options is None or not schemes:
         return options
     asked = schemes[0] if len(schemes) == 1 else ""
-    return replace(options, config=options.config.without_scheme(asked))
+    known = options_of(options)
+    return replace(known, config=known.config.without_scheme(asked))
 
 
 def _check_job(

@@ -1,4 +1,4 @@
-"""A copy of the parameters in fp32: what it adds to an update, and to memory by scheme."""
+"""A copy of the parameters in fp32: what it adds to the state, time and memory of an update."""
 
 from __future__ import annotations
 
