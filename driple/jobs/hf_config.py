@@ -11,10 +11,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from driple.errors import ConfigError
+from driple.remarks import Remark, remark
 from driple.storedfiles import parse_json, read_bytes
 
 __all__ = ["HfConfig", "read_hf_config"]
@@ -62,16 +64,13 @@ class HfConfig:
         return first if isinstance(first, str) else ""
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What of the config is not followed, one sentence each."""
+    def assumptions(self) -> tuple[Remark, ...]:
+        """What of the config is not followed."""
         found = []
         if "auto_map" in self.values:
-            found.append(
-                "the config names code of its own (auto_map), which is not executed: the model is "
-                "transformers' own of this type"
-            )
+            found.append(remark("config_names_code"))
         if self.values.get("quantization_config") is not None:
-            found.append("the weights are trained in full, not quantized as the config says")
+            found.append(remark("config_is_quantized"))
         return tuple(found)
 
 
@@ -190,10 +189,10 @@ def _check_numbers(values: Mapping[str, Any], file: Path) -> None:
 
 
 def _total(value: Any) -> Any:
-    """What a number, or a list of numbers, adds up to; a list of positions has as many as it has."""
+    """A number, or the sum of a list of numbers; a list of positions counts its entries."""
     if not isinstance(value, list):
         return value
-    rises = len(value) > 4 and all(a < b for a, b in zip(value, value[1:], strict=False))
+    rises = len(value) > 4 and all(a < b for a, b in pairwise(value))
     return len(value) if rises else sum(value)
 
 

@@ -70,7 +70,8 @@ def small(values: Any) -> Any:
         elif value is None and key == "vocab_size":
             found[key] = 32
     for name in ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "decoder_layers",
-                 "encoder_layers", "num_decoder_layers", "num_encoder_layers", "depth"):  # fmt: skip
+                 "encoder_layers", "num_decoder_layers", "num_encoder_layers",
+                 "depth"):  # fmt: skip
         many = found.get(name)
         if not isinstance(many, int) or isinstance(many, bool) or many <= _LAYERS:
             continue
@@ -193,7 +194,7 @@ def outcome_of(name: str) -> Outcome:
         os.close(reader)
         resource.setrlimit(resource.RLIMIT_DATA, (_LIMIT_GIB * _GIB,) * 2)
         signal.alarm(_LIMIT_S)
-        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
         try:
             ops, parameters = read(kind)
             answer: dict[str, Any] = {"num_ops": ops, "parameters": parameters}
@@ -231,8 +232,8 @@ def report(outcomes: Mapping[str, Outcome]) -> str:
         f"torch {torch.__version__}, torchvision {torchvision.__version__}, "
         f"transformers {transformers.__version__}"
     )
-    lines = ["# Models of libraries that are read", "",
-             f"`python -m scripts.checks.model_types`, {time.strftime('%Y-%m-%d')}, {versions}.", ""]  # fmt: skip
+    made_by = f"`python -m scripts.checks.model_types`, {time.strftime('%Y-%m-%d')}, {versions}."
+    lines = ["# Models of libraries that are read", "", made_by, ""]
     for origin in ("transformers", "torchvision"):
         own = [one for one in outcomes.values() if one.name.startswith(f"{origin}:")]
         refused = [one for one in own if one.reason]

@@ -20,8 +20,10 @@ from driple.graph.step_facts import (
     TensorLifetimes,
     TensorRole,
 )
+from driple.graph.torch.packed_weights import num_values_of
 from driple.graph.torch.recorder import Allocation, Record, StepRecorder
 from driple.graph.torch.sparse_rows import SparseRows
+from driple.remarks import Remark, remark
 
 __all__ = ["assembled_graph"]
 
@@ -121,15 +123,17 @@ def assembled_graph(
     )
 
 
-def _without_gradient(parameters: Sequence[tuple[str, nn.Parameter]]) -> tuple[str, ...]:
-    """A sentence about parameters that are to be trained and take no part in the loss."""
+def _without_gradient(parameters: Sequence[tuple[str, nn.Parameter]]) -> tuple[Remark, ...]:
+    """Parameters that are to be trained and take no part in the loss."""
     if not parameters:
         return ()
-    count, elements = len(parameters), sum(one.numel() for _, one in parameters)
     return (
-        f"{count} parameter{'' if count == 1 else 's'} ({elements:,} elements, such as "
-        f"{parameters[0][0]}) get no gradient, as the loss does not depend on them: the optimizer "
-        "leaves them out, and DistributedDataParallel needs find_unused_parameters=True",
+        remark(
+            "parameters_without_gradient",
+            num_parameters=len(parameters),
+            elements=sum(parameter.numel() for _, parameter in parameters),
+            name=parameters[0][0],
+        ),
     )
 
 
@@ -179,7 +183,7 @@ def _table(
 ) -> ParameterTable:
     return ParameterTable(
         names=tuple(name for name, _ in parameters),
-        elements=np.array([one.numel() for _, one in parameters], dtype=np.int64),
+        elements=np.array([num_values_of(one) for _, one in parameters], dtype=np.int64),
         nbytes=np.array([one.nbytes for _, one in parameters], dtype=np.int64),
         is_trained=np.array([one.requires_grad for _, one in parameters], dtype=np.bool_),
         readers=_pairs(readers),

@@ -146,7 +146,9 @@ def _without_values(value: Any) -> Any:
     return value.to("meta") if isinstance(value, Tensor) else value
 
 
-def _usual(func: Any, args: Sequence[Any], named: Mapping[str, Any], frame: FrameType) -> Any:
+def _usual(  # noqa: PLR0911  # one return per op
+    func: Any, args: Sequence[Any], named: Mapping[str, Any], frame: FrameType
+) -> Any:
     name = func.name().partition("::")[2].partition(".")[0]
     first = args[0] if args else None
     if not isinstance(first, Tensor):

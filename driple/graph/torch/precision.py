@@ -17,7 +17,10 @@ from driple.graph.torch.options import Precision
 
 __all__ = ["autocast_of", "cast_batch", "cast_model"]
 
-_WHOLE = {"bf16": torch.bfloat16, "fp16": torch.float16}
+_WHOLE = {
+    "bf16": torch.bfloat16, "fp16": torch.float16,
+    "bf16-mixed": torch.bfloat16, "fp16-mixed": torch.float16,
+}  # fmt: skip
 _AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 
 

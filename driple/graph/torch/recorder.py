@@ -293,7 +293,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
                 self._allocated(item.tensor, node).written_by = node
 
     def _turns(self, phase: Phase) -> int:
-        """How often the op that runs now runs in a pass: the gradient as often as its forward op."""
+        """How often the op that runs now runs in a pass; a gradient as often as its forward op."""
         if phase != Phase.BACKWARD or not self._repeats.spans:
             return self._repeats.now
         node = torch._C._current_autograd_node()

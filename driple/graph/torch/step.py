@@ -22,11 +22,13 @@ from torch.nn.parameter import is_lazy
 from driple.errors import ConfigError, DripleError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import OptimizerUpdate
+from driple.graph.torch.adapters import adapted
 from driple.graph.torch.assemble import assembled_graph
 from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.batch_tensors import tensors_of
 from driple.graph.torch.checkpointing import checkpointed
 from driple.graph.torch.data_dependence import step_error
+from driple.graph.torch.fused_loss import fused_loss
 from driple.graph.torch.fusion import fusion_groups
 from driple.graph.torch.gpu_ops import CAPABILITY, FUSES_ATTENTION
 from driple.graph.torch.memory_format import laid_out_batch, laid_out_model
@@ -62,15 +64,19 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
     whole = getattr(model, "_orig_mod", None)  # what torch.compile wraps
     if isinstance(whole, nn.Module):
         model, options = whole, replace(options, compiled=True)
-    trained = [one for one in model.parameters() if one.requires_grad]
     if any(is_lazy(one) for one in model.parameters()):
         raise ConfigError(
             "the model has parameters without a shape (LazyModule); call it once on a batch before "
             "it is traced"
         )
-    if not trained and options.trains:
-        raise ConfigError(_NOTHING_TRAINED)
-    with cast_model(model, options.precision), laid_out_model(model, options):
+    with (
+        cast_model(model, options.precision),
+        adapted(model, options) as notes,
+        laid_out_model(model, options),
+        fused_loss(model) if options.fused_loss else nullcontext(),
+    ):
+        if options.trains and not any(one.requires_grad for one in model.parameters()):
+            raise ConfigError(_NOTHING_TRAINED)
 
         def update(parameters: Sequence[nn.Parameter]) -> OptimizerUpdate:
             made = update_of(parameters, options)
@@ -80,7 +86,9 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
 
         kind = UPDATE_KINDS[options.optimizer_name]
         given = laid_out_batch(cast_batch(batch, options.precision), options)
-        return recorded_step(model, given, loss, options, update=update, update_kind=kind)
+        graph = recorded_step(model, given, loss, options, update=update, update_kind=kind)
+    report = replace(graph.report, notes=(*graph.report.notes, *notes))
+    return replace(graph, report=report)
 
 
 def recorded_step(
@@ -153,7 +161,7 @@ def _run(
             return
         found = _checked((loss or _returned_loss)(outputs))
         del outputs
-    if options.precision == "amp-fp16":
+    if options.scales_loss:
         found = found * scale
     found.backward()  # type: ignore[no-untyped-call]
 

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from driple.errors import ConfigError, GraphError
 from driple.graph.torch.batch_tensors import changed_batch, is_object, tensors_of
 from driple.graph.torch.step import own_loss
+from driple.remarks import Remark, remark
 
 __all__ = [
     "Arguments",
@@ -147,8 +148,9 @@ def takes_labels(module: nn.Module) -> bool:
 def split_batch(module: nn.Module, batch: Any, *, has_loss: bool) -> Arguments:
     """What of a batch the model takes, and what its loss.
 
-    An object, such as a NamedTuple or a `Data` of PyG, goes to the model as it is. A dictionary's entries go to parameters of the same names; the one that is left over is the
-    labels. The last of several in a tuple is the labels, except where the model takes labels.
+    An object, such as a NamedTuple or a `Data` of PyG, goes to the model as it is. A dictionary's
+    entries go to parameters of the same names; the one that is left over is the labels. The last
+    of several in a tuple is the labels, except where the model takes labels.
 
     Args:
         module: model whose forward is called.
@@ -255,7 +257,7 @@ def shaped_batch(
 
 
 def loss_function(
-    loss: Loss | None, labels: Any, *, assume: Callable[[str], None] = lambda _: None
+    loss: Loss | None, labels: Any, *, assume: Callable[[Remark], None] = lambda _: None
 ) -> Callable[[Any], Tensor]:
     """Loss of a model's outputs.
 
@@ -263,7 +265,7 @@ def loss_function(
         loss: the user's, of outputs and labels; without, the model's own loss if it returns one,
             else cross entropy of classes, or the mean squared error of numbers.
         labels: from the batch; without, labels of the shape that fits the outputs.
-        assume: called with a sentence on the usual loss, where it is taken.
+        assume: called with a remark on the usual loss, where it is taken.
     """
     if loss is None:
         return lambda outputs: _usual_loss(outputs, labels, assume)
@@ -320,7 +322,7 @@ def _fitting_labels(logits: Tensor) -> Tensor:
         return torch.zeros(shapes[len(sizes)], dtype=torch.int64, device=logits.device)
 
 
-def _usual_loss(outputs: Any, labels: Any, assume: Callable[[str], None]) -> Tensor:
+def _usual_loss(outputs: Any, labels: Any, assume: Callable[[Remark], None]) -> Tensor:
     own = own_loss(outputs)
     if own is not None and (labels is None or not isinstance(outputs, Tensor)):
         return own
@@ -332,7 +334,7 @@ def _usual_loss(outputs: Any, labels: Any, assume: Callable[[str], None]) -> Ten
         )
     numbers = target.is_floating_point()
     name = "mean squared error" if numbers else "cross entropy"
-    assume(f"the loss is the {name} of the outputs (--loss FILE.py:FUNCTION names another)")
+    assume(remark("usual_loss", loss=name))
     if target.shape == logits.shape and numbers:
         return nn.functional.mse_loss(logits, target)
     if numbers and target.numel() == logits.numel():

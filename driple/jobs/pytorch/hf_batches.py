@@ -1,6 +1,6 @@
 """Batches of Hugging Face models: which tensors, and of which sizes.
 
-    forward's parameters, config -> task;  task, sizes -> {"input_ids": [b, t], "labels": ...} on meta
+    forward's parameters, config -> task; task, sizes -> {"input_ids": [b, t], ...} on meta
 
 A class of transformers names its inputs the same way in all models, so a batch has a tensor for
 each input that forward takes, and labels as the end of the class's name says.
@@ -18,7 +18,7 @@ from driple.errors import ConfigError
 from driple.jobs.pytorch.hf_inputs import audio_inputs, image_inputs, numbers, whole
 
 __all__ = [
-    "Sizes",
+    "BatchSizes",
     "Task",
     "batch_of_task",
     "learns_pairs",
@@ -77,8 +77,8 @@ _IMAGE_TASKS = frozenset({"images", "pixels", "boxes", "masks", "depth", "videos
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sizes:
-    """Sizes of a batch.
+class BatchSizes:
+    """BatchSizes of a batch.
 
     Attributes:
         batch_size: samples.
@@ -100,7 +100,7 @@ class Sizes:
         shape: tuple[int, ...] | None,
         *,
         source: str,
-    ) -> Sizes:
+    ) -> BatchSizes:
         """The given sizes, and the usual ones of the task and the config for all others.
 
         Raises:
@@ -218,10 +218,10 @@ def _task_of_inputs(known: set[str]) -> Task | None:
     return None
 
 
-def batch_of_task(task: Task, model: Any, sizes: Sizes) -> dict[str, Any]:
+def batch_of_task(task: Task, model: Any, sizes: BatchSizes) -> dict[str, Any]:
     """A batch of a task, with its labels or the word that asks for a loss, on the meta device.
 
-    Sizes that a model reads as numbers, such as those of its images, have values on the CPU.
+    BatchSizes that a model reads as numbers, such as those of its images, have values on the CPU.
 
     Args:
         task: of the model.
@@ -269,7 +269,9 @@ def _series(config: Any, batch: int) -> dict[str, Any]:
     }
 
 
-def _labels(task: Task, model: Any, sizes: Sizes, given: dict[str, Any]) -> dict[str, Any]:
+def _labels(  # noqa: PLR0911  # one return per task
+    task: Task, model: Any, sizes: BatchSizes, given: dict[str, Any]
+) -> dict[str, Any]:
     """What the loss of a task compares the outputs with."""
     batch, shape, name = sizes.batch_size, sizes.input_shape or (), type(model).__name__
     classes = whole(batch)

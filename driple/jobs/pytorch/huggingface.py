@@ -23,7 +23,7 @@ from driple.jobs.hf_config import HfConfig
 from driple.jobs.import_path import exception_words
 from driple.jobs.pytorch.batches import batch_words
 from driple.jobs.pytorch.hf_batches import (
-    Sizes,
+    BatchSizes,
     batch_of_task,
     learns_pairs,
     takes_labels,
@@ -38,6 +38,7 @@ from driple.jobs.pytorch.whole_sequences import (
     by_values,
     whole_sequences,
 )
+from driple.remarks import Remark, remark
 
 __all__ = ["hugging_face_step"]
 
@@ -106,7 +107,9 @@ def hugging_face_step(
     with quiet_transformers(), _offline():
         model = _built(config)
         task = task_of(type(model), model.config, config.source)
-        sizes = Sizes.of(task, model.config, batch_size, seq_len, input_shape, source=config.source)
+        sizes = BatchSizes.of(
+            task, model.config, batch_size, seq_len, input_shape, source=config.source
+        )
         batch = batch_of_task(task, model, sizes)
         if not step.trains:
             batch = without_labels(batch)
@@ -136,12 +139,11 @@ def hugging_face_step(
     )
 
 
-def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[str, ...]:
+def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[Remark, ...]:
     name = type(model).__name__
     found = list(config.assumptions)
     if name != config.architecture:
-        of = f"names {config.architecture}" if config.architecture else "names no class"
-        found.append(f"trained as {name}, since the config {of}")
+        found.append(remark("trained_as", model=name, architecture=config.architecture))
     return (*found, *assumptions_of_transformers(model, tokens=tokens))
 
 

@@ -48,10 +48,16 @@ from driple.jobs.pytorch.whole_sequences import (
     by_values,
     whole_sequences,
 )
+from driple.remarks import Remark, remark
 
 __all__ = ["REAL_INPUTS", "OwnStep", "module_on_meta", "step_of_model", "step_of_own_model"]
 
-_WHOLE_MODEL = ("bf16", "fp16")  # precisions that the whole model is cast to
+_WHOLE_MODEL = (
+    "bf16",
+    "fp16",
+    "bf16-mixed",
+    "fp16-mixed",
+)  # precisions that the whole model is cast to
 REAL_INPUTS = "run it once on small real inputs on the CPU (--set trace=real)"
 _OTHER_DEVICE = (
     "the code makes a tensor on the CPU: make it where its inputs are (device=x.device), or "
@@ -61,7 +67,6 @@ _NO_LABELS = (
     ", with class numbers as labels of the loss, as the batch has none (return (module, batch), or "
     "give --data FILE.py:FUNCTION)"
 )
-_RANDOM = "the batch holds random values, as none was given (--data FILE.py:FUNCTION gives one)"
 _FORMS = "a torch.nn.Module, (module, loss) or (module, batch)"
 
 
@@ -75,7 +80,7 @@ class OwnStep:
         input_shape: one sample of numbers; None for tokens.
         seq_len: tokens of a sample; None for numbers.
         samples: samples of an epoch of the data set; None if unknown.
-        assumptions: what was assumed, one sentence each.
+        assumptions: what was assumed.
     """
 
     graph: OpGraph
@@ -83,7 +88,7 @@ class OwnStep:
     input_shape: tuple[int, ...] | None = None
     seq_len: int | None = None
     samples: int | None = None
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Remark, ...] = ()
 
 
 def step_of_own_model(asked: OwnModel) -> OwnStep:
@@ -171,17 +176,17 @@ def step_of_model(
 
 def _assumptions(
     module: nn.Module, asked: OwnModel, *, tokens: bool, is_made: bool
-) -> tuple[str, ...]:
-    compiled = ("compiled by torch.compile, as the code says",) if _is_compiled(module) else ()
+) -> tuple[Remark, ...]:
+    compiled = (remark("compiled_by_code"),) if _is_compiled(module) else ()
     types = () if asked.step.precision in _WHOLE_MODEL else _types(module)
-    values = (_RANDOM,) if is_made and _device(asked) != "meta" else ()
+    values = (remark("random_batch"),) if is_made and _device(asked) != "meta" else ()
     return (*values, *compiled, *types, *assumptions_of_transformers(module, tokens=tokens))
 
 
-def _types(module: nn.Module) -> tuple[str, ...]:
+def _types(module: nn.Module) -> tuple[Remark, ...]:
     """Types of parameters that the code chose, as --precision does not show them."""
     known = {str(one.dtype).removeprefix("torch.") for one in module.parameters()} - {"float32"}
-    return (f"parameters of type {' and '.join(sorted(known))}, as the code says",) if known else ()
+    return (remark("types_of_code", types=tuple(sorted(known))),) if known else ()
 
 
 def _is_compiled(module: nn.Module) -> bool:
@@ -190,7 +195,7 @@ def _is_compiled(module: nn.Module) -> bool:
 
 def _traced(
     module: nn.Module, batch: Any, loss: Callable[[Any, Any], Tensor] | None, asked: OwnModel
-) -> tuple[OpGraph, list[str]]:
+) -> tuple[OpGraph, list[Remark]]:
     """The step, and what was assumed of packed sequences."""
     trains = asked.step.trains
     arguments = split_batch(module, batch, has_loss=loss is not None or not trains)

@@ -23,6 +23,7 @@ from torch.nn.utils import rnn
 
 from driple.graph.torch.batch_tensors import tensors_of
 from driple.graph.torch.turns import few_turns
+from driple.remarks import Remark, remark
 
 __all__ = [
     "WHOLE_SEQUENCES",
@@ -31,21 +32,19 @@ __all__ = [
     "whole_sequences",
 ]
 
-WHOLE_SEQUENCES = "all sequences are of full length, without padding, and one text in each row"
+WHOLE_SEQUENCES = remark("whole_sequences")
 # Functions of transformers' models that stand in for kernels of other packages.
 _OTHERS_KERNELS = (
     "causal_conv1d_fn", "selective_scan_fn", "mamba_inner_fn", "mamba_chunk_scan_combined",
     "chunk_gated_delta_rule", "torch_chunk_gated_delta_rule",
 )  # fmt: skip
-_EVEN_EXPERTS = "each expert gets the same number of tokens"
-_FEW_TURNS = (
-    "of loops over tokens four turns are followed, and the others taken as the third of them"
-)
+_EVEN_EXPERTS = remark("even_experts")
+_FEW_TURNS = remark("four_turns_of_loops")
 _MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe"
 
 
 @contextmanager
-def whole_sequences(batch: Any = None) -> Iterator[list[str]]:
+def whole_sequences(batch: Any = None) -> Iterator[list[Remark]]:
     """Within the block, sequences are whole, on the meta device only.
 
     transformers skips masks, and sequences of PyTorch are packed at their full length. Of its loops
@@ -58,7 +57,7 @@ def whole_sequences(batch: Any = None) -> Iterator[list[str]]:
         What was assumed of packed sequences: empty until one is packed.
     """
     module = sys.modules.get(_MODULE)
-    packed_once: list[str] = []
+    packed_once: list[Remark] = []
     with ExitStack() as stack:
         functions: Any = vars(rnn)["_VF"]  # calls PyTorch's kernels
         known_pack = functions._pack_padded_sequence
@@ -94,7 +93,7 @@ def whole_sequences(batch: Any = None) -> Iterator[list[str]]:
         yield packed_once
 
 
-def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
+def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[Remark, ...]:
     """What is assumed of a model of transformers, or with parts of it; nothing of another.
 
     Args:
@@ -109,22 +108,15 @@ def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[str
     return (*whole, *experts, *_slow_layers(module))
 
 
-def by_values(places: Sequence[str]) -> tuple[str, ...]:
-    """A sentence on what libraries' models decide by values of tensors; nothing if they do not.
+def by_values(places: Sequence[str]) -> tuple[Remark, ...]:
+    """A remark on what libraries' models decide by values of tensors; nothing if they do not.
 
     Args:
         places: lines of libraries that do.
     """
     if not places:
         return ()
-    return (
-        f"what the library's own code decides by values ({_listed(places)}) is taken as usual: "
-        "masks choose all that they may, and checks pass",
-    )
-
-
-def _listed(places: Sequence[str]) -> str:
-    return places[0] if len(places) == 1 else f"{places[0]} and {len(places) - 1} more places"
+    return (remark("decided_by_values", places=tuple(places)),)
 
 
 def _has_experts(module: nn.Module) -> bool:
@@ -132,19 +124,15 @@ def _has_experts(module: nn.Module) -> bool:
     return any(type(one).__name__.endswith("Experts") for one in module.modules())
 
 
-def _slow_layers(module: nn.Module) -> tuple[str, ...]:
-    """A sentence on layers that transformers computes by kernels of other packages, if it has them.
+def _slow_layers(module: nn.Module) -> tuple[Remark, ...]:
+    """A remark on layers that transformers computes by kernels of other packages, if it has them.
 
     They are read as it runs them without: state-space models token by token.
     """
     homes = {sys.modules.get(type(one).__module__) for one in module.modules()}
     if not any(hasattr(home, name) for home in homes for name in _OTHERS_KERNELS):
         return ()
-    return (
-        "layers of state-space models and linear attention run by transformers' own PyTorch code, "
-        "as without the packages mamba-ssm, causal-conv1d and flash-linear-attention, whose "
-        "kernels are much faster and are not modelled",
-    )
+    return (remark("slow_layers"),)
 
 
 def _is_meta(value: Any) -> bool:
@@ -161,7 +149,7 @@ def _without_padding(known: Callable[..., bool]) -> Callable[..., bool]:
     return asked
 
 
-def _at_full_length(known: Callable[..., Any], assumed: list[str]) -> Callable[..., Any]:
+def _at_full_length(known: Callable[..., Any], assumed: list[Remark]) -> Callable[..., Any]:
     """Packing of padded sequences whose lengths have no values: each is as long as the longest."""
 
     def packed(values: Tensor, lengths: Tensor, batch_first: bool) -> Any:
@@ -186,9 +174,9 @@ def _unpacked(known: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
-def _note_once(notes: list[str], words: str) -> None:
-    if words not in notes:
-        notes.append(words)
+def _note_once(notes: list[Remark], new: Remark) -> None:
+    if new not in notes:
+        notes.append(new)
 
 
 def _models() -> list[Any]:
