@@ -32,6 +32,8 @@ _GIB = 2**30
 _LAYERS = 2
 _LIMIT_S, _LIMIT_GIB = 180, 8
 _LENGTH, _BATCH = 64, 2
+# What default configs leave open and no model can do without.
+_MISSING = {"vocab_size": 32, "num_experts_per_tok": 2}
 # Of refusals that are transformers' own.
 _NOT_TRAINED = (
     "cannot be built from it", "raining is not", "not support training",
@@ -67,8 +69,12 @@ def small(values: Any) -> Any:
     for key, value in found.items():
         if value is None and key.endswith(("token_id", "token_index")):
             found[key] = 0  # a tokenizer has one, a config without a model does not
-        elif value is None and key == "vocab_size":
-            found[key] = 32
+        elif value is None and key in _MISSING:
+            found[key] = _MISSING[key]
+    if "mm_tokens_per_image" in found and isinstance(found.get("vision_config"), dict):
+        found["vision_config"] |= {"image_size": 896, "patch_size": 14}  # Gemma 3's own
+    if "axial_pos_shape" in found:
+        found["axial_pos_shape"] = [8, 8]  # for the length of this check
     for name in ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "decoder_layers",
                  "encoder_layers", "num_decoder_layers", "num_encoder_layers",
                  "depth"):  # fmt: skip

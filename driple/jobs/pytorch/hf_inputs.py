@@ -17,10 +17,12 @@ from torch import Tensor, nn
 
 __all__ = ["audio_inputs", "image_inputs", "numbers", "whole"]
 
+_HIGH = 1024  # side of an image for the second encoder of those that have two
 _FRAMES = 16  # of a video, where the config states none
 _AUDIO_SAMPLES = 16_000 * 10  # ten seconds
 _AUDIO_FRAMES = 1000  # ten seconds in windows of 10 ms
 _MEL_BINS = 80
+_SEVERAL = ("perceiver_config", "scale_factor", "pixel_shuffle_factor")  # images of a sample
 _SOUND = ("audio", "speech", "sound", "encoder")  # in names of modules
 _SIGHT = ("vision", "visual", "image", "patch")
 _GRIDS = {"image_grid_thw", "grid_thw", "image_grid_hws", "grid_thws"}
@@ -70,10 +72,14 @@ def image_inputs(
         frames = getattr(config, "num_frames", None) or _FRAMES
         videos = numbers(batch, frames, channels, height, width)
         return {"pixel_values_videos": videos, "pixel_values": videos}
-    if "pixel_attention_mask" in known:
+    if "pixel_attention_mask" in known and any(hasattr(config, name) for name in _SEVERAL):
         mask = whole(batch, 1, height, width)
         return {"pixel_values": images[:, None], "pixel_attention_mask": mask}
-    found: dict[str, Any] = {"pixel_values": images, "mm_token_type_ids": whole(batch, length)}
+    found: dict[str, Any] = {
+        "pixel_values": images,
+        "high_res_pixel_values": numbers(batch, channels, _HIGH, _HIGH),
+        "mm_token_type_ids": whole(batch, length),
+    }
     if "image_sizes" in known:
         tiles = _tiles(config, (height, width), int(getattr(vision, "image_size", None) or height))
         if tiles:
@@ -86,7 +92,8 @@ def image_inputs(
 def _fitting(config: Any, vision: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
     """Size of an image, whose patches are merged without a rest."""
     channels, height, width = shape if len(shape) == 3 else (3, 224, 224)
-    patch, merged = getattr(vision, "patch_size", None), getattr(config, "scale_factor", None)
+    patch = getattr(vision, "patch_size", None)
+    merged = getattr(config, "scale_factor", None) or getattr(config, "pixel_shuffle_factor", None)
     if not isinstance(patch, int) or not isinstance(merged, int):
         return channels, height, width
     unit = patch * merged
@@ -159,6 +166,8 @@ def audio_inputs(
         shape: of a sample, if it was given.
     """
     config = model.config
+    if getattr(config, "audio_config", config) is None:
+        return {}
     audio = (
         getattr(config, "audio_config", None) or getattr(config, "encoder_config", None) or config
     )
@@ -171,12 +180,10 @@ def audio_inputs(
     usual = _spectrogram(model, _positions(audio), bins)
     features = numbers(batch, *(shape or usual))
     length = max(features.shape[1:])
-    return {
-        "input_features": features,
-        "input_features_mask": whole(batch, length),
-        "feature_attention_mask": whole(batch, length),
-        "attention_mask": whole(batch, length),
-    }
+    mask = whole(batch, length)
+    found = {"input_features": features}
+    found |= {"input_features_mask": mask, "feature_attention_mask": mask}
+    return found if "input_ids" in known else {**found, "attention_mask": mask}
 
 
 def _positions(audio: Any) -> int:
