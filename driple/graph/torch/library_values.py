@@ -31,8 +31,9 @@ _MASKS = (torch.bool, torch.uint8)
 _BY_MASK = frozenset({"index", "index_put", "index_put_", "_index_put_impl_"})
 # By the op that makes a truth value. Models compare numbers to refuse what is out of range.
 _TRUTHS: Mapping[str, bool] = {
-    "all": True, "_is_all_true": True, "_is_any_true": False, "eq": True, "any": False, "isnan": False, "isinf": False, "bitwise_or": False,
-    "logical_or": False, "ne": False, "lt": False, "gt": False, "le": False, "ge": False,
+    "all": True, "_is_all_true": True, "eq": True, "any": False, "_is_any_true": False,
+    "isnan": False, "isinf": False, "bitwise_or": False, "logical_or": False, "ne": False,
+    "lt": False, "gt": False, "le": False, "ge": False,
 }  # fmt: skip
 # Places where a value was taken as usual, in the order of the step; None where none may be.
 _PLACES: ContextVar[list[str] | None] = ContextVar("_PLACES", default=None)
