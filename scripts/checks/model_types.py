@@ -157,12 +157,18 @@ def vision_model(name: str) -> tuple[Any, Any]:
     import torch
     import torchvision
 
+    from driple.jobs.pytorch.own_model import module_on_meta
+
     kind = torchvision.models.get_model_builder(name).__module__
     options = {"weights": None}
     if "detection" in kind or "segmentation" in kind:
         options["weights_backbone"] = None
+    try:
+        with torch.device("meta"):
+            model = torchvision.models.get_model(name, **options)
+    except NotImplementedError:  # its builder computes with numbers
+        model = module_on_meta(torchvision.models.get_model(name, **options))
     with torch.device("meta"):
-        model = torchvision.models.get_model(name, **options)
         labels = torch.zeros(_BATCH, dtype=torch.int64)
         if "optical_flow" in kind:
             image = torch.zeros(_BATCH, 3, 128, 128)
