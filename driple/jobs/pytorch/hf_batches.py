@@ -67,6 +67,7 @@ _BATCHES = {"images": 32, "pixels": 8, "pairs": 32, "boxes": 2, "masks": 2, "ima
 _BATCH, _LENGTH, _TARGET = 8, 512, 128
 _CHOICES = 4
 _MENTION = 30  # most tokens of an entity's mention
+_PATCHES = 2048  # of an image, with row and column of each
 _REGIONS = 36  # of an image, by a detector
 _PROMPT = 16  # tokens that name the objects that are looked for
 _OBJECTS = 8  # boxes of an image; COCO has 7.3 in the mean
@@ -237,8 +238,11 @@ def batch_of_task(task: Task, model: Any, sizes: BatchSizes) -> dict[str, Any]:
         found |= _text(task, model.config, batch, length or _PROMPT)
     if "pixel_values" in known or "pixel_values_videos" in known:
         found |= image_inputs(model, set(known), batch, length or 0, sizes.input_shape or ())
-    if "input_values" in known or "input_features" in known:
+    if task != "image_text" and known.keys() & {"input_values", "input_features"}:
         found |= audio_inputs(model, set(known), batch, sizes.input_shape)
+    if "flattened_patches" in known:
+        patch = int(getattr(model.config.vision_config, "patch_size", 16))
+        found["flattened_patches"] = numbers(batch, _PATCHES, 2 + 3 * patch**2)
     if "task_inputs" in known:
         found["task_inputs"] = whole(batch, int(getattr(model.config, "task_seq_len", _PROMPT)))
     if task == "series":
@@ -284,6 +288,8 @@ def _labels(  # noqa: PLR0911  # one return per task
     classes = whole(batch)
     if task == "sequences":
         return {"labels": _sequence_labels(model.config, batch)}
+    if task == "answers" and "start_positions" not in inspect.signature(model.forward).parameters:
+        return {"labels": classes}  # of usual answers
     if task == "answers":
         return {"start_positions": classes, "end_positions": classes}
     if task in {"choices", "images", "videos"}:

@@ -54,7 +54,7 @@ def image_inputs(
     if getattr(config, "vision_config", config) is None:
         return {}
     vision = getattr(config, "vision_config", None) or config
-    channels, height, width = _fitting(config, vision, shape)
+    channels, height, width = shape if len(shape) == 3 else (3, 224, 224)
     if _GRIDS & known:
         places = _places(model, batch, length)
         return places | _patches(model, vision, known, batch, shape)
@@ -87,17 +87,6 @@ def image_inputs(
         if tiles or getattr(vision, "model_type", "") == "pixtral":
             found["image_sizes"] = torch.tensor([[height, width]] * batch)
     return found
-
-
-def _fitting(config: Any, vision: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Size of an image, whose patches are merged without a rest."""
-    channels, height, width = shape if len(shape) == 3 else (3, 224, 224)
-    patch = getattr(vision, "patch_size", None)
-    merged = getattr(config, "scale_factor", None) or getattr(config, "pixel_shuffle_factor", None)
-    if not isinstance(patch, int) or not isinstance(merged, int):
-        return channels, height, width
-    unit = patch * merged
-    return channels, max(height // unit, 1) * unit, max(width // unit, 1) * unit
 
 
 def _tiles(config: Any, size: tuple[int, int], side: int) -> int:
@@ -137,6 +126,7 @@ def _patches(
     elif isinstance(first, nn.Linear):
         cells = (first.in_features,)
     found: dict[str, Any] = {"pixel_values": numbers(batch * rows * columns, *cells)}
+    found["image_merge_sizes"] = torch.full((batch,), merged)
     for name in sorted(_GRIDS & known):
         each = [1, rows, columns] if "thw" in name else [rows, columns]
         found[name] = torch.tensor([each] * batch)
@@ -177,7 +167,7 @@ def audio_inputs(
         if hasattr(config, "num_mel_bins") and hasattr(config, "max_length"):
             usual = (int(config.max_length), bins)  # a spectrogram as an image
         return {"input_values": numbers(batch, *(shape or usual))}
-    usual = _spectrogram(model, _positions(audio), bins)
+    usual = _spectrogram(model, _positions(audio), bins, has_bins=hasattr(audio, "num_mel_bins"))
     features = numbers(batch, *(shape or usual))
     length = max(features.shape[1:])
     mask = whole(batch, length)
@@ -193,12 +183,13 @@ def _positions(audio: Any) -> int:
     return int(getattr(audio, "max_source_positions", None) or 0)
 
 
-def _spectrogram(model: nn.Module, positions: int, bins: int) -> tuple[int, int]:
+def _spectrogram(model: nn.Module, positions: int, bins: int, *, has_bins: bool) -> tuple[int, int]:
     """Shape of a spectrogram as the first layer of a model's part for sound takes it."""
     frames = 2 * positions or _AUDIO_FRAMES
     first = _first_layer(model, _SOUND)
     if isinstance(first, nn.Conv1d):  # Whisper's kin take channels first
-        return (first.in_channels, frames) if positions else (frames, first.in_channels)
+        is_first = bool(positions) or has_bins
+        return (first.in_channels, frames) if is_first else (frames, first.in_channels)
     if isinstance(first, nn.Linear):
         return frames, first.in_features
     if isinstance(first, nn.LayerNorm):
