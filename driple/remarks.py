@@ -3,7 +3,8 @@
     Remark("fields_not_used", file="ds.json", fields=("zero_optimization.overlap_comm",))
     -> {"code": "fields_not_used", "values": {"file": "ds.json", "fields": [...]}}
 
-The sentences are in `driple.render.remarks`: one for each code.
+The sentences are in `driple.render.remarks`: one for each code. Text that has no values, such as
+that of files of earlier versions, is a remark with code `text`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = ["Remark", "RemarkValue", "remark"]
-
-RemarkValue = str | int | float | bool | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +28,15 @@ class Remark:
     values: Mapping[str, RemarkValue]
 
     def __hash__(self) -> int:
-        return hash((self.code, tuple(self.values.items())))
+        return hash((self.code, frozenset(self.values.items())))
+
+    @classmethod
+    def of_text(cls, text: str) -> Remark:
+        """A remark that is its own sentence, as files of earlier versions have them."""
+        return cls(code="text", values={"text": text})
+
+
+RemarkValue = str | int | float | bool | tuple[str | int | float, ...] | Remark | None
 
 
 def remark(code: str, **values: RemarkValue) -> Remark:

@@ -129,8 +129,12 @@ def read_json(file: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
     return parse_json(data)
 
 
-def parse_json(data: bytes) -> Any:
+def parse_json(data: bytes, *, infinite: bool = False) -> Any:
     """What a JSON text holds; numbers are finite, and no key stands twice.
+
+    Args:
+        data: the text.
+        infinite: whether it may hold `Infinity`, as Python's own writer puts it.
 
     Raises:
         ValueError: a pointer of Git LFS, no JSON, nested too deep, or a text that is no Unicode.
@@ -140,7 +144,9 @@ def parse_json(data: bytes) -> Any:
     try:
         text = data.decode(json.detect_encoding(data))
         found = json.loads(
-            text, parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats
+            text,
+            parse_constant=_infinity if infinite else _refuse_constant,
+            object_pairs_hook=_object_without_repeats,
         )
         if _ESCAPED_HALF.search(text):
             _refuse_half_characters(found)
@@ -167,6 +173,12 @@ def _refuse_half_characters(value: object) -> None:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"it holds {name}")
+
+
+def _infinity(name: str) -> float:
+    if name == "NaN":
+        return _refuse_constant(name)
+    return float(name)
 
 
 def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -58,8 +58,8 @@ ROWS = (
     ("profiler",),
     ("planning",),
     ("api",),
-    ("plot",),
     ("render",),
+    ("plot",),
     ("cli", "web", "__main__"),
 )
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driple.errors import ConfigError
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.api.json_types.validate import OwnRunJson
@@ -87,7 +88,7 @@ def contest_of_published(
     shipped = read_shipped(published, forward=forward)
     if shipped is None:
         return None
-    remarks: list[str] = []
+    remarks: list[Remark] = []
     given = None
     if against is not None:
         given = read_predictions(against, {row.id for row in shipped.rows}, remarks.append)
@@ -119,7 +120,7 @@ def contest_of_table(
     from driple.runs.validation.shipped import read_shipped
     from driple.simulate.calibration import shipped_calibration
 
-    remarks: list[str] = []
+    remarks: list[Remark] = []
     rows = read_runs(table, remarks.append)
     given = None
     if against is not None:

@@ -47,8 +47,8 @@ def job_file_of(result: PlanResult, form: str) -> str:
     best = result.choice.best
     if best is None:
         raise ConfigError(
-            f"--format {form} needs a recommended offer: {result.choice.words or result.no_price} "
-            f"{result.remedy}".strip()
+            f"--format {form} needs a recommended offer, and there is none; driple plan without "
+            "--format says why"
         )
     if best.candidate is None:
         raise ConfigError(

@@ -19,10 +19,10 @@ import typer
 from driple.cli.helptext import FIRST_SCREEN, GroupedHelp
 from driple.cli.oldnames import new_name
 from driple.cli.overrides import set_values
-from driple.cli.terminal import ReaderGoneError, escaped, escaped_streams, one_line
 from driple.errors import DripleError
 from driple.files import advice_on
 from driple.garbage import rare_search_for_garbage
+from driple.render.terminal import ReaderGoneError, escaped, escaped_streams, one_line
 
 __all__ = ["app", "run"]  # noqa: F822  # made by __getattr__
 

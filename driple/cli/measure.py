@@ -11,9 +11,11 @@ import typer
 from driple.cli.extras import require_tensorflow
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, whole
-from driple.cli.show import note, print_json, progress_bar
+from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
+from driple.render.errors_stated import host_sentence
+from driple.render.show import note, print_json
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import MeasureJson
@@ -143,7 +145,7 @@ def measure(
         made = host_of_campaign(output, campaign.about, parsed)
         write_host(made, output / HOST_FILE)
         summary["host"] = made
-        told = f"{made.sentence()}\nwritten: {output / HOST_FILE}"
+        told = f"{host_sentence(made)}\nwritten: {output / HOST_FILE}"
     if json:
         print_json(summary, "measure")
     else:

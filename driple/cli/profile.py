@@ -14,8 +14,10 @@ from driple.cli.numbers import BANDWIDTH_HELP, whole_number
 from driple.cli.outputs import output_file, output_folder
 from driple.cli.overrides import number, override, set_option, text, texts, whole
 from driple.cli.profile_links import links
-from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
+from driple.render.remarks import sentences
+from driple.render.show import note, print_json, print_table
 from driple.units import parse_rate, parse_whole_numbers
 
 if TYPE_CHECKING:
@@ -182,7 +184,7 @@ def _show(profile: StallProfile, *, json: bool) -> None:
         print_json(profile.to_dict(), "profile")
     else:
         _print(profile)
-    for warning in profile.warnings():
+    for warning in sentences(profile.warnings()):
         note(warning)
 
 

@@ -11,6 +11,7 @@ from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import JobOptions, flags_for
 from driple.jobs.readers import JobReader, JobRequest, nothing_of
 from driple.jobs.unreadable import refuse_foreign
+from driple.remarks import Remark, remark
 
 __all__ = ["GRAPH_FILE", "job_of_graph", "kept_batch"]
 
@@ -45,7 +46,7 @@ def _read(request: JobRequest) -> Job:
         GRAPH_FILE.origin,
         graph,
         batch_size=batch_size,
-        assumptions=(*_other_batch(path, batch_size, graph), *options.config.assumptions),
+        assumptions=(*_other_batch(path, batch_size, graph), *options.config.remarks),
     )
 
 
@@ -74,8 +75,8 @@ def job_of_graph(graph: OpGraph, options: JobOptions, *, training: bool) -> Job:
     return job_of("graph", _GIVEN_GRAPH, graph, batch_size=size, assumptions=assumed)
 
 
-def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tuple[str, ...]:
-    """A sentence if all convolutions take several images of each sample of the batch.
+def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tuple[Remark, ...]:
+    """A remark if all convolutions take several images of each sample of the batch.
 
     Frames of a video, and patches of an image, are images of their own; the loss then is of fewer.
 
@@ -98,10 +99,7 @@ def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tu
             f"--batch-size {batch_size}: {name} fixes its batch to {count}; leave the option out, "
             "or export the graph with an open batch"
         )
-    return (
-        f"the graph's convolutions take {count} images at once, whatever --batch-size says: its "
-        f"work is theirs, and figures per sample count {batch_size}",
-    )
+    return (remark("other_batch", num_images=count, batch_size=batch_size),)
 
 
 def _samples(given: int | None, graph: OpGraph) -> int | None:

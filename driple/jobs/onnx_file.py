@@ -9,6 +9,7 @@ from driple.errors import ConfigError, GraphError
 from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import flags_for
 from driple.jobs.readers import JobReader, JobRequest, nothing_of
+from driple.remarks import remark
 
 __all__ = ["ONNX_FILE"]
 
@@ -45,20 +46,17 @@ def _read(request: JobRequest) -> Job:
         loss=loss,
         precision=precision,
     )
-    assumed = [
-        "an ONNX file is a forward pass: the loss, the backward pass and the update are derived "
-        "from it, and all floating-point weights are trained"
-    ]
+    assumed = [remark("derived_from_forward")]
     if options.optimizer is None:
-        assumed.append(f"optimizer {_OPTIMIZER}; set it with --optimizer")
+        assumed.append(remark("assumed_options", optimizer=_OPTIMIZER))
     if options.loss is None:
-        assumed.append(f"loss {loss}; set it with --loss {' or '.join(_LOSSES[1:])}")
+        assumed.append(remark("assumed_loss", loss=loss, others=_LOSSES[1:]))
     job = job_of(
         str(path),
         ONNX_FILE.origin,
         graph,
         batch_size=batch_size,
-        assumptions=(*assumed, *options.config.assumptions),
+        assumptions=(*assumed, *options.config.remarks),
     )
     return replace(job, precision=options.precision or job.precision)
 

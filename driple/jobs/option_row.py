@@ -15,6 +15,7 @@ from typing import Any
 from driple.checks import check_whole
 from driple.errors import ConfigError
 from driple.graph.options import sizes_of
+from driple.graph.torch.lora import LoraAdapters
 from driple.jobs.training_config import TrainingConfig, read_training_config
 from driple.rules import OptionRule, number, text
 
@@ -25,6 +26,7 @@ __all__ = [
     "MODULE",
     "ROW",
     "JobOption",
+    "lora_adapters",
     "mebibytes",
     "option",
     "sample_shape",
@@ -144,6 +146,13 @@ def sample_shape() -> OptionRule:
         return sizes
 
     return OptionRule(tuple, checked, checked)
+
+
+def lora_adapters() -> OptionRule:
+    """Adapters, typed as `r=16,alpha=32,targets=all-linear`; in Python the text will do too."""
+    return OptionRule(
+        str, lambda _, given: LoraAdapters.read(given), lambda _, value: LoraAdapters.checked(value)
+    )
 
 
 def training_config() -> OptionRule:

@@ -27,7 +27,7 @@ from driple.errors import ConfigError, GraphError
 from driple.extras import require_torch
 from driple.graph.stored_graph import read_stored_graph
 from driple.jobs import own_supervisor
-from driple.jobs.assumed import assumed_words
+from driple.jobs.assumed import assumed_options
 from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import flags_for
 from driple.jobs.own_request import (
@@ -80,7 +80,7 @@ def _read(request: JobRequest) -> Job:
         input_shape=outcome.input_shape,
         step=step,
         samples=outcome.samples,
-        assumptions=(*assumed_words(options, optimizer=OPTIMIZER), *outcome.assumptions),
+        assumptions=(*assumed_options(options, optimizer=OPTIMIZER), *outcome.assumptions),
     )
 
 

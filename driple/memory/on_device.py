@@ -22,17 +22,20 @@ __all__ = ["COMMUNICATION", "device_timeline"]
 COMMUNICATION = "communication"
 
 
-def device_timeline(graph: OpGraph, setting: Setting) -> StepTimeline:
+def device_timeline(
+    graph: OpGraph, setting: Setting, place: MemoryPlace | None = None
+) -> StepTimeline:
     """Allocated bytes of one device over a step.
 
     Args:
         graph: of one worker's step.
         setting: cluster and scheme.
+        place: its device, where a job keeps a part of what it holds on the host.
 
     Raises:
         GraphError: the graph has no lifetimes, or the memory of the scheme is unknown.
     """
-    place = MemoryPlace.of(setting)
+    place = place or MemoryPlace.of(setting)
     if place.sharding is None:
         raise GraphError(
             f"the memory of scheme {place.scheme} over a step is not modelled; give a setting with "

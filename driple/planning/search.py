@@ -36,6 +36,7 @@ class Asked:
 
     Attributes:
         schemes: names; if empty those that suit the machines.
+        usual_scheme: of the training config, for machines that state none; empty if it has none.
         vary: what of the job may be changed, of `VARY`.
         global_batch: samples of all devices per update; None leaves it to batch and devices.
         fixed_batch: whether the user gave the batch of a device.
@@ -46,6 +47,7 @@ class Asked:
     """
 
     schemes: tuple[str, ...] = ()
+    usual_scheme: str = ""
     vary: tuple[str, ...] = ("checkpointing",)
     global_batch: int | None = None
     fixed_batch: bool = False
@@ -113,8 +115,9 @@ def _groups(
     if can_vary and "precision" in asked.vary and usual.precision in PRECISIONS:
         half = _HALF_OF.get(usual.precision, usual.precision)
         precisions = list(dict.fromkeys([usual.precision, half]))
+    usual_schemes = [asked.usual_scheme] if asked.usual_scheme else []
     for place in places:
-        for scheme in schemes_for(place, asked.schemes, is_model=can_vary):
+        for scheme in schemes_for(place, asked.schemes or usual_schemes, is_model=can_vary):
             try:
                 setting = place.setting.with_scheme(scheme)
             except SettingError as error:  # such as degrees that do not divide the devices

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from driple.plot.canvas import pyplot
 from driple.plot.pattern import check_picture, save_picture
+from driple.render.memory_lines import peak_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +123,7 @@ def _mark_peak(axis: Axes, memory: InspectedMemory, unit: float, words: str) -> 
     middle = min(max(at / end, _TEXT_FROM), 1 - _TEXT_FROM) * end
     axis.plot([at], [height], "o", color="black", markersize=4, clip_on=False)
     axis.annotate(
-        f"peak {height:.3g} {words}: {memory.peak_words}",
+        f"peak {height:.3g} {words}: {peak_words(memory)}",
         (at, height),
         xytext=(middle, 1.06 * height),
         fontsize=8,

@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING
 
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.planning.ranking import price_text, ranked
+from driple.planning.ranking import ranked
 from driple.plot.plans import plan_figure
 from driple.quantities import duration, size
+from driple.render.errors_stated import stated_error_sentence
+from driple.render.job_facts import facts_words
+from driple.render.plan_words import assumptions_sentence, change_sentence
+from driple.render.remarks import sentence, sentences
+from driple.render.remarks.offers import limits_words, price_text
 from driple.units import format_range, three_digits
 
 if TYPE_CHECKING:
@@ -75,13 +80,11 @@ def page_text(result: PlanResult) -> str:
 def _paragraphs(result: PlanResult) -> list[str]:
     """The recommendation and what it rests on."""
     job = result.job
+    remarks = (result.no_price, result.choice.why, result.remedy, result.scaling)
     texts = [
-        result.no_price,
-        result.choice.words,
-        result.remedy,
-        result.scaling,
-        "" if job is None else f"Job: {job.facts_words}.",
-        "" if result.assumptions is None else f"{result.assumptions.sentence()}.",
+        *(sentence(remark) for remark in remarks if remark is not None),
+        "" if job is None else f"Job: {facts_words(job)}.",
+        "" if result.assumptions is None else f"{assumptions_sentence(result.assumptions)}.",
     ]
     return [f"<p>{escape(words)}</p>" for words in texts if words]
 
@@ -109,7 +112,7 @@ def _picture(result: PlanResult) -> str:
 def _changes(result: PlanResult) -> list[str]:
     if not result.changes:
         return []
-    items = "".join(f"<li>{escape(one.sentence())}</li>" for one in result.changes)
+    items = "".join(f"<li>{escape(change_sentence(one))}</li>" for one in result.changes)
     return ["<h2>What would help most</h2>", f"<ol>{items}</ol>"]
 
 
@@ -136,7 +139,7 @@ def _class(name: str) -> str:
 
 def _cells(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, str]:
     """Texts of one row."""
-    limited, kept = limits.words().strip(), limits.kept_by(offer)
+    limited, kept = limits_words(limits.budget, limits.deadline_s).strip(), limits.kept_by(offer)
     variant, ends, error = offer.variant, offer.factors, offer.error
     span = "unknown"
     if ends is not None:
@@ -200,7 +203,7 @@ def _sources(result: PlanResult) -> list[str]:
         if offer.price is not None:
             texts[f"Price: {offer.price.source}"] = None
         if offer.error is not None:
-            texts[f"Error: {offer.error.sentence()}"] = None
-    texts |= dict.fromkeys(result.remarks)
+            texts[f"Error: {stated_error_sentence(offer.error)}"] = None
+    texts |= dict.fromkeys(sentences(result.remarks))
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return ["<h2>Sources</h2>", f'<ul class="small">{items}</ul>'] if items else []

@@ -6,7 +6,7 @@ PlanResult -> picture: a point is the best way to use some machines; the line jo
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from driple.errors import ConfigError
 from driple.planning.ranking import best_by_place, pareto, ranked
@@ -66,7 +66,7 @@ def plan_figure(result: PlanResult) -> Figure:
     title = "" if result.job is None else result.job.name
     axis.set_title(title, fontsize=9, loc="left")
     figure.tight_layout()
-    return figure
+    return cast("Figure", figure)
 
 
 def _points(axis: Axes, result: PlanResult, priced: list[Offer], unit_s: float) -> None:

@@ -16,6 +16,7 @@ from driple.cluster.cluster import Cluster
 from driple.cluster.schemes import DDP
 from driple.cluster.topology import Topology
 from driple.graph.opgraph import Layout
+from driple.remarks import Remark
 from driple.schemes.collectives import DeviceGroup
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.fusion import fused_plans
@@ -66,14 +67,11 @@ class Ddp:
         """Buckets, or tensors that may be fused."""
         return BUCKETS if program == "buckets" else ExchangeRule(grouping="tensors")
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
+    def assumption(self, layout: Layout, num_workers: int) -> Remark | None:
         """Assumption for a graph that was built for another scheme."""
         if num_workers < 2:
             return Layouts.alone(layout)
-        return Layouts.without_servers(
-            layout,
-            "each worker updates all variables itself, and gradients are added up by all-reduce",
-        )
+        return Layouts.without_servers(layout, "all_reduce")
 
     def link_loads(
         self, topology: Topology, link: SharedLink, bridge: float

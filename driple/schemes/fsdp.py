@@ -34,7 +34,7 @@ class Fsdp(Sharded):
     sharding: Sharding | None = Sharding(
         shards_parameters=True, shards_gradients=True, shards_states=True
     )
-    _exchange = "each worker keeps a shard of all variables and gathers the others block by block"
+    _exchange = "sharded_parameters"
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """Sharded training, and memory of shards."""

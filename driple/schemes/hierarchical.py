@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from driple.cluster.cluster import Cluster
 from driple.graph.opgraph import Layout
+from driple.remarks import Remark
 from driple.schemes.collectives import DeviceGroup
 from driple.schemes.ddp import Ddp
 from driple.schemes.layouts import Layouts
@@ -80,15 +81,11 @@ class Hierarchical(Ddp):
         """Never: its error is unknown."""
         return False
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
+    def assumption(self, layout: Layout, num_workers: int) -> Remark | None:
         """Assumption for a graph that was built for another scheme."""
         if num_workers < 2:
             return Layouts.alone(layout)
-        return Layouts.without_servers(
-            layout,
-            "each worker updates all variables itself; gradients are added up within machines, "
-            "then between them",
-        )
+        return Layouts.without_servers(layout, "all_reduce_in_levels")
 
     def _seconds(self, group: DeviceGroup, sizes: FloatArray) -> FloatArray:
         return two_levels(group).all_reduce_s(sizes)

@@ -25,10 +25,7 @@ class Hsdp(Fsdp):
     sharding: Sharding | None = Sharding(
         shards_parameters=True, shards_gradients=True, shards_states=True, within_machine=True
     )
-    _exchange = (
-        "each worker keeps a shard of all variables, gathers the others from its machine block by "
-        "block, and adds up gradients between machines"
-    )
+    _exchange = "sharded_in_machines"
 
     def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
         """Of PyTorch models on several machines of several devices."""

@@ -15,6 +15,7 @@ from driple.cluster.schemes import PS
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
+from driple.remarks import Remark
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.layouts import Layouts
 from driple.schemes.records import Computing, WorkerRecord
@@ -56,7 +57,7 @@ class ParameterServers:
         """None: messages belong to servers."""
         return None
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
+    def assumption(self, layout: Layout, num_workers: int) -> Remark | None:
         """Assumption for a graph that was built for another scheme."""
         return Layouts.on_servers(layout)
 

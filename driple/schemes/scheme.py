@@ -11,9 +11,8 @@ compares names of schemes; a test enforces it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal, Protocol, get_args
 
 import numpy as np
@@ -23,6 +22,7 @@ from driple.cluster.cluster import Cluster
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
+from driple.remarks import Remark
 from driple.schemes.collectives import DeviceGroup
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.links import ReachedLink
@@ -33,7 +33,7 @@ from driple.step.plan import Message, StepPlan
 
 __all__ = [
     "PROGRAMS",
-    "RUN_WORDS",
+    "RUN_KINDS",
     "ProgramExchange",
     "RunsLike",
     "Scheme",
@@ -44,7 +44,6 @@ __all__ = [
     "group_of",
     "link_of",
     "messages_of",
-    "run_words",
 ]
 
 # How a program exchanges gradients without servers: in buckets (PyTorch), fused while others are on
@@ -118,6 +117,14 @@ class Sharding:
         keeps_buckets: whether buckets of all gradients stay beside the gradients, as with DDP's
             `gradient_as_bucket_view=False`.
         within_machine: whether shards are those of the devices of one machine, not of all.
+        states_on_host: whether states and shards of gradients are kept, and updated, on the host.
+        parameters_on_host: whether shards of parameters are kept there.
+        bucket_elements: gradients of a buffer that lasts as long as the step, as DeepSpeed's
+            `reduce_bucket_size`; None without.
+        has_wide_shards: whether shards of parameters and gradients are in fp32 where the optimizer
+            updates a copy in fp32, in place of that copy, as FSDP keeps them.
+        reuse_elements: a block of parameters stays gathered if less than that is computed before
+            its next use.
     """
 
     shards_parameters: bool = False
@@ -126,6 +133,11 @@ class Sharding:
     updates: bool = True
     keeps_buckets: bool = False
     within_machine: bool = False
+    states_on_host: bool = False
+    parameters_on_host: bool = False
+    bucket_elements: int | None = None
+    has_wide_shards: bool = False
+    reuse_elements: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -137,20 +149,8 @@ class Sharding:
         return per_machine if self.within_machine else num_devices
 
 
-# Kinds of published runs whose errors belong to step times, in words.
-RUN_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "single": "one device",
-        "ring": "rings",
-        "sharded": "sharded training",
-        "servers": "parameter servers",
-    }
-)
-
-
-def run_words(kind: str) -> str:
-    """A kind of runs in words; a scheme's own kind is in words already."""
-    return RUN_WORDS.get(kind, kind)
+RUN_KINDS = ("single", "ring", "sharded", "servers")
+"""Kinds of published runs whose errors belong to step times."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +158,7 @@ class RunsLike:
     """Kinds of published runs whose errors belong to answers under a scheme.
 
     Attributes:
-        times: for step times: a key of `RUN_WORDS`, or a kind of the scheme's own in words.
+        times: for step times: one of `RUN_KINDS`, or a kind of the scheme's own in words.
         memory: for memory: `single`, `ddp` or `fsdp`.
     """
 
@@ -195,8 +195,8 @@ class Scheme(Protocol):
     def rule(self, program: ProgramExchange) -> ExchangeRule | None:
         """How messages of a step are grouped; None with parameter servers."""
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
-        """One sentence on a graph that was built for another scheme; empty if it fits."""
+    def assumption(self, layout: Layout, num_workers: int) -> Remark | None:
+        """A remark on a graph that was built for another scheme; None if it fits."""
 
     def link_loads(
         self, topology: Topology, link: SharedLink, bridge: float

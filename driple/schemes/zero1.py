@@ -35,7 +35,7 @@ class Zero1(Sharded):
     sharding: Sharding | None = Sharding(
         shards_states=True, keeps_buckets=True
     )  # ZeroRedundancyOptimizer
-    _exchange = "each worker updates a shard of all variables and gathers the others"
+    _exchange = "sharded_states"
 
     def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
         """Never: `zero2` shares out more."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.inspector.intervals import half_widths_at
+from driple.remarks import Remark
 from driple.trace.repeatability import smape_shares
 from driple.trace.targets import NUM_TARGETS, TARGET_NAMES
 from driple.training.metrics import predicted_times_s
@@ -32,8 +33,8 @@ class Uncertainty:
         threshold: distance from which a graph counts as far.
         reach: largest distance in the calibration of the half-widths.
         distances: distance to the nearest training graph, by workload.
-        warnings: sentences on how a workload is outside the range of the training graphs, by
-            workload; workloads without a warning may be left out.
+        warnings: how a workload is outside the range of the training graphs, by workload;
+            workloads without a warning may be left out.
     """
 
     level: float
@@ -42,7 +43,7 @@ class Uncertainty:
     threshold: float
     reach: float
     distances: dict[str, float]
-    warnings: dict[str, tuple[str, ...]]
+    warnings: dict[str, tuple[Remark, ...]]
 
     def half_widths(self, workload: str) -> FloatArray:
         """Half-widths of the logarithm for a workload, shape [13]."""
@@ -105,20 +106,6 @@ class Coverage:
     smape_others_pct: float | None
     by_target: dict[str, float]
     by_family: dict[str, FamilyCoverage]
-
-    def sentence(self) -> str:
-        """Sentences for users."""
-        words = (
-            f"its intervals hold {self.targets:.0%} of the targets and {self.iteration_time:.0%} "
-            f"of the iteration times, and reach {self.median_width_pct:.0f} % above (median)"
-        )
-        if self.smape_warned_pct is None:
-            return f"{words}; no workload was warned of"
-        others = "" if self.smape_others_pct is None else f", {self.smape_others_pct:.1f} % others"
-        return (
-            f"{words}; {self.num_warned} predictions were warned of: SMAPE "
-            f"{self.smape_warned_pct:.1f} %{others}"
-        )
 
 
 def coverage_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from driple.answers.by_closed_forms import closed_form_error
 from driple.answers.stated_error import StatedError, stated_error
 from driple.cluster.setting import Setting
+from driple.remarks import Remark
 from driple.simulate.place import place_of
 from tests.simulate.jobs import net
 
@@ -19,4 +20,4 @@ def test_a_closed_form_states_no_error_where_the_simulator_has_none() -> None:
     cpu = place_of(Setting.parse("CPU-P1w2"))
     found = closed_form_error(cpu, form, stated_error(cpu.setting, graph))
     assert found is not None
-    assert closed_form_error(cpu, form, StatedError(runs="unknown")) is None
+    assert closed_form_error(cpu, form, StatedError(runs=Remark.of_text("unknown"))) is None

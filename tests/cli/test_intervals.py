@@ -13,17 +13,19 @@ from driple.answers.error_statement import StatedError
 from driple.estimate import GUESS_FACTOR, Interval
 from driple.plot.step import _step_words
 from driple.quantities import duration, duration_range
+from driple.remarks import Remark
 from driple.units import format_range, three_digits
 from tests.cli.test_main import EXAMPLE, MEASURED, driple
 
 QUICK = ("--set", "steps=20")
+RUNS = Remark.of_text("runs")
 SIMULATE = ("predict", "--method", "simulator")
 NARROW = StatedError(
-    num_runs=9, runs="runs", median_pct=5, p90_pct=9, runs_median_pct=4, runs_p90_pct=8,
+    num_runs=9, runs=RUNS, median_pct=5, p90_pct=9, runs_median_pct=4, runs_p90_pct=8,
     low_factor=0.9, high_factor=1.1,
 )  # fmt: skip
 WIDE = StatedError(
-    num_runs=9, runs="runs", median_pct=300, p90_pct=3600, runs_median_pct=250, runs_p90_pct=900,
+    num_runs=9, runs=RUNS, median_pct=300, p90_pct=3600, runs_median_pct=250, runs_p90_pct=900,
     low_factor=1e-4, high_factor=2.0,
 )  # fmt: skip
 
@@ -119,7 +121,12 @@ def test_a_guess_has_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     stating(
         monkeypatch,
         StatedError(
-            num_runs=9, runs="runs", median_pct=50, p90_pct=90, low_factor=0.1, high_factor=9.0
+            num_runs=9,
+            runs=Remark.of_text("runs"),
+            median_pct=50,
+            p90_pct=90,
+            low_factor=0.1,
+            high_factor=9.0,
         ),
     )
     shown, found = asked(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
@@ -169,7 +176,7 @@ def test_all_methods_are_printed_with_the_intervals_of_the_json() -> None:
     assert in_words(time).replace(" s (", " (") in shown
     ends = time["interval"]
     (trust,) = [words for words in shown.splitlines() if ": trust the simulator" in words]
-    assert trust == answer["trust"]
+    assert trust == answer["trust"]["text"]
     assert trust.endswith(f" {three_digits(ends['low'])} to {three_digits(ends['high'])} s")
 
 

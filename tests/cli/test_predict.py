@@ -12,6 +12,7 @@ from driple.graph import READER_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from driple.quantities import rounded
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
+from tests.texts import texts
 
 QUICK = ("--set", "steps=20")
 SIMULATE = ("predict", "--method", "simulator")
@@ -80,7 +81,7 @@ def test_no_closed_form_is_trusted_on_a_device_that_nobody_measured() -> None:
     (found,) = json.loads(driple(*ALL, EXAMPLE, *setting, *QUICK, "--json").stdout)["answers"]
     for method in ("zhang", "zeng-repaired", "zeng"):
         assert found["methods"][method]["p90_error_pct"] is None
-    assert "trust the Z" not in found["trust"]
+    assert "trust the Z" not in found["trust"]["text"]
     done = driple("predict", EXAMPLE, "--method", "analytic", *setting)
     assert "\nhow sure  not known: no measurement of such a cluster\n" in done.stdout
     done = driple("predict", EXAMPLE, "--method", "analytic", *setting, "--explain")
@@ -249,8 +250,8 @@ def test_all_puts_the_measured_value_beside_all_methods(tmp_path: Path) -> None:
     assert "simulator" in ring["methods"]
     assert picture.stat().st_size > 10_000
     assert cpu["iteration_time_s"]["method"] == "measured"
-    assert "trust the measured time" in cpu["trust"]
-    assert gpu["trust"].startswith("V100-P1w2/ho-PCIe: ")
+    assert "trust the measured time" in cpu["trust"]["text"]
+    assert gpu["trust"]["text"].startswith("V100-P1w2/ho-PCIe: ")
 
 
 def test_all_tells_the_interval_that_predict_tells(tmp_path: Path) -> None:
@@ -311,7 +312,7 @@ def test_auto_answers_by_the_simulator_where_no_inspector_is_trained() -> None:
     named = ("--setting", "V100-P1w2", *other, *QUICK, "--json")
     by_inspector, by_simulator = json.loads(driple("predict", EXAMPLE, *named).stdout)["answers"]
     assert by_inspector["method"] == "inspector"
-    assert by_inspector["reason"] == ""
+    assert by_inspector["reason"] is None
     assert by_simulator["method"] == by_simulator["iteration_time_s"]["method"] == "simulator"
     assert "CPU-P1w2/ho-200M" in refused("predict", EXAMPLE, *other, "--method", "inspector")
 
@@ -321,7 +322,9 @@ def test_on_gpus_without_servers_the_simulator_answers_though_there_is_an_inspec
     asked = ("predict", EXAMPLE, "--setting", "8xH100", *QUICK, "--json")
     (found,) = json.loads(driple(*asked).stdout)["answers"]
     assert found["method"] == "simulator"
-    assert found["reason"].startswith("for a GPU, alone or with all-reduce, the simulator answers")
+    assert found["reason"]["text"].startswith(
+        "for a GPU, alone or with all-reduce, the simulator answers"
+    )
     (found,) = json.loads(driple(*asked, "--method", "inspector").stdout)["answers"]
     assert found["method"] == "inspector"
 
@@ -331,8 +334,8 @@ def test_where_an_inspector_would_guess_the_simulator_that_it_learned_from_answe
     asked = ("predict", "resnet50", "--setting", "V100-P1w2", *QUICK, "--json")
     (found,) = json.loads(driple(*asked).stdout)["answers"]
     assert found["method"] == "simulator"
-    assert found["reason"].startswith("the inspector of V100-P1w2/ho-PCIe would guess (")
-    assert found["reason"].endswith("): the simulator answers")
+    assert found["reason"]["text"].startswith("the inspector of V100-P1w2/ho-PCIe would guess (")
+    assert found["reason"]["text"].endswith("): the simulator answers")
     (found,) = json.loads(driple(*asked, "--method", "inspector").stdout)["answers"]
     assert found["method"] == "inspector"
     assert found["warnings"] or found["remarks"]
@@ -344,7 +347,7 @@ def test_where_an_inspector_imitates_step_times_badly_the_simulator_answers() ->
     asked = ("predict", graph, "--setting", "V100-P5w5", *QUICK, "--json")
     (found,) = json.loads(driple(*asked).stdout)["answers"]
     assert found["method"] == "simulator"
-    assert "% off (mean) in the step times of its own test workloads" in found["reason"]
+    assert "% off (mean) in the step times of its own test workloads" in found["reason"]["text"]
 
 
 def test_without_a_setting_a_job_gets_the_one_it_is_made_for() -> None:
@@ -360,7 +363,7 @@ def test_auto_and_the_method_that_it_takes_agree() -> None:
     setting = ("--setting", "V100-R2/ho-NVLink", *QUICK, "--json")
     auto = json.loads(driple("predict", MEASURED, *setting).stdout)["answers"][0]
     named = json.loads(driple(*SIMULATE, MEASURED, *setting).stdout)["answers"][0]
-    assert {**auto, "reason": ""} == named
+    assert {**auto, "reason": None} == named
 
 
 def test_the_simulator_answers_from_one_step(tmp_path: Path) -> None:
@@ -407,7 +410,7 @@ def test_a_slower_host_lengthens_a_step_of_small_kernels() -> None:
         done = driple(*line, "--set", f"host_us_per_op={us}", "--json")
         assert done.returncode == 0, done.stderr
         (answer,) = json.loads(done.stdout)["answers"]
-        assert f"a host that takes {us} us for each op" in answer["assumptions"]
+        assert f"a host that takes {us} us for each op" in texts(answer["assumptions"])
         shares.append(answer["step"]["resources"]["device_util"]["mean"])
         times.append(answer["iteration_time_s"]["value"])
     assert times[1] > 2 * times[0]

@@ -16,8 +16,9 @@ LONG = "x" * 300
 
 def driple(command: str, *arguments: object) -> subprocess.CompletedProcess[bytes]:
     """What a shell shows of a command line in which `driple` stands for the command."""
+    script = f'driple() {{ {sys.executable} -m driple "$@"; }}; {command}'
     return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", f'driple() {{ {sys.executable} -m driple "$@"; }}; {command}',
+        ["bash", "-o", "pipefail", "-c", script,
          "bash", *map(os.fspath, map(str, arguments))],
         cwd=ROOT, capture_output=True, check=False, timeout=120,
     )  # fmt: skip

@@ -23,6 +23,8 @@ from driple.jobs.load import JobOptions, load_job
 from driple.jobs.own_request import OwnModel
 from driple.jobs.pytorch.own_model import step_of_own_model
 from driple.jobs.pytorch.whole_sequences import WHOLE_SEQUENCES
+from driple.render.job_facts import facts_words
+from driple.render.remarks import sentence, sentences
 
 OWN = f"{Path(__file__).with_name('own.py')}:"
 IMAGE = (3, 32, 32)
@@ -76,18 +78,20 @@ def test_the_same_model_has_the_same_step_however_its_batch_is_given() -> None:
 
 
 def test_a_model_that_its_code_compiles_is_said_to_be() -> None:
-    assert read("compiled", batch_size=2, input_shape=IMAGE).assumptions == (
+    assert sentences(read("compiled", batch_size=2, input_shape=IMAGE).assumptions) == (
         "compiled by torch.compile, as the code says",
         USUAL_LOSS,
     )
-    assert read("build_model", batch_size=2, input_shape=IMAGE).assumptions == (USUAL_LOSS,)
+    assert sentences(read("build_model", batch_size=2, input_shape=IMAGE).assumptions) == (
+        USUAL_LOSS,
+    )
 
 
 def test_what_is_cast_as_a_whole_is_of_no_other_type() -> None:
     given = {"batch_size": 2, "input_shape": (4,)}
-    assert any("float64" in words for words in read("in_float64", **given).assumptions)
+    assert any("float64" in words for words in sentences(read("in_float64", **given).assumptions))
     cast = read("in_float64", **given, step=StepOptions(precision="fp16"))
-    assert cast.assumptions == (USUAL_LOSS,)
+    assert sentences(cast.assumptions) == (USUAL_LOSS,)
     assert {one.outputs[0].dtype for one in cast.graph.signatures if one.kind == "matmul"} == {
         NUMBER_OF["DT_HALF"]
     }
@@ -96,7 +100,7 @@ def test_what_is_cast_as_a_whole_is_of_no_other_type() -> None:
 def test_without_a_batch_values_are_random() -> None:
     """Zeros would all go to the same experts, and the others would learn nothing."""
     found = read("experts", batch_size=8, seq_len=16, step=StepOptions(trace="real"))
-    assert found.assumptions[0].startswith("the batch holds random values")
+    assert sentence(found.assumptions[0]).startswith("the batch holds random values")
     assert all(found.graph.parameters.is_trained)
     again = read("experts", batch_size=8, seq_len=16, step=StepOptions(trace="real"))
     assert found.graph.kinds == again.graph.kinds
@@ -104,7 +108,7 @@ def test_without_a_batch_values_are_random() -> None:
 
 def test_a_model_that_returns_its_loss_takes_another_without_labels() -> None:
     found = read("returns_loss", batch_size=2, input_shape=(4,), loss="half_of_it")
-    assert found.assumptions == ()
+    assert sentences(found.assumptions) == ()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_messages_say_what_to_write_instead(name: str, loss: str | None, words: 
 def test_packed_sequences_are_read_at_their_full_length() -> None:
     """An LSTM over 4 x 16 packed tokens has the FLOPs of one over 4 x 16 padded ones."""
     made = read("packed")
-    assert made.assumptions == (WHOLE_SEQUENCES, USUAL_LOSS)
+    assert sentences(made.assumptions) == (sentence(WHOLE_SEQUENCES), USUAL_LOSS)
     kinds = list(made.graph.kinds)
     assert (kinds.count("lstm"), kinds.count("lstm_gradient")) == (1, 1)
     plain = read("words", batch_size=4, seq_len=16)
@@ -212,8 +216,8 @@ def test_a_process_of_its_own_gives_the_same_job(capfd: pytest.CaptureFixture[st
     assert found.graph.op_types
     assert (found.batch_size, found.input_shape, found.kind) == (4, IMAGE, "own_model")
     assert (found.precision, found.optimizer) == ("amp-bf16", "adamw")
-    assert found.facts_words == "4 samples per device, input 3x32x32, amp-bf16, adamw, PyTorch 2"
-    assert found.assumptions == (USUAL_LOSS,)
+    assert facts_words(found) == "4 samples per device, input 3x32x32, amp-bf16, adamw, PyTorch 2"
+    assert sentences(found.assumptions) == (USUAL_LOSS,)
     printed = capfd.readouterr()
     assert "a user's file may print" not in printed.out
 

@@ -17,13 +17,22 @@ from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.planning.offers import Offer
 from driple.planning.ranking import (
     RANKS,
+    Choice,
     TrainingLimits,
     best_by_place,
     choose,
     pareto,
-    price_text,
     ranked,
 )
+from driple.remarks import Remark
+from driple.render.remarks import sentence
+from driple.render.remarks.offers import price_text
+
+
+def said_by(choice: Choice) -> str:
+    """The recommendation as a user reads it."""
+    assert choice.why is not None
+    return sentence(choice.why)
 
 
 def made_up(name: str, hours: float, cost: float | None, fits: str | None = "yes") -> Offer:
@@ -64,7 +73,12 @@ def some_offers(seed: int, count: int = 40) -> list[Offer]:
         replace(
             offer,
             answer=answered(
-                StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=float(span))
+                StatedError(
+                    runs=Remark.of_text("x"),
+                    num_runs=9,
+                    low_factor=1 / span,
+                    high_factor=float(span),
+                )
             ),
         )
         for offer, span in zip(offers, spans, strict=True)
@@ -115,11 +129,11 @@ def test_a_deadline_chooses_the_cheapest_in_time() -> None:
     found = choose(offers, TrainingLimits(deadline_s=6 * 3600))
     assert found.best is offers[1]
     assert found.runner_up is offers[2]
-    assert "the cheapest within 6 h" in found.words
-    assert "costs 4.5 times as much and takes 80 % less time" in found.words
+    assert "the cheapest within 6 h" in said_by(found)
+    assert "costs 4.5 times as much and takes 80 % less time" in said_by(found)
     late = choose(offers, TrainingLimits(deadline_s=1800))
     assert late.best is None
-    assert late.words.startswith("No setting does it within 30 min; the fastest is fast")
+    assert said_by(late).startswith("No setting does it within 30 min; the fastest is fast")
     with pytest.raises(ConfigError, match="--deadline"):
         TrainingLimits(deadline_s=0)
     with pytest.raises(ConfigError, match="--budget"):
@@ -135,30 +149,30 @@ def test_a_budget_alone_chooses_the_fastest_within_it() -> None:
 
 
 def test_nothing_is_recommended_without_prices_or_memory() -> None:
-    assert "no offer has a price" in choose([made_up("a", 1, None)], TrainingLimits()).words
+    assert "no offer has a price" in said_by(choose([made_up("a", 1, None)], TrainingLimits()))
     assert choose([made_up("a", 1, None)], TrainingLimits(), "time").best is not None
-    assert "nothing fits in memory" in choose([made_up("a", 1, 1, "no")], TrainingLimits()).words
+    assert "nothing fits in memory" in said_by(choose([made_up("a", 1, 1, "no")], TrainingLimits()))
 
 
 def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
     """3 % faster with an error of tenfold is no reason; 50 % faster is."""
-    known = StatedError(runs="x", num_runs=9, low_factor=0.8, high_factor=1.25)
+    known = StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.8, high_factor=1.25)
     loose = replace(known, low_factor=0.1, high_factor=10.0)
     sure = replace(made_up("a", 1.03, 1.03), answer=answered(known))
     quick = replace(made_up("a", 1.0, 1.0), answer=answered(loose))
     assert best_by_place([quick, sure]) == [sure]
     slow = replace(made_up("a", 1.5, 1.5), answer=answered(known))
     assert best_by_place([quick, slow]) == [quick]
-    said = choose([quick], TrainingLimits()).words
+    said = said_by(choose([quick], TrainingLimits()))
     assert "A guess, as such jobs are this far off; a few runs of yours narrow it" in said
-    assert "A guess" not in choose([sure], TrainingLimits()).words
-    assert "A guess: no published run" in choose([made_up("a", 1, 1)], TrainingLimits()).words
+    assert "A guess" not in said_by(choose([sure], TrainingLimits()))
+    assert "A guess: no published run" in said_by(choose([made_up("a", 1, 1)], TrainingLimits()))
 
 
 def test_an_interval_beyond_the_limits_is_said() -> None:
-    known = StatedError(runs="x", num_runs=9, low_factor=0.5, high_factor=2.0)
+    known = StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.5, high_factor=2.0)
     one = replace(made_up("a", 1, 1), answer=answered(known))
-    said = choose([one], TrainingLimits(budget=1.5, deadline_s=5400.0)).words
+    said = said_by(choose([one], TrainingLimits(budget=1.5, deadline_s=5400.0)))
     assert "1 h for $1.00 (30 min to 2 h, $0.50 to $2.00)" in said
     assert "beyond the budget ($2.00) and the deadline (2 h)" in said
 
@@ -175,7 +189,9 @@ def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
     """Else 15 dollars would buy `k` for 10, and 25 dollars `n` for 5."""
 
     def known(name: str, hours: float, cost: float, span: float) -> Offer:
-        error = StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=span)
+        error = StatedError(
+            runs=Remark.of_text("x"), num_runs=9, low_factor=1 / span, high_factor=span
+        )
         return replace(made_up(name, hours, cost), answer=answered(error))
 
     offers = [
@@ -190,17 +206,22 @@ def test_only_the_first_of_all_ways_is_called_the_first() -> None:
     """Of two ways on the same machines the better known one is taken, and is not the fastest."""
     fast = made_up("a", 1, 1)
     wide = replace(
-        fast, answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.1, high_factor=10.0))
+        fast,
+        answer=answered(
+            StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.1, high_factor=10.0)
+        ),
     )
     narrow = replace(
         made_up("a", 1.01, 1.01),
-        answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.9, high_factor=1.1)),
+        answer=answered(
+            StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.9, high_factor=1.1)
+        ),
     )
     for rank in ("time", "cost"):
         found = choose([wide, narrow], TrainingLimits(), rank)
         assert found.best is narrow
-        assert "almost the " in found.words
-        assert "almost" not in choose([narrow], TrainingLimits(), rank).words
+        assert "almost the " in said_by(found)
+        assert "almost" not in said_by(choose([narrow], TrainingLimits(), rank))
 
 
 @pytest.mark.parametrize("seed", range(20))

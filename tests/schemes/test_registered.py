@@ -15,6 +15,7 @@ from driple.errors import SettingError
 from driple.jobs.load import JobOptions
 from driple.memory.timeline import KINDS
 from driple.planning.search import Asked
+from driple.render.remarks import sentence
 from driple.schemes.records import WorkerRecord
 from driple.schemes.registry import added_scheme, scheme_names
 from driple.schemes.scheme import RunsLike, SchemeStep, Sharding
@@ -88,7 +89,7 @@ def test_its_stated_error_is_that_of_the_runs_it_is_like(instant: str) -> None:
     )
     assert error.num_runs > 0
     assert error == of_fsdp
-    assert "sharded training" in error.runs
+    assert "sharded training" in sentence(error.runs)
     assert error != of_ring
 
 

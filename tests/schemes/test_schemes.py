@@ -12,6 +12,7 @@ from driple.cluster.schemes import DDP, PS, SchemeChoice
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import SettingError
+from driple.render.errors_stated import stated_error_sentence
 from driple.schemes.collectives import DeviceGroup, Hop
 from driple.schemes.ddp import Ddp
 from driple.schemes.hierarchical import two_levels
@@ -123,7 +124,7 @@ def test_no_error_is_stated_for_a_scheme_without_published_runs() -> None:
     setting = Setting.parse("2x8xV100-SXM2/NVLink+100G@hierarchical")
     found = stated_error(setting, JobKind(), runs=[])
     assert found.num_runs == 0
-    assert "hierarchical" in found.sentence()
+    assert "hierarchical" in stated_error_sentence(found)
 
 
 def test_unknown_schemes_and_taken_names_are_refused(job: PreparedJob) -> None:

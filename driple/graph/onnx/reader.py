@@ -23,6 +23,7 @@ from driple.graph.onnx.step import LOSSES, DerivedStep, derive_step
 from driple.graph.onnx.update import DEFAULT_OPTIMIZER, update_of
 from driple.graph.opgraph import OpGraph, ReadReport
 from driple.graph.options import ReadOptions
+from driple.remarks import Remark, remark
 
 __all__ = ["ONNX_SUFFIXES", "read_onnx", "read_onnx_step"]
 
@@ -110,29 +111,26 @@ def _report(model: Any, step: DerivedStep, inputs: BoundInputs, sizes: Sizes) ->
     shapes = [[read.shape for read in node.outputs] for node in nodes]
     shapeless = sum(bool(each) and all(shape is None for shape in each) for each in shapes)
     by_data = sum(any(shape is None or -1 in shape for shape in each) for each in shapes)
-    said = []
+    said: list[Remark] = []
     if num_open:
-        said.append(_open_words(num_open, len(nodes), inputs))
+        said.append(_unknown_sizes(num_open, len(nodes), inputs))
     if by_data:
-        said.append(
-            f"{by_data} of {len(nodes)} ops have sizes that only the data decide (of NonZero, "
-            "Unique and the like); each counts as 1"
-        )
+        said.append(remark("sizes_of_data", num_ops=by_data, num_all=len(nodes), op_type="NonZero"))
     if _has_folded_norms(model):
-        said.append(
-            "the exporter folded batch norms into convolutions, so the step lacks them; export "
-            "with torch.onnx.export(..., optimize=False)"
-        )
+        said.append(remark("folded_norms"))
     frozen = [name for name in step.parameters if name not in step.gradients]
     if frozen:
         said.append(
-            f"{len(frozen)} of {len(step.parameters)} parameter(s) get no gradient from the loss "
-            f"({_listed(frozen)})"
+            remark(
+                "frozen_parameters",
+                num_parameters=len(step.parameters),
+                num_names=len(frozen),
+                names=_few(frozen),
+            )
         )
     if sizes.guessed:
         said.append(
-            f"{len(sizes.guessed)} branch(es) depend on data ({_listed(sizes.guessed)}); the "
-            "larger side counts"
+            remark("branches_of_data", num_names=len(sizes.guessed), names=_few(sizes.guessed))
         )
     return ReadReport(
         nodes_in_file=len(model.graph.node),
@@ -143,21 +141,26 @@ def _report(model: Any, step: DerivedStep, inputs: BoundInputs, sizes: Sizes) ->
     )
 
 
-def _open_words(count: int, total: int, inputs: BoundInputs) -> str:
-    """Sentence about open sizes, with the options that set them."""
+def _unknown_sizes(count: int, total: int, inputs: BoundInputs) -> Remark:
+    """The open sizes, with the inputs that set them."""
     forms = inputs.open_forms()
     names = [form.partition("=")[0] for form in forms]
-    options = " ".join(f"--input {form}" for form in forms[:_FEW])
-    batch = any(inputs.is_batch_open(name) for name in names)
-    return (
-        f"{count} of {total} ops have unknown sizes, which count as 1, since the model does not "
-        f"fix the sizes of {_listed(names)}; set them with {'--batch-size N or ' if batch else ''}"
-        f"{options}{' ...' if len(forms) > _FEW else ''}, with a number for each ?"
+    return remark(
+        "unknown_sizes",
+        num_unknown=count,
+        num_ops=total,
+        source="model",
+        names=_few(names),
+        num_names=len(names),
+        open_inputs=tuple(forms[:_FEW]),
+        num_open_inputs=len(forms),
+        has_open_batch=any(inputs.is_batch_open(name) for name in names),
+        unsized="",
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(name[:60] for name in names[:_FEW]) + (", ..." if len(names) > _FEW else "")
+def _few(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name[:60] for name in names[:_FEW])
 
 
 def _has_folded_norms(model: Any) -> bool:

@@ -33,6 +33,7 @@ from driple.graph.onnx.sizes import Sizes
 from driple.graph.onnx.tape import StepTensor, Storage, Tape
 from driple.graph.onnx.types import FLOATS
 from driple.graph.step_facts import Phase, TensorRole
+from driple.remarks import Remark, remark
 
 __all__ = ["LOSSES", "DerivedStep", "derive_step"]
 
@@ -48,9 +49,6 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
 )
 _INT64, _FLOAT = NUMBER_OF["DT_INT64"], NUMBER_OF["DT_FLOAT"]
 LOSSES = ("cross-entropy", "bce", "mse")
-_LOSS_WORDS: Mapping[str, str] = MappingProxyType(
-    {"cross-entropy": "cross entropy", "bce": "binary cross entropy", "mse": "mean squared error"}
-)
 _LOSS_KINDS = {"bce": "binary_cross_entropy", "mse": "mean_squared_error"}
 _LOSS = "SoftmaxCrossEntropyLoss"
 _RANDOM = "Random"
@@ -73,7 +71,7 @@ class DerivedStep:
     inputs: dict[str, StepTensor] = field(default_factory=dict)
     parameters: dict[str, StepTensor] = field(default_factory=dict)
     gradients: dict[str, StepTensor] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Remark] = field(default_factory=list)
 
 
 def derive_step(
@@ -260,20 +258,18 @@ class _Derivation:
             )
         name, output = trained[0]
         if len(trained) > 1:
-            others = ", ".join(other for other, _ in trained[1 : 1 + _FEW])
-            self.found.notes.append(
-                f"the loss is that of {name}; other outputs have none: {others}"
-            )
+            others = tuple(other for other, _ in trained[1 : 1 + _FEW])
+            self.found.notes.append(remark("loss_of_output", output=name, others=others))
         tape = self.tape
         tape.label, tape.module, tape.phase = "loss", "", Phase.FORWARD
         tape.op_type = _LOSS
         tape.is_open = name in self.sizes.open
         if not output.elements or (output.rank == 0 or output.shape in ((), (1,))):
-            self.found.notes.append(f"the output {name} is one number and counts as the loss")
+            self.found.notes.append(remark("output_is_loss", output=name))
             (self.gradients[name],) = tape.run("fill", [few_numbers(1)],
                                                [(output.shape, output.dtype)])  # fmt: skip
             return
-        self.found.notes.append(f"the loss is the {_LOSS_WORDS[kind]} of the output {name}")
+        self.found.notes.append(remark("kind_of_loss", loss=kind, output=name))
         as_loss = output
         if self.is_autocast and output.dtype != _FLOAT:
             (as_loss,) = tape.run("cast", [output], [(output.shape, _FLOAT)])
@@ -337,8 +333,8 @@ class _Derivation:
                     gradient.storage.role = TensorRole.GRADIENT
                 self.found.gradients[name] = gradient
         if self.without_rule:
-            listed = ", ".join(f"{n} {name}" for name, n in self.without_rule.most_common(_FEW))
-            self.found.notes.append(f"the cost of these operators is not known: {listed}")
+            listed = tuple(f"{n} {name}" for name, n in self.without_rule.most_common(_FEW))
+            self.found.notes.append(remark("operators_of_unknown_cost", operators=listed))
 
     def _add(self, name: str, gradient: StepTensor) -> None:
         """Add a gradient to what is there of the same tensor."""

@@ -19,7 +19,9 @@ from driple.graph.step_facts import (
     TensorLifetimes,
     TensorRole,
 )
+from driple.graph.torch.packed_weights import num_values_of
 from driple.graph.torch.recorder import Allocation, Record, StepRecorder
+from driple.remarks import Remark, remark
 
 __all__ = ["assembled_graph"]
 
@@ -67,6 +69,7 @@ def assembled_graph(
     made = np.array(record.outputs, dtype=np.int64).reshape(-1, 2)
     executions = np.full(count, passes, dtype=np.int64)
     executions[np.array(record.accumulates, dtype=np.bool_)] -= passes > 1
+    executions *= np.array(record.turns, dtype=np.int64)
     by_node = sorted((node, number) for number, node in sent.items())
     return OpGraph(
         names=tuple(f"{op_type}_{i}" for i, op_type in enumerate(record.op_types)),
@@ -112,15 +115,17 @@ def assembled_graph(
     )
 
 
-def _without_gradient(parameters: Sequence[tuple[str, nn.Parameter]]) -> tuple[str, ...]:
-    """A sentence about parameters that are to be trained and take no part in the loss."""
+def _without_gradient(parameters: Sequence[tuple[str, nn.Parameter]]) -> tuple[Remark, ...]:
+    """Parameters that are to be trained and take no part in the loss."""
     if not parameters:
         return ()
-    count, elements = len(parameters), sum(one.numel() for _, one in parameters)
     return (
-        f"{count} parameter{'' if count == 1 else 's'} ({elements:,} elements, such as "
-        f"{parameters[0][0]}) get no gradient, as the loss does not depend on them: the optimizer "
-        "leaves them out, and DistributedDataParallel needs find_unused_parameters=True",
+        remark(
+            "parameters_without_gradient",
+            num_parameters=len(parameters),
+            elements=sum(parameter.numel() for _, parameter in parameters),
+            name=parameters[0][0],
+        ),
     )
 
 
@@ -151,7 +156,7 @@ def _table(
 ) -> ParameterTable:
     return ParameterTable(
         names=tuple(name for name, _ in parameters),
-        elements=np.array([one.numel() for _, one in parameters], dtype=np.int64),
+        elements=np.array([num_values_of(one) for _, one in parameters], dtype=np.int64),
         nbytes=np.array([one.nbytes for _, one in parameters], dtype=np.int64),
         is_trained=np.array([one.requires_grad for _, one in parameters], dtype=np.bool_),
         readers=_pairs(readers),

@@ -248,12 +248,12 @@ class Campaign:
         cluster: LocalCluster,
         workload: Workload,
         repeat: int,
-        remark: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> str:
         """Repeat a run until it is undisturbed, keep the least disturbed; a remark for the log."""
 
         def waits(cores: float) -> None:
-            remark(
+            report(
                 f"waiting up to {self.limits.quiet_wait_s:g} s for a quiet machine: other programs "
                 f"use {cores:.1f} cores (--set quiet_wait=SECONDS)"
             )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from driple.remarks import Remark, remark
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.steps import StepSource
 from driple.runs.validation.baselines import BASELINES
@@ -35,13 +36,13 @@ class Contest:
     Attributes:
         rows: with measured times.
         predicted: by split and predictor, a prediction of each row or None.
-        remarks: what is missing, one sentence each.
+        remarks: what is missing.
         folds: fold of each model family.
     """
 
     rows: Sequence[MeasuredRun]
     predicted: Mapping[tuple[str, str], Row]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     folds: Mapping[str, int] = field(default_factory=dict)
 
     def scores(self) -> list[GroupScore]:
@@ -87,7 +88,7 @@ def run_contest(
         DripleError: a row's step cannot be made.
     """
     predicted: dict[tuple[str, str], Row] = {}
-    remarks: list[str] = []
+    remarks: list[Remark] = []
     seconds = simulate_rows(rows, steps, calibration, progress)
     predicted["nothing", "simulator"] = [RowPrediction(one) for one in seconds.tolist()]
     if held_out is not None:
@@ -111,9 +112,11 @@ def run_contest(
             if count:
                 predicted[split, "given"] = found
             if 0 < count < len(rows):
-                remarks.append(f"predictions given without {split}: {count} of {len(rows)} rows")
+                remarks.append(
+                    remark("some_predictions", split=split, num_rows=count, num_all=len(rows))
+                )
         if any(split == "size" for split, _ in given.by_split):
-            remarks.append("predictions given without size are not scored")
+            remarks.append(remark("sizes_not_scored"))
     return Contest(rows=rows, predicted=predicted, remarks=tuple(remarks), folds=folds or {})
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from driple.remarks import Remark
 from driple.runs.tables import ignored_columns, read_table
 
 __all__ = ["SPLITS", "Predictions", "RowPrediction", "read_predictions"]
@@ -57,14 +58,14 @@ class Predictions:
 def read_predictions(
     file: Path,
     known: Iterable[str] | None = None,
-    remark: Callable[[str], None] = lambda _: None,
+    report: Callable[[Remark], None] = lambda _: None,
 ) -> Predictions:
     """Predictions from a table with the columns `id` and `seconds`, and perhaps the others.
 
     Args:
         file: the table.
         known: ids of the rows; None accepts any.
-        remark: called with a sentence on columns that are not read, if there are any.
+        report: called with a remark on columns that are not read, if there are any.
 
     Raises:
         ConfigError: the table is not as described, names an unknown row, or one row twice, or a
@@ -74,8 +75,8 @@ def read_predictions(
     found: dict[tuple[str, str], RowPrediction] = {}
     lines = read_table(file, ("id", "seconds"))
     ignored = ignored_columns(lines, _COLUMNS)
-    if ignored:
-        remark(ignored)
+    if ignored is not None:
+        report(ignored)
     for line in lines:
         row_id, split = line.text("id"), line.choice("split", (*SPLITS, _ANY), _ANY)
         if ids is not None and row_id not in ids:

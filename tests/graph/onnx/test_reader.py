@@ -19,6 +19,7 @@ from driple.graph.onnx.reader import read_onnx
 from driple.graph.opkind import KINDS
 from driple.graph.options import ReadOptions
 from driple.graph.step_facts import Phase, TensorRole
+from driple.render.remarks import sentence, sentences
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 # Parameters as published: Simonyan and Zisserman 2015 (VGG-19), torchvision's model pages
@@ -117,7 +118,9 @@ def test_an_open_batch_is_set_by_either_option(tmp_path: Path) -> None:
     assert not by_batch.report.has_unknown
     unset = read_onnx(path)
     assert 0.5 < unset.report.unknown_share <= 1
-    assert "--batch-size N or --input x=?x6, with a number for each ?" in unset.report.notes[0]
+    assert "--batch-size N or --input x=?x6, with a number for each ?" in sentence(
+        unset.report.notes[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -322,7 +325,7 @@ def test_a_loss_in_the_file_is_the_loss(tmp_path: Path) -> None:
     model.graph.output[0].name = "loss"
     graph = read_onnx(written(model, tmp_path), options=ReadOptions(batch_size=4))
     without = read_onnx(written(small(), tmp_path), options=ReadOptions(batch_size=4))
-    assert "the output loss is one number and counts as the loss" in graph.report.notes
+    assert "the output loss is one number and counts as the loss" in sentences(graph.report.notes)
     assert sorted(graph.kinds) == sorted([*without.kinds, "fill"])
 
 

@@ -13,6 +13,7 @@ from driple.cluster.setting import Setting
 from driple.errors import GraphError
 from driple.graph import OpGraph, ReadOptions, read_graph, require_training
 from driple.graph.cost import cost_of_graph
+from driple.render.remarks import sentence
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import assumptions_on
 from driple.simulate.run import simulate
@@ -116,7 +117,7 @@ def test_the_batch_is_bound_or_reported() -> None:
     assert seconds(bound) == pytest.approx(seconds(control), rel=0.05)
     assert bound.report.unknown_share == 0
     assert open_.report.unknown_share > 0
-    assert "--batch-size" in open_.report.notes[0]
+    assert "--batch-size" in sentence(open_.report.notes[0])
 
 
 def test_an_unknown_shape_that_follows_costs_no_time() -> None:

@@ -17,6 +17,8 @@ from driple.cli.main import app
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
+from driple.remarks import Remark
+from driple.render.remarks import sentence, sentences
 from driple.runs.measured_run import MeasuredRun, family_of_job
 from driple.runs.steps import LoadedSteps
 from driple.runs.users_table import read_runs
@@ -136,17 +138,17 @@ def test_a_wrong_table_names_line_and_column(tmp_path: Path, text: str, words: s
 def test_columns_that_nothing_reads_are_remarked_on(tmp_path: Path) -> None:
     """Notes are no misspelt names, nor is a name like that of a column that is there."""
     text = "job,setting,seconds,batch_size,batch,notes,devices,gpu,\na,1xA100,1,8,16,x,8,y,0\n"
-    said: list[str] = []
+    said: list[Remark] = []
     (row,) = read_runs(table(tmp_path / "rows.csv", text), said.append)
     assert row.batch_size == 8
     start = f"columns of {tmp_path / 'rows.csv'} that are not read: "
-    assert said == [start + "batch, notes, devices, gpu, (no name)"]
+    assert [*sentences(said)] == [start + "batch, notes, devices, gpu, (no name)"]
     read_runs(
         table(tmp_path / "rows.csv", "job,setting,seconds,device\na,1xA100,1,A100\n"), said.append
     )
     assert len(said) == 1
     read_predictions(table(tmp_path / "p.csv", "id,seconds,tool\na,1,t\n"), None, said.append)
-    assert said[1] == f"columns of {tmp_path / 'p.csv'} that are not read: tool"
+    assert sentence(said[1]) == f"columns of {tmp_path / 'p.csv'} that are not read: tool"
 
 
 def test_predictions_come_back_and_wrong_ones_are_refused(tmp_path: Path) -> None:
@@ -252,10 +254,10 @@ def test_another_tool_and_held_out_predictions_stand_beside_the_simulator(tmp_pa
     assert found["device", "given"].rows == 9
     assert found["device", "given"].p90_pct == pytest.approx(30)
     assert {name for _, name in found} == {"simulator", "given", *BASELINES}
-    assert "9 of 18 rows" in contest.remarks[0]
+    assert "9 of 18 rows" in sentence(contest.remarks[0])
     sizes = Predictions({("size", row.id): RowPrediction(row.step_s) for row in rows})
     other = run_contest(rows, Nets(), calibration=shipped_calibration(), given=sizes)
-    assert other.remarks == ("predictions given without size are not scored",)
+    assert sentences(other.remarks) == ("predictions given without size are not scored",)
 
 
 def test_the_command_scores_a_table_of_ones_own(tmp_path: Path) -> None:
