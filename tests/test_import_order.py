@@ -24,6 +24,7 @@ ROWS = (
         "files",
         "checks",
         "units",
+        "quantities",
         "codec",
         "processes",
         "rules",

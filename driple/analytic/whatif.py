@@ -21,7 +21,7 @@ from driple.analytic.spread import ServerSpread
 from driple.analytic.sweep import (
     EXCHANGES,
     Compression,
-    Exchange,
+    ExchangeGranularity,
     JobProfile,
     Points,
     StepBreakdown,
@@ -72,7 +72,7 @@ class GridOptions:
     compression_s_per_byte: float = 0.0
     placement: Strategy = "round_robin"
     deviation: float = 0.02
-    exchange: Exchange = "step"
+    exchange: ExchangeGranularity = "step"
     copies: bool = True
     measured_s: float | None = None
 
@@ -108,7 +108,7 @@ class GridSweep:
     compressions: FloatArray
     profile: JobProfile
     compression: Compression
-    exchange: Exchange
+    exchange: ExchangeGranularity
     parts: StepBreakdown
     bottlenecks: npt.NDArray[np.str_]
     spread: ServerSpread

@@ -6,7 +6,7 @@ StatedError: what is expected of the answer, and the errors of the runs that thi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict
 
 from driple.codec import json_field
@@ -28,7 +28,6 @@ class StatedErrorJson(TypedDict):
         checked: whether there are such runs.
         runs: number of runs that the expected error rests on.
         of: what these runs are; without runs, why there are none.
-        computing_alone: without runs of such a cluster, the error of one of its devices alone.
         median_pct: expected of this answer, percent: that of the runs, adjusted to how unlike
             published jobs its ops are and how few the families of the runs are.
         p90_pct: 90th percentile that is expected of this answer, in the same way.
@@ -39,12 +38,13 @@ class StatedErrorJson(TypedDict):
         low_factor: on the simulated time, to the lower end of its 90 % interval; null if none was
             calibrated.
         high_factor: to the upper end.
+        nearest_because: why there are no runs of the answer's own kind, so that these are of the
+            nearest kind and the interval is wider; null where they are of its own.
     """
 
     checked: bool
     runs: int
     of: Remark
-    computing_alone: StatedErrorJson | None
     median_pct: float | None
     p90_pct: float | None
     runs_median_pct: float | None
@@ -52,6 +52,7 @@ class StatedErrorJson(TypedDict):
     tuned: Sequence[TunedError]
     low_factor: float | None
     high_factor: float | None
+    nearest_because: Remark | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +66,6 @@ class StatedError:
     Attributes:
         num_runs: how many; 0 if there are none.
         runs: what they are; without runs, why there are none.
-        alone: without runs, the error of one device alone, where that is known.
         median_pct: expected of the answer, percent; None without runs.
         p90_pct: the 90th percentile that is expected of it; None without runs.
         runs_median_pct: median error of the runs themselves, each model family counted alike,
@@ -77,11 +77,12 @@ class StatedError:
         low_factor: on the simulated time, to the lower end of its 90 % interval; None if no
             interval was calibrated.
         high_factor: to the upper end.
+        nearest_because: why there are no runs of the answer's own kind, so that these are of the
+            nearest kind and the interval is wider; None where they are of its own.
     """
 
     num_runs: int = field(default=0, metadata=json_field(name="runs"))
     runs: Remark = field(metadata=json_field(name="of"))
-    alone: StatedError | None = field(default=None, metadata=json_field(name="computing_alone"))
     median_pct: float | None = None
     p90_pct: float | None = None
     runs_median_pct: float | None = None
@@ -90,6 +91,12 @@ class StatedError:
     short: Remark | None = None
     low_factor: float | None = None
     high_factor: float | None = None
+    nearest_because: Remark | None = None
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether runs of the answer's own kind were checked."""
+        return self.num_runs > 0 and self.nearest_because is None
 
     @property
     def p90(self) -> float | None:
@@ -115,10 +122,9 @@ class StatedError:
     def to_dict(self) -> StatedErrorJson:
         """As `--json` prints it."""
         return {
-            "checked": self.num_runs > 0,
+            "checked": self.is_checked,
             "runs": self.num_runs,
             "of": self.runs,
-            "computing_alone": None if self.alone is None else self.alone.to_dict(),
             "median_pct": self.median_pct,
             "p90_pct": self.p90_pct,
             "runs_median_pct": self.runs_median_pct,
@@ -126,4 +132,41 @@ class StatedError:
             "tuned": self.tuned,
             "low_factor": self.low_factor,
             "high_factor": self.high_factor,
+            "nearest_because": self.nearest_because,
         }
+
+    def of_nearest(self, reason: Remark, exponent: float) -> StatedError:
+        """The error of the nearest kind, for an answer that no run is like.
+
+        Args:
+            reason: why there are none.
+            exponent: on the factors of the interval; above 1.
+        """
+        low, high = self.low_factor, self.high_factor
+        return replace(
+            self,
+            low_factor=None if low is None else low**exponent,
+            high_factor=None if high is None else high**exponent,
+            nearest_because=reason,
+        )
+
+    def no_surer_than(self, other: StatedError) -> StatedError:
+        """The same with errors and an interval that are no smaller than others.
+
+        Args:
+            other: error of a part of the answer, such as one of several machines.
+        """
+        return replace(
+            self,
+            median_pct=_larger(self.median_pct, other.median_pct),
+            p90_pct=_larger(self.p90_pct, other.p90_pct),
+            low_factor=None
+            if self.low_factor is None
+            else min(self.low_factor, other.low_factor or self.low_factor),
+            high_factor=_larger(self.high_factor, other.high_factor),
+        )
+
+
+def _larger(value: float | None, other: float | None) -> float | None:
+    """The larger of two numbers, where both are known."""
+    return value if value is None or other is None else max(value, other)

@@ -83,12 +83,18 @@ def _one_machine(kind: str, device: str, topology: Topology) -> ClusterKind | No
 
 
 def runs_like(
-    some: Sequence[CheckedRun], cluster: ClusterKind
+    some: Sequence[CheckedRun], cluster: ClusterKind, *, compiled: bool = False
 ) -> tuple[list[CheckedRun], Remark | None]:
-    """Runs on clusters like this one; or why there are none."""
+    """Runs on clusters like this one; or why there are none.
+
+    Args:
+        some: of one task and kind of network.
+        cluster: it.
+        compiled: whether they are compiled, which the reason says.
+    """
     like = [run for run in some if run.kind == cluster.kind]
     if not like:
-        return [], remark("no_run_of_kind", kind=cluster.kind)
+        return [], remark("no_run_of_kind", kind=cluster.kind, compiled=compiled)
     return (like, None) if cluster.kind == "single" else _like_joined(like, cluster)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
     from driple.answers.slow_hosts import SlowHost
     from driple.cluster.setting import Setting
-    from driple.dataset.lookup import Found
+    from driple.dataset.lookup import StoredWorkload
     from driple.inspector.predict import Prediction
     from driple.simulate.run import Simulation
 
@@ -87,7 +87,7 @@ class MethodAnswer:
     form: ClosedForm | None = None
     form_error: MethodError | None = None
     work: Work | None = None
-    measured: Found | None = None
+    measured: StoredWorkload | None = None
 
     @property
     def method(self) -> Method:

@@ -2,12 +2,13 @@
 
     Setting, JobKind, checked runs -> StatedError (median, 90th percentile, 90 % interval)
 
-An error is stated only of the same task, kind of network, scheme and precision; of other frameworks
-where the job's own has no run on such a cluster in its precision. A job is at best a new size of a
-published family, so the errors are those of runs whose family, or whose size of a known family, was
-left out of the fit. Of a device without published runs of that kind, it is the error on devices
-that were left out, and no smaller than of a known device. It grows with the distance of the job's
-ops from those of the published jobs.
+An error is stated of the same task, kind of network, scheme and precision; of other frameworks
+where the job's own has no run on such a cluster in its precision. Where no run is of the answer's
+kind, those of the nearest kind are taken, in a wider interval, and the answer says so. A job is at
+best a new size of a published family, so the errors are those of runs whose family, or whose size
+of a known family, was left out of the fit. Of a device without published runs of that kind, it is
+the error on devices that were left out, and no smaller than of a known device. It grows with the
+distance of the job's ops from those of the published jobs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from driple.answers.like_cluster import (
     runs_like,
     unlike_servers,
 )
+from driple.answers.nearest_kind import RunKind, RunKinds
 from driple.answers.op_mix import distance_of, network_of
 from driple.catalog import Device
 from driple.cluster.setting import Setting
@@ -83,8 +85,10 @@ def stated_error(
     kind = job if isinstance(job, JobKind) else job_kind(job, cost)
     if kind.unlike is not None:
         return StatedError(runs=kind.unlike)
-    table = _shipped_table() if runs is None else ErrorTable(runs)
-    found = table.error_of(kind, ClusterKind.of(setting, topology))
+    cluster = ClusterKind.of(setting, topology)
+    found = (
+        _shipped_error(kind, cluster) if runs is None else ErrorTable(runs).error_of(kind, cluster)
+    )
     return _with_tuning(found, setting.worker)
 
 
@@ -149,7 +153,7 @@ class ErrorTable:
 
     def __init__(self, runs: Sequence[CheckedRun] | RunColumns) -> None:
         self._runs = runs if isinstance(runs, RunColumns) else RunColumns.of(runs)
-        self._parts: dict[tuple[JobKind, ClusterKind], tuple[tuple[_Part, ...], Remark | None]] = {}
+        self._known: dict[tuple[JobKind, ClusterKind], _Part | Remark] = {}
         # Runs are made of the columns for the tasks and networks that are asked for alone.
         self._mixes = cache(lambda task: np.array(sorted(self._runs.mixes(task))))
         self._networks = cache(self._mixes_by_network)
@@ -157,6 +161,7 @@ class ErrorTable:
             lambda task, network: self._runs.runs(task, self._networks(task)[network])
         )
         self._num_seen = cache(self._runs.devices_seen)
+        self._kinds = cache(lambda: RunKinds(self._runs))
 
     def error_of(
         self, job: JobKind, cluster: ClusterKind, *, distance: float | None = None
@@ -169,31 +174,44 @@ class ErrorTable:
             distance: of the job from the nearest that a fit has seen; by default from the runs'.
         """
         key = (replace(job, mix=()), cluster)
-        if key not in self._parts:
-            self._parts[key] = self._find(job, cluster)
-        parts, reason = self._parts[key]
+        if key not in self._known:
+            self._known[key] = self._find(job, cluster)
+        known = self._known[key]
         distance = self._distance(job) if distance is None else distance
-        found = [part.at(distance) for part in parts]
-        if reason is not None:
-            return StatedError(runs=reason, alone=found[0] if found else None)
-        return max(found, key=lambda error: error.p90_pct or 0.0)
+        if isinstance(known, Remark):
+            return self._of_nearest(job, cluster, distance, known)
+        return known.at(distance)
 
-    def _find(self, job: JobKind, cluster: ClusterKind) -> tuple[tuple[_Part, ...], Remark | None]:
+    def _of_nearest(
+        self, job: JobKind, cluster: ClusterKind, distance: float, reason: Remark
+    ) -> StatedError:
+        """The error of the nearest kind of runs, in a wider interval."""
+        kinds = self._kinds()
+        for kind in kinds.by_distance(RunKind.of(job, cluster)):
+            part = self._find(*kinds.stand_in(kind, job, cluster))
+            if not isinstance(part, Remark):
+                error = part.at(distance).of_nearest(reason, kinds.exponent(kind, cluster))
+                one = cluster.one_machine
+                if one is None:
+                    return error
+                return error.no_surer_than(self.error_of(job, one, distance=distance))
+        return StatedError(runs=reason)
+
+    def _find(self, job: JobKind, cluster: ClusterKind) -> _Part | Remark:
         """Runs like an answer, or why there are none."""
         if not self._has_runs(cluster.kind):
-            return (), remark("no_run_of_scheme", kind=cluster.kind)
+            return remark("no_run_of_scheme", kind=cluster.kind)
         some, reason = self._like_job(job)
         if reason is not None:
-            return (), reason
-        if cluster.kind == "servers":
-            return self._on_servers(job, cluster, some)
-        part, reason = self._joined_part(job, cluster, some)
-        if part is None and {job.framework} != set(self._runs.columns["framework"]):
-            others = self._joined_part(job, cluster, self._like_job(job, any_framework=True)[0])[0]
-            if others is not None:
-                words = remark("of_all_frameworks", runs=others.words, framework=job.framework)
-                return (replace(others, words=words),), None
-        return (() if part is None else (part,)), reason
+            return reason
+        find = self._on_servers if cluster.kind == "servers" else self._joined_part
+        part = find(job, cluster, some)
+        if isinstance(part, Remark) and {job.framework} != set(self._runs.columns["framework"]):
+            part = find(job, cluster, self._like_job(job, any_framework=True)[0])
+            if not isinstance(part, Remark):
+                words = remark("of_all_frameworks", runs=part.words, framework=job.framework)
+                return replace(part, words=words)
+        return part
 
     def _has_runs(self, kind: str) -> bool:
         """Whether runs may be of a kind of cluster: a known one, or one that some run is of."""
@@ -201,19 +219,15 @@ class ErrorTable:
 
     def _joined_part(
         self, job: JobKind, cluster: ClusterKind, some: Sequence[CheckedRun]
-    ) -> tuple[_Part | None, Remark | None]:
+    ) -> _Part | Remark:
         """Of some runs, those on clusters like an answer's; or why there are none."""
-        like, reason = runs_like(some, cluster)
+        like, reason = runs_like(some, cluster, compiled=job.compiled)
         if reason is not None:
-            return None, reason
+            return reason
         around = [run for run in some if run.kind == cluster.kind]
-        part, reason = self._part(job, cluster, like, around=around)
-        one = cluster.one_machine
-        if part is None or one is None:
-            return part, reason
+        part, one = self._part(job, cluster, like, around=around), cluster.one_machine
         # Several machines are never surer than one of them, however few runs say so.
-        alone, _ = self._joined_part(job, one, some)
-        return (part if alone is None else replace(part, least=(*part.least, alone))), reason
+        return part if one is None else _no_surer(part, self._joined_part(job, one, some))
 
     def _like_job(
         self, job: JobKind, *, any_framework: bool = False
@@ -243,17 +257,15 @@ class ErrorTable:
 
     def _on_servers(
         self, job: JobKind, cluster: ClusterKind, some: Sequence[CheckedRun]
-    ) -> tuple[tuple[_Part, ...], Remark | None]:
-        """Of few clusters with servers; and of the device by itself, which is part of each step."""
-        alone = ClusterKind(kind="single", devices=cluster.devices)
-        single, _ = self._part(job, alone, [run for run in some if run.kind == "single"])
-        parts = () if single is None else (single,)
+    ) -> _Part | Remark:
+        """Of clusters with servers; no surer than the device by itself, part of each step."""
         servers = [run for run in some if run.kind == "servers"]
         reason = unlike_servers(cluster, servers)
         if reason is not None:
-            return parts, reason
-        part, reason = self._part(job, cluster, servers)
-        return (parts, reason) if part is None else ((*parts, part), None)
+            return reason
+        alone = ClusterKind(kind="single", devices=cluster.devices)
+        single = self._part(job, alone, [run for run in some if run.kind == "single"])
+        return _no_surer(self._part(job, cluster, servers), single)
 
     def _part(
         self,
@@ -261,7 +273,7 @@ class ErrorTable:
         cluster: ClusterKind,
         some: Sequence[CheckedRun],
         around: Sequence[CheckedRun] = (),
-    ) -> tuple[_Part | None, Remark | None]:
+    ) -> _Part | Remark:
         """Runs in this precision on the answer's device, or on devices that were left out.
 
         Where they are of few families, runs of the same scheme on other clusters, and in other
@@ -269,20 +281,20 @@ class ErrorTable:
         """
         some = [run for run in some if run.half == job.half]
         if not some:
-            return None, remark("no_run_in_precision", kind=cluster.kind)
+            return remark("no_run_in_precision", kind=cluster.kind)
         known = self._knows(cluster, job, some)
         held_out = "model" if known else "device"
         pool = [run for run in some if run.held_out == held_out]
         if not pool:
-            return None, remark("none_left_out", kind=cluster.kind, held_out=held_out)
+            return remark("none_left_out", kind=cluster.kind, held_out=held_out)
         if known:
-            return _part_of(job, cluster, _without_family(some), known=True, around=around), None
+            return _part_of(job, cluster, _without_family(some), known=True, around=around)
         part = _part_of(job, cluster, pool, known=False, around=around)
         like = _without_family(some)
         if any(run.held_out == "model" for run in like):
             least = _part_of(job, cluster, like, known=False, around=around)
             part = replace(part, least=(least,))
-        return part, None
+        return part
 
     def _knows(self, cluster: ClusterKind, job: JobKind, like: Sequence[CheckedRun]) -> bool:
         """Whether a fit has seen enough of a device in one precision.
@@ -315,6 +327,13 @@ class ErrorTable:
         if not mixes.size or len(job.mix) != mixes.shape[1]:
             return 0.0
         return float(distance_of(job.mix, mixes).min())
+
+
+def _no_surer(part: _Part | Remark, least: _Part | Remark) -> _Part | Remark:
+    """The same, with errors no smaller than others where both are known."""
+    if isinstance(part, Remark) or isinstance(least, Remark):
+        return part
+    return replace(part, least=(*part.least, least))
 
 
 def _part_of(
@@ -388,6 +407,12 @@ def _without_family(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
 def _shipped_table() -> ErrorTable:
     """Of the installed runs, which do not change while a program runs."""
     return ErrorTable(shipped_run_columns())
+
+
+@lru_cache(maxsize=64)
+def _shipped_error(job: JobKind, cluster: ClusterKind) -> StatedError:
+    """Asked for by each method of a question, and looked up once."""
+    return _shipped_table().error_of(job, cluster)
 
 
 def _weights(pool: Sequence[CheckedRun]) -> npt.NDArray[np.float64]:

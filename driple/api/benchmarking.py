@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from driple.runs.measured_run import MeasuredRun
     from driple.runs.steps import StepSource
     from driple.runs.validation.contest import Contest
-    from driple.runs.validation.predictions import Prediction
+    from driple.runs.validation.predictions import RowPrediction
     from driple.runs.validation.utilisation import UtilisationScore
 
 __all__ = [
@@ -43,7 +43,7 @@ class OwnRun:
     """
 
     run: MeasuredRun
-    prediction: Prediction
+    prediction: RowPrediction
 
     @property
     def error(self) -> float:
@@ -153,8 +153,8 @@ def own_runs_of(contest: Contest) -> list[OwnRun]:
 
 
 def _with_intervals(
-    rows: Sequence[MeasuredRun], predicted: Sequence[Prediction | None], steps: StepSource
-) -> list[Prediction | None]:
+    rows: Sequence[MeasuredRun], predicted: Sequence[RowPrediction | None], steps: StepSource
+) -> list[RowPrediction | None]:
     """The predictions with the 90 % intervals that answers about these jobs state.
 
     Of a user's own runs, which no interval was made of.

@@ -14,7 +14,7 @@ from driple.remarks import Remark, remark
 
 __all__ = ["device_remarks"]
 
-_BFLOAT16 = ("bf16", "amp-bf16")
+_BFLOAT16 = ("bf16", "amp-bf16", "bf16-mixed")
 
 
 def device_remarks(job: Job, setting: Setting, method: str) -> tuple[Remark, ...]:

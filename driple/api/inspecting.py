@@ -122,7 +122,9 @@ class InspectResult(Result):
             "tensor_bytes": int(graph.tensor_bytes.sum()),
             "flops": cost.total_flops,
             "memory_bytes": cost.total_bytes,
-            "least_device_memory": least_memory(graph) if graph.is_training else None,
+            "least_device_memory": least_memory(graph)
+            if graph.is_training and not self.job.open_fields("memory")
+            else None,
             "memory": None if self.memory is None else self.memory.to_dict(self.depth),
             "loops_of_unknown_length": report.loops_of_unknown_length,
             "layout": graph.layout,
@@ -224,9 +226,11 @@ def inspect(
         SettingError: an unknown setting.
     """
     catalog = catalog_of(catalogs)
-    given = None if setting is None else settings_of([setting], catalog)[0]
+    given = None if setting is None else settings_of([setting], catalog, options)[0]
     loaded = load_job(job, options, setting=given, training=False, forward=True)
     place = Setting.parse(loaded.usual_setting, catalog=catalog) if given is None else given
+    if memory:
+        loaded.require_decided("memory", "inspect --memory")
     from driple.api.inspecting_memory import inspected_memory
 
     return InspectResult(

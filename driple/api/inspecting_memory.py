@@ -19,6 +19,7 @@ from driple.jobs.load import Job
 from driple.memory.graph_lifetimes import with_lifetimes
 from driple.memory.modules import modules_joined
 from driple.memory.on_device import device_timeline
+from driple.memory.place import MemoryPlace
 from driple.memory.timeline import StepTimeline
 from driple.remarks import Remark, remark
 
@@ -98,7 +99,7 @@ def inspected_memory(job: Job, setting: Setting) -> InspectedMemory:
             is unknown.
     """
     graph = with_lifetimes(job.graph)
-    line = device_timeline(graph, setting)
+    line = device_timeline(graph, setting, MemoryPlace.of_job(job, setting)[0])
     names = tuple(_PHASES.get(one, "") for one in graph.phases.tolist())
     at = line.peak_at
     in_update = line.is_peak_in_update and job.trains

@@ -109,5 +109,6 @@ def _estimate_dict(made: MemoryEstimate) -> MemoryNumbersJson:
         "usable_bytes": made.usable_bytes,
         "fits": made.fits,
         "margin_bytes": made.margin_bytes,
+        "host_bytes": made.host_bytes,
         "device": made.device or None,
     }

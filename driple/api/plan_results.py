@@ -14,7 +14,7 @@ from driple.estimate import LEVEL, estimate
 from driple.jobs.load import Job
 from driple.planning.offers import Offer
 from driple.planning.places import Refused
-from driple.planning.ranking import Choice, Limits, Rank, pareto, ranked
+from driple.planning.ranking import Choice, Rank, TrainingLimits, pareto, ranked
 from driple.remarks import Remark
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class PlanResult(Result):
     refused: tuple[Refused, ...]
     tried: int
     rank: Rank = "cost"
-    limits: Limits = field(default_factory=Limits)
+    limits: TrainingLimits = field(default_factory=TrainingLimits)
     choice: Choice = field(default_factory=Choice)
     assumptions: Assumptions | None = None
     no_price: Remark | None = None
@@ -141,7 +141,7 @@ class PlanResult(Result):
         }
 
 
-def _row(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, Cell]:
+def _row(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, Cell]:
     """A flat row of an offer."""
     kept = limits.kept_by(offer)
     variant, ends, price = offer.variant, offer.factors, offer.price

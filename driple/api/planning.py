@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -38,9 +38,10 @@ from driple.jobs.load import Job, JobOptions, JobSource
 from driple.jobs.options import options_of
 from driple.jobs.own_model import kept_processes
 from driple.jobs.readers import reader_of
+from driple.jobs.training_config import undecided_remark
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
-from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
+from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose, ranked
 from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
@@ -126,11 +127,17 @@ def plan(
 
     check_choice("--set rank", rank, RANKS)
     varied = names_of("--set vary", vary)
+    asked_schemes = names_of("--scheme", schemes)
+    options = _with_schemes(options, asked_schemes)
+    config = options_of(options).config
+    if global_batch is None and options_of(options).grad_accumulation is None:
+        global_batch = config.global_batch
     asked = Asked(
-        schemes=names_of("--scheme", schemes),
+        schemes=asked_schemes,
+        usual_scheme=config.scheme,
         vary=() if varied == (_NOTHING,) else varied,
         global_batch=global_batch,
-        fixed_batch=options_of(options).batch_size is not None,
+        fixed_batch=(options_of(options).batch_size or config.batch_size) is not None,
     )
     measured = profiles_of(profiles)
     question = _Question(
@@ -141,6 +148,7 @@ def plan(
             machines=whole_numbers_of("--machines", machines, most=MOST_MACHINES),
             settings=unread_settings_of(settings),
             catalogs=paths_of("--catalog", catalogs),
+            options=options,
         ),
         prices=PricesAsked(
             files=paths_of("--prices", prices),
@@ -149,7 +157,7 @@ def plan(
             spot=spot,
         ),
         ways=asked,
-        limits=Limits(budget=budget, deadline_s=deadline_s),
+        limits=TrainingLimits(budget=budget, deadline_s=deadline_s),
         rank=cast("Rank", rank),
         would_help=would_help,
     )
@@ -165,9 +173,18 @@ class _Question:
     places: PlacesAsked
     prices: PricesAsked
     ways: Asked
-    limits: Limits
+    limits: TrainingLimits
     rank: Rank
     would_help: bool
+
+
+def _with_schemes(options: JobOptions | None, schemes: Sequence[str]) -> JobOptions | None:
+    """The options, whose training config states no scheme where the user does."""
+    if options is None or not schemes:
+        return options
+    asked = schemes[0] if len(schemes) == 1 else ""
+    known = options_of(options)
+    return replace(known, config=known.config.without_scheme(asked))
 
 
 def _check_job(
@@ -240,9 +257,12 @@ def _answer(
         )
         variants = JobVariants(job, options)
         amount = amount_of(variants.given, question.amount)
-        evaluator = Evaluator(variants, amount, book, catalog)
-        _add_simulated(draft, evaluator, question.ways, places, progress)
-    unknown = draft.job is not None and draft.job.has_unknown
+        if variants.given.undecided:
+            draft.job = variants.given
+        else:
+            evaluator = Evaluator(variants, amount, book, catalog)
+            _add_simulated(draft, evaluator, question.ways, places, progress)
+    unknown = draft.job is not None and (draft.job.has_unknown or bool(draft.job.undecided))
     rank = _rank_of(question, draft.offers)
     offers = ranked(draft.offers, rank)
     choice = Choice() if unknown else choose(offers, question.limits, rank)
@@ -342,6 +362,8 @@ def _assumptions(draft: _Draft, question: _Question) -> Assumptions | None:
 
 def _why_no_price(job: Job | None) -> Remark | None:
     """Why the job has no price; None if it has one."""
+    if job is not None and job.undecided:
+        return undecided_remark(job.undecided)
     if job is None or job.unknown is None:
         return None
     return remark("no_price", unknown=job.unknown, options=job.options_that_set)

@@ -21,7 +21,7 @@ from driple.answers.choosing import (
     plan_with_checkpoint,
 )
 from driple.answers.options import MethodOptions
-from driple.api.arguments import PathLike, catalog_of, jobs_of, path_of, settings_of
+from driple.api.arguments import PathLike, catalog_of, jobs_of, path_of, scheme_remarks, settings_of
 from driple.api.device_remarks import device_remarks
 from driple.api.memory import JobMemory, memory_beside
 from driple.api.memory_remedies import with_remedies
@@ -68,7 +68,8 @@ class Answer:
         setting: the cluster.
         method: what answered: `inspector`, `simulator`, `analytic` or `all`.
         reason: why this method was chosen; None if the user chose it.
-        best: the answer that counts: with several methods, that of the most trusted one.
+        best: the answer that counts: with several methods, that of the most trusted one; None
+            where a field of the training config that changes the time was not read.
         answers: of all methods that were asked.
         compared: all methods side by side, with `all`.
         assumptions: what was assumed where the job and the setting do not fit.
@@ -84,10 +85,10 @@ class Answer:
     setting: Setting
     method: str
     reason: Remark | None = None
-    best: MethodAnswer
-    answers: tuple[MethodAnswer, ...]
+    best: MethodAnswer | None = None
+    answers: tuple[MethodAnswer, ...] = ()
     compared: AllAnswers | None = None
-    assumptions: tuple[Remark, ...]
+    assumptions: tuple[Remark, ...] = ()
     parts: StepParts | None = None
     flops_pct: float | None = None
     bottleneck: str = ""
@@ -95,12 +96,19 @@ class Answer:
     host: HostTuning | None = None
 
     def __repr__(self) -> str:
-        step_s = f"{self.iteration_time_s.value:.3g} s"
+        step_s = f"{self.best.step_time.value:.3g} s" if self.best else "step time undecided"
         return f"<Answer {self.job.source} on {self.setting.name}, {self.method}: {step_s}>"
 
     @property
     def iteration_time_s(self) -> Estimate:
-        """Time of one training iteration, with its interval."""
+        """Time of one training iteration, with its interval.
+
+        Raises:
+            ConfigError: a field of the training config changes it and was not read.
+        """
+        if self.best is None:
+            self.job.require_decided("time", "the step time")
+            raise ConfigError("the step time is not known; ask a method")
         return self.best.step_time
 
     @property
@@ -248,7 +256,7 @@ def predict(
     elif settings is None:
         plans = []
     else:
-        plans = [plan_of(one, method, preset) for one in settings_of(settings, catalog)]
+        plans = [plan_of(one, method, preset) for one in settings_of(settings, catalog, options)]
     answers = []
     usual = cache(lambda name: [plan_of(Setting.parse(name, catalog=catalog), method, preset)])
     for source in jobs_of(jobs):
@@ -265,6 +273,7 @@ def predict(
             memory = memory_beside(job, plan.setting)
             memory = with_remedies(memory, job, plan.setting, source, options)
             remarks = device_remarks(job, plan.setting, answer.method)
+            remarks += scheme_remarks(options, plan.setting)
             assumed = (*answer.assumptions, *remarks)
             answers.append(replace(answer, assumptions=assumed, memory=memory))
     return PredictResult(answers=tuple(answers))
@@ -294,6 +303,8 @@ def _answer(plan: AnswerPlan, ready: ReadyJob, asked: MethodOptions) -> Answer:
     if not ready.job.trains:
         plan = plan_of_forward(plan)
     asked.check_method(plan.method)
+    if ready.job.open_fields("time"):
+        return Answer(job=ready.job, setting=plan.setting, method=plan.method, reason=plan.reason)
     if plan.method == "inspector":
         from driple.answers.by_inspector import ask_inspector
 

@@ -182,7 +182,7 @@ def sweep(
         )
     from driple.analytic.whatif import GridOptions
 
-    (wanted,) = settings_of([ON_SERVERS if setting is None else setting], catalog)
+    (wanted,) = settings_of([ON_SERVERS if setting is None else setting], catalog, options)
     return _sweep_job(source, wanted, grid or GridOptions(), options)
 
 
@@ -195,6 +195,7 @@ def _sweep_job(
 
     grid_of(setting, grid)  # refuses too many points before a large graph is read
     job = load_job(source, options, setting=setting)
+    job.require_decided("time", "a sweep")
     made = sweep_grid(PreparedJob.of_job(job), setting, grid)
     flat, parts = made.points.arrays(), made.parts
     estimates = {

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from driple.api.arguments import settings_of
 from driple.api.memory import JobMemory, memory_beside
 from driple.api.sweeping import Column, SweepResult
 from driple.cluster.setting import Setting
@@ -75,8 +76,9 @@ def _point(source: str, setting: str | Setting | None, options: JobOptions) -> _
     from driple.answers.ready_job import ReadyJob
     from driple.simulate.place import place_of
 
-    named = Setting.parse(setting) if isinstance(setting, str) else setting
+    named = None if setting is None else settings_of([setting], options=options)[0]
     job = load_job(source, options, setting=named)
+    job.require_decided("time", "a sweep")
     there = named or Setting.parse(job.usual_setting)
     return _Point(
         job=job,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from driple.jobs.training_config import undecided_remarks
 from driple.render.job_facts import facts_words
 from driple.render.remarks import sentences
 from driple.render.show import note, note_unknown_costs, print_assumptions
@@ -44,5 +45,7 @@ def show_job(job: Job, *, json: bool, samples: str = "") -> None:
     """
     show_doubts(job, json=json)
     if not json:
+        for words in sentences(undecided_remarks(job.undecided)):
+            print(f"not read: {words}")
         print(f"job: {facts_words(job, samples)}")
         print_assumptions(job.assumptions)

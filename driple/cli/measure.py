@@ -94,7 +94,7 @@ def measure(
     from driple.api.own_host import HOST_FILE, host_of_campaign, known_inspector
     from driple.cluster.setting import Setting
     from driple.inspector.host import check_count, write_host
-    from driple.measure.testbed.campaign import Campaign, Limits
+    from driple.measure.testbed.campaign import Campaign, DisturbanceLimits
     from driple.measure.testbed.cluster import RunPlan
 
     values = override(_Values, set_)
@@ -116,7 +116,7 @@ def measure(
         max_iterations=max(100, values.iterations),
         seconds=values.seconds,
     )
-    limits = Limits(tries=values.tries, quiet_wait_s=values.quiet_wait)
+    limits = DisturbanceLimits(tries=values.tries, quiet_wait_s=values.quiet_wait)
     campaign = Campaign(output, parsed, plan, limits)
     with ending_on_sigterm(), progress_bar() as bar:
         task = bar.add_task("measuring", total=None)

@@ -143,9 +143,13 @@ def predict(
         catalogs=catalog or (),
     )
     answers = result.answers
+    untimed = any(answer.best is None for answer in answers)
+    if plot is not None:
+        for answer in answers:
+            answer.job.require_decided("time", "a picture")
     if checkpoint is None and not setting:
         note(f"no --setting given; predicting for {answers[0].setting.name}")
-    show = show_job if explain or method == "all" else show_doubts
+    show = show_job if (explain or method == "all") and not untimed else show_doubts
     show(answers[0].job, json=json)
     _note_inspectors(answers)
     if plot is not None:
@@ -154,7 +158,9 @@ def predict(
     if json:
         print_json(result.to_dict())
         return
-    if method == "all":
+    if untimed:
+        _print(answers)
+    elif method == "all":
         from driple.render.predict_explain import print_compared
 
         print_compared(answers)

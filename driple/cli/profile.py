@@ -122,11 +122,11 @@ def _profile(
     command: list[str], plan: Plan, output: Path, reads: list[Path], steps: Sequence[int]
 ) -> StallProfile | None:
     """Profile with a progress bar; None on a machine that only takes part."""
-    from driple.profiler.machines import Group
+    from driple.profiler.machines import JoinedMachines
     from driple.profiler.steps_runner import follow, profile_script
 
     with ending_on_sigterm():
-        group = Group.of_environment()
+        group = JoinedMachines.of_environment()
         if group is not None and group.rank:
             note(f"machine {group.rank} of {group.size}: waiting for machine 0")
             launches = follow(group, command, plan, output)

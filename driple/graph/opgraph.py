@@ -63,6 +63,8 @@ class ReadReport:
             written as arithmetic.
         samples_share: share of the inputs' samples that the kept device computes; below 1 where the
             graph splits them over several.
+        batch_size: samples of the inputs, as the graph or the user's options fix it; None if it is
+            open, or inputs differ.
         notes: what a user should know; the `doubts` come first.
     """
 
@@ -81,6 +83,7 @@ class ReadReport:
     left_out: Mapping[str, int] = field(default_factory=dict)
     state_bytes: int = 0
     samples_share: float = 1.0
+    batch_size: int | None = None
     notes: tuple[Remark, ...] = ()
 
     @property

@@ -35,4 +35,11 @@ def assumed_options(
     }
     values = {name: value for name, (given, value) in found.items() if value and not given}
     assumed = (remark("assumed_options", **values),) if values else ()
-    return (*assumed, *options.config.assumptions)
+    return (*assumed, *_adapters(options), *options.config.remarks)
+
+
+def _adapters(options: JobOptions) -> tuple[Remark, ...]:
+    """How frozen layers and adapters are kept, which tools do in two ways."""
+    if options.lora is None or options.lora.is_half:
+        return ()
+    return (remark("adapters_in_fp32", with_rest=options.weights is not None),)

@@ -40,13 +40,13 @@ def _read(request: JobRequest) -> Job:
             require_training(graph)
         except GraphError as error:
             raise GraphError(f"{path}: {error}") from error
-    batch_size = kept_batch(options.batch_size, graph)
+    batch_size = kept_batch(_samples(options.batch_size, graph), graph)
     return job_of(
         str(path),
         GRAPH_FILE.origin,
         graph,
         batch_size=batch_size,
-        assumptions=(*_other_batch(path, batch_size, graph), *options.config.assumptions),
+        assumptions=(*_other_batch(path, batch_size, graph), *options.config.remarks),
     )
 
 
@@ -70,7 +70,7 @@ def job_of_graph(graph: OpGraph, options: JobOptions, *, training: bool) -> Job:
         )
     if training:
         require_training(graph)
-    size = kept_batch(options.batch_size, graph)
+    size = kept_batch(_samples(options.batch_size, graph), graph)
     assumed = _other_batch("the graph", size, graph)
     return job_of("graph", _GIVEN_GRAPH, graph, batch_size=size, assumptions=assumed)
 
@@ -93,6 +93,27 @@ def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tu
             "or export the graph with an open batch"
         )
     return (remark("other_batch", num_images=count, batch_size=batch_size),)
+
+
+def _samples(given: int | None, graph: OpGraph) -> int | None:
+    """Samples of a step: those given, or those that the graph fixes.
+
+    Where its inputs do not tell (data that lie in a variable), the images of all convolutions do if
+    the loss has as many. A size of its inputs that these contradict is none of samples.
+    """
+    if given is not None:
+        return given
+    fixed, share = graph.report.batch_size, graph.report.samples_share
+    images, losses = (_leading(graph, kinds) for kinds in (_CONVOLUTIONS, _LOSSES))
+    if fixed is None:
+        if graph.report.has_unknown:  # sizes that are open count as 1
+            return None
+        (count,) = images if len(images) == 1 and images == losses else (-1,)
+        return round(count / share) if count > 0 else None
+    size = max(1, round(fixed * share))
+    images, losses = images - {-1}, losses - {-1}
+    is_other = len(images) == 1 and images == losses != {size}
+    return None if is_other or any(count % size for count in images | losses) else fixed
 
 
 def _leading(graph: OpGraph, kinds: tuple[str, ...]) -> set[int]:

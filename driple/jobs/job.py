@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from driple.errors import ConfigError
+from driple.files import printable_name
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import Library, StepOptions
+from driple.jobs.training_config.config import Change, Undecided
 from driple.remarks import Remark
 
 __all__ = ["ON_SERVERS", "Job", "JobOrigin", "job_of"]
 
 _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
-_HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16"})
+_HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16", "bf16-mixed", "fp16-mixed"})
+_MOST_NAMED = 6
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
 _USUAL_STEP = StepOptions()  # of a graph, which states none of it
@@ -60,6 +64,11 @@ class Job:
         step: how it is trained if it is a PyTorch model; None of other graphs.
         samples: samples of an epoch of its data set; None if unknown.
         assumptions: what was assumed about the job.
+        undecided: decisive fields of its training config that nobody read: there is no verdict on
+            what they change.
+        offload: what of it is kept on the host: `states`, `parameters`.
+        bucket_elements: gradients of the buffer by which its program exchanges them; None for the
+            scheme's usual one.
     """
 
     source: str
@@ -74,6 +83,9 @@ class Job:
     step: StepOptions | None = None
     samples: int | None = None
     assumptions: tuple[Remark, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
+    offload: tuple[str, ...] = ()
+    bucket_elements: int | None = None
 
     def __repr__(self) -> str:
         return f"<Job {self.source}: {self.graph.num_nodes} nodes>"
@@ -86,7 +98,7 @@ class Job:
     @property
     def name(self) -> str:
         """Short name for titles: the file's name, or what the user typed."""
-        return Path(self.source).name if self.origin.is_path else self.source
+        return printable_name(Path(self.source).name if self.origin.is_path else self.source)
 
     @property
     def grad_accumulation(self) -> int:
@@ -122,6 +134,30 @@ class Job:
         """Value of an option by its name in `JobOptions`, as the job has it."""
         owner = self if hasattr(self, name) else self.step or _USUAL_STEP
         return getattr(owner, name)
+
+    def open_fields(self, change: Change) -> tuple[Undecided, ...]:
+        """Decisive fields that were not read and change the `memory` or the `time` of a step."""
+        return tuple(one for one in self.undecided if change in one.changes)
+
+    def require_decided(self, change: Change, question: str) -> None:
+        """Refuse a question whose whole answer a field changes that was not read.
+
+        Args:
+            change: `memory` or `time`.
+            question: such as `a sweep`.
+
+        Raises:
+            ConfigError: which fields.
+        """
+        fields = self.open_fields(change)
+        if fields:
+            named = ", ".join(f"{one.field}: {one.value}" for one in fields[:_MOST_NAMED])
+            more = len(fields) - _MOST_NAMED
+            raise ConfigError(
+                f"{fields[0].file} has fields that change the {change} of a step and have no model "
+                f"here ({named}{f' and {more} more' if more > 0 else ''}), so {question} has no "
+                "answer; leave them out of the file to ask without them"
+            )
 
     @property
     def usual_setting(self) -> str:

@@ -1,6 +1,6 @@
 """Which of many offers to take: by time, by cost, or by memory, within a budget and a deadline.
 
-    offers, Limits -> order, Pareto front, Choice (best, runner-up, why)
+    offers, TrainingLimits -> order, Pareto front, Choice (best, runner-up, why)
 
 Equal offers keep one order: by cost, time, name, scheme and variant.
 """
@@ -17,8 +17,17 @@ from driple.estimate import GUESS_FACTOR
 from driple.planning.offers import Offer
 from driple.remarks import Remark, remark
 
-__all__ = ["RANKS", "Choice", "Limits", "Rank", "best_by_place", "choose", "pareto", "ranked",
-           "spent"]  # fmt: skip
+__all__ = [
+    "RANKS",
+    "Choice",
+    "Rank",
+    "TrainingLimits",
+    "best_by_place",
+    "choose",
+    "pareto",
+    "ranked",
+    "spent",
+]  # fmt: skip
 
 Rank = Literal["cost", "time", "memory"]
 RANKS: tuple[Rank, ...] = ("cost", "time", "memory")
@@ -27,7 +36,7 @@ _NARROWER = 2.0  # ratio of the widths of their intervals, from which on that is
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class TrainingLimits:
     """What the training may cost and take.
 
     Attributes:
@@ -64,7 +73,7 @@ class Limits:
         return self.budget is not None or self.deadline_s is not None
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = TrainingLimits()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +120,7 @@ def ranked(offers: Sequence[Offer], rank: Rank = "cost") -> list[Offer]:
 
 
 def best_by_place(
-    offers: Sequence[Offer], rank: Rank = "cost", limits: Limits = NO_LIMITS
+    offers: Sequence[Offer], rank: Rank = "cost", limits: TrainingLimits = NO_LIMITS
 ) -> list[Offer]:
     """The best way to use every kind and number of machines, in order.
 
@@ -125,7 +134,7 @@ def best_by_place(
     return ranked([_best_way(ways, rank, limits) for ways in some.values()], rank)
 
 
-def _best_way(ways: Sequence[Offer], rank: Rank, limits: Limits) -> Offer:
+def _best_way(ways: Sequence[Offer], rank: Rank, limits: TrainingLimits) -> Offer:
     """The way to take on some machines, of all ways in order."""
     fitting = [offer for offer in ways if offer.may_be_recommended] or [*ways]
     fitting = [offer for offer in fitting if limits.holds(offer)] or fitting
@@ -168,7 +177,7 @@ def pareto(offers: Sequence[Offer]) -> list[Offer]:
     return front
 
 
-def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choice:
+def choose(offers: Sequence[Offer], limits: TrainingLimits, rank: Rank = "cost") -> Choice:
     """The offer to take, and the runner-up.
 
     With a budget alone it is the fastest offer within it; otherwise the first by `rank` within the
@@ -201,7 +210,7 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
     return Choice(best=best, runner_up=runner_up, why=why)
 
 
-def _taken(within: Sequence[Offer], limits: Limits, by: Rank) -> Offer:
+def _taken(within: Sequence[Offer], limits: TrainingLimits, by: Rank) -> Offer:
     """The first offer by rank, or one that is almost as good and whose error is smaller.
 
     With a budget it is the first one, so that a smaller budget never costs more.
@@ -214,7 +223,7 @@ def _taken(within: Sequence[Offer], limits: Limits, by: Rank) -> Offer:
     return _better_known(first, near, by)
 
 
-def _none_within(pool: Sequence[Offer], limits: Limits) -> Remark:
+def _none_within(pool: Sequence[Offer], limits: TrainingLimits) -> Remark:
     """What comes nearest to limits that nothing keeps."""
     fastest, cheapest = ranked(pool, "time")[0], ranked(pool, "cost")[0]
     has_both = cheapest.cost is not None and cheapest is not fastest
@@ -231,7 +240,7 @@ def _recommended(
     best: Offer,
     runner_up: Offer | None,
     within: Sequence[Offer],
-    limits: Limits,
+    limits: TrainingLimits,
     by: Rank,
     *,
     is_first: bool,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import check_picture, save_picture
 from driple.render.memory_lines import peak_words
 
@@ -41,11 +42,8 @@ def plot_memory(memory: InspectedMemory, path: Path, *, title: str) -> None:
         MissingExtraError: matplotlib is not installed.
     """
     check_picture(path)
-    import matplotlib as mpl
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     line = memory.timeline
     unit, words = (_GIB, "GiB") if line.peak_bytes >= _GIB else (_MIB, "MiB")
     points = _shown_points(line.total_bytes)

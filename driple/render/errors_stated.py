@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from driple.render.remarks import sentence
@@ -29,9 +30,10 @@ def stated_error_sentence(stated: StatedError) -> str:
     """What is expected of an answer, and what its error rests on."""
     runs = sentence(stated.runs)
     if stated.median_pct is None or stated.p90_pct is None:
-        alone = stated.alone
-        also = "" if alone is None else f"; of computing alone: {stated_error_sentence(alone)}"
-        return f"{_NOT_CHECKED}: {runs}{also}"
+        return f"{_NOT_CHECKED}: {runs}"
+    if stated.nearest_because is not None:
+        own = stated_error_sentence(replace(stated, nearest_because=None))
+        return f"{sentence(stated.nearest_because)}; of the nearest kind: {own}"
     expected = _percentiles(stated.median_pct, stated.p90_pct)
     words = f"{stated.num_runs} {runs}"
     if stated.runs_median_pct is not None and stated.runs_p90_pct is not None:

@@ -35,6 +35,8 @@ def memory_sentence(made: MemoryEstimate) -> str:
     if made.capacity_bytes is not None:
         where = f" on {made.device}, which has least room" if made.device else ""
         words += f" of {_gib(made.capacity_bytes)}{where}: {_fits_words(made)}"
+    if made.host_bytes is not None:
+        words += f"; {_gib(made.host_bytes)} on the host of each machine"
     return f"{words}; largest: {made.largest}" if made.largest else words
 
 

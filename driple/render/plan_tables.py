@@ -8,19 +8,20 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from driple.estimate import GUESS_FACTOR, Interval
+from driple.jobs.training_config import undecided_remarks
+from driple.quantities import duration, duration_range, rounded, size
 from driple.render.errors_stated import slow_host_sentence, stated_error_sentence
 from driple.render.job_facts import facts_words
 from driple.render.plan_words import assumptions_sentence, change_sentence
-from driple.render.quantities import duration, duration_range, rounded, size
 from driple.render.remarks import sentence, sentences
 from driple.render.remarks.offers import limits_words, price_text
 from driple.render.show import note, print_table, table_lines
-from driple.units import format_duration, format_range
+from driple.units import format_range
 
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
     from driple.planning.offers import Offer
-    from driple.planning.ranking import Limits
+    from driple.planning.ranking import TrainingLimits
 
 __all__ = ["print_plan"]
 
@@ -42,6 +43,9 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
     """
     from driple.planning.ranking import best_by_place
 
+    undecided = () if result.job is None else undecided_remarks(result.job.undecided)
+    for words in sentences(undecided):
+        _print_wrapped(f"not read: {words}")
     for remark in (result.no_price, result.choice.why, result.remedy, result.scaling):
         if remark is not None:
             _print_wrapped(sentence(remark))
@@ -110,7 +114,7 @@ def _first(
     return shown, len(offers) - len(shown)
 
 
-def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
+def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
     """The table; with limits, it says of each way whether it keeps them."""
     limited = limits_words(limits.budget, limits.deadline_s).strip()
     common = _common([offer for offer in offers if offer.variant is not None])
@@ -208,7 +212,7 @@ def _spread(offer: Offer, seconds: float) -> str | None:
     if offer.factors is None:
         return None
     low, high = (end * seconds for end in offer.factors)
-    return format_range(low, high, format_duration)
+    return format_range(low, high, duration)
 
 
 def _print_parts(result: PlanResult) -> None:
@@ -219,11 +223,11 @@ def _print_parts(result: PlanResult) -> None:
         return
     step = _spread(offer, offer.iteration_s)
     nine = "" if step is None else f" ({step} in nine of ten)"
-    print(f"\nA step of {offer.words}: {format_duration(offer.iteration_s)}{nine}")
+    print(f"\nA step of {offer.words}: {duration(offer.iteration_s)}{nine}")
     print_table(
         ["part", "time", "share"],
         [
-            [name, format_duration(seconds), f"{pct:.1f} %"]
+            [name, duration(seconds), f"{pct:.1f} %"]
             for name, seconds, pct in offer.parts.rows()
             if pct >= _LEAST_PCT
         ],

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-__all__ = ["escaped", "escaped_streams", "one_line", "unescaped"]
+__all__ = ["ReaderGoneError", "escaped", "escaped_streams", "one_line", "unescaped"]
 
 # C0 and C1 controls but tab and line feed, and the marks that reorder or break lines.
 _CONTROLS = re.compile(
@@ -37,21 +37,52 @@ def _shown(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-class _EscapedStream:
-    """A text stream whose writes are escaped; all else is the stream's own."""
+class ReaderGoneError(Exception):
+    """Nobody reads what is printed any more, as after `| head -1`; no fault of the command.
+
+    It is no OSError: libraries and commands turn those into errors of their own.
+    """
+
+
+class _WatchedStream:
+    """A text stream that says by an error of its own that nobody reads any more.
+
+    Raises:
+        ReaderGoneError: by any write, as soon as nobody reads.
+    """
 
     def __init__(self, stream: TextIO) -> None:
-        self.unescaped = stream
+        self._stream = stream
 
     def write(self, text: str) -> int:
-        return self.unescaped.write(escaped(text))
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
 
     def writelines(self, lines: Iterator[str]) -> None:
         for line in lines:
             self.write(line)
 
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.unescaped, name)
+        return getattr(self._stream, name)
+
+
+class _EscapedStream(_WatchedStream):
+    """A text stream whose writes are escaped; all else is the stream's own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self.unescaped = _WatchedStream(stream)
+
+    def write(self, text: str) -> int:
+        return super().write(escaped(text))
 
 
 @contextmanager

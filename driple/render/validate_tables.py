@@ -10,7 +10,7 @@ from driple.render.show import print_table
 
 if TYPE_CHECKING:
     from driple.api.benchmarking import OwnRun
-    from driple.runs.validation.predictions import Prediction
+    from driple.runs.validation.predictions import RowPrediction
     from driple.runs.validation.rankings import RankSummary
     from driple.runs.validation.scores import GroupScore
     from driple.runs.validation.utilisation import UtilisationScore
@@ -27,7 +27,7 @@ _MOST_RUNS = 30
 _HEADER = ("rows", "families", "median", "90 %", "signed", "tau", "in 90 % interval", "width")
 
 
-def _interval(prediction: Prediction) -> str:
+def _interval(prediction: RowPrediction) -> str:
     if prediction.low is None:
         return "-"
     return f"{prediction.low:.3g} to {prediction.high:.3g}"

@@ -19,7 +19,7 @@ from driple.remarks import Remark
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.layouts import Layouts
 from driple.schemes.records import Computing, WorkerRecord
-from driple.schemes.scheme import Held, ProgramExchange, RunsLike, SchemeStep
+from driple.schemes.scheme import ProgramExchange, RunsLike, SchemeStep, Sharding
 from driple.schemes.servers import ClusterSpec, simulate_cluster, spread
 from driple.step.exchange import ExchangeRule
 
@@ -43,7 +43,7 @@ class ParameterServers:
 
     name = PS
     uses_servers = True
-    held: Held | None = Held(updates=False)
+    sharding: Sharding | None = Sharding(updates=False)
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """Parameter servers; a worker's memory is that of one device."""

@@ -1,7 +1,7 @@
 """Interface of a scheme of distributed training: a class with these members, registered by name.
 
     SchemeStep (roles, plans, links, rates) -> Scheme.simulate -> a WorkerRecord per worker
-    Scheme.held       -> what a device holds, of which `driple.memory` makes bytes over time
+    Scheme.sharding       -> what a device holds, of which `driple.memory` makes bytes over time
     Scheme.is_planned -> whether `plan` tries it
     Scheme.runs_like  -> which published runs give the errors of its answers
 
@@ -23,7 +23,7 @@ from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
 from driple.remarks import Remark
-from driple.schemes.collectives import Group
+from driple.schemes.collectives import DeviceGroup
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.links import ReachedLink
 from driple.schemes.records import WorkerRecord
@@ -34,12 +34,12 @@ from driple.step.plan import Message, StepPlan
 __all__ = [
     "PROGRAMS",
     "RUN_KINDS",
-    "Held",
     "ProgramExchange",
     "RunsLike",
     "Scheme",
     "SchemeStep",
     "ServerRates",
+    "Sharding",
     "bytes_of",
     "group_of",
     "link_of",
@@ -105,7 +105,7 @@ class SchemeStep:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
+class Sharding:
     """What one device holds of a model.
 
     Attributes:
@@ -117,6 +117,14 @@ class Held:
         keeps_buckets: whether buckets of all gradients stay beside the gradients, as with DDP's
             `gradient_as_bucket_view=False`.
         within_machine: whether shards are those of the devices of one machine, not of all.
+        states_on_host: whether states and shards of gradients are kept, and updated, on the host.
+        parameters_on_host: whether shards of parameters are kept there.
+        bucket_elements: gradients of a buffer that lasts as long as the step, as DeepSpeed's
+            `reduce_bucket_size`; None without.
+        has_wide_shards: whether shards of parameters and gradients are in fp32 where the optimizer
+            updates a copy in fp32, in place of that copy, as FSDP keeps them.
+        reuse_elements: a block of parameters stays gathered if less than that is computed before
+            its next use.
     """
 
     shards_parameters: bool = False
@@ -125,6 +133,11 @@ class Held:
     updates: bool = True
     keeps_buckets: bool = False
     within_machine: bool = False
+    states_on_host: bool = False
+    parameters_on_host: bool = False
+    bucket_elements: int | None = None
+    has_wide_shards: bool = False
+    reuse_elements: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -165,7 +178,7 @@ class Scheme(Protocol):
     uses_servers: bool
 
     @property
-    def held(self) -> Held | None:
+    def sharding(self) -> Sharding | None:
         """What a device holds; None if its memory is not modelled."""
 
     def runs_like(self, num_workers: int) -> RunsLike:
@@ -209,7 +222,7 @@ def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
     return found if crossed else None
 
 
-def group_of(step: SchemeStep) -> Group:
+def group_of(step: SchemeStep) -> DeviceGroup:
     """All devices of a step, as one group of a collective.
 
     The network of a machine is no faster than the links of its devices to the host together.
@@ -225,7 +238,7 @@ def group_of(step: SchemeStep) -> Group:
         if step.host is not None:
             most = topology.devices_per_machine * step.host.bytes_per_s(1)
             hop = replace(hop, bytes_per_s=min(hop.bytes_per_s, most))
-    return Group(
+    return DeviceGroup(
         count=len(topology.workers),
         machines=topology.num_sharing,
         within=None if within is None else within.hop(topology.devices_per_machine),

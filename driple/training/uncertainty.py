@@ -17,7 +17,7 @@ from driple.trace.repeatability import smape_shares
 from driple.trace.targets import NUM_TARGETS, TARGET_NAMES
 from driple.training.metrics import predicted_times_s
 
-__all__ = ["Coverage", "Held", "Uncertainty", "coverage_of"]
+__all__ = ["Coverage", "FamilyCoverage", "Uncertainty", "coverage_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -68,8 +68,8 @@ class Uncertainty:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
-    """Coverage of intervals over a set of predictions.
+class FamilyCoverage:
+    """Coverage of the intervals of one model family.
 
     Attributes:
         num_predictions: number of predicted graphs, counted once per seed.
@@ -105,7 +105,7 @@ class Coverage:
     smape_warned_pct: float | None
     smape_others_pct: float | None
     by_target: dict[str, float]
-    by_family: dict[str, Held]
+    by_family: dict[str, FamilyCoverage]
 
 
 def coverage_of(
@@ -154,9 +154,9 @@ def coverage_of(
     )
 
 
-def _held(inside: npt.NDArray[np.bool_]) -> Held:
+def _held(inside: npt.NDArray[np.bool_]) -> FamilyCoverage:
     """Shares of rows [n, 13]."""
-    return Held(
+    return FamilyCoverage(
         num_predictions=len(inside),
         targets=float(inside[:, :NUM_TARGETS].mean()),
         iteration_time=float(inside[:, NUM_TARGETS].mean()),

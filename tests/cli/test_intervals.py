@@ -12,9 +12,9 @@ from driple.answers import by_simulator as module
 from driple.answers.error_statement import StatedError
 from driple.estimate import GUESS_FACTOR, Interval
 from driple.plot.step import _step_words
+from driple.quantities import duration, duration_range
 from driple.remarks import Remark
-from driple.render.quantities import duration, duration_range
-from driple.units import format_duration, format_range, three_digits
+from driple.units import format_range, three_digits
 from tests.cli.test_main import EXAMPLE, MEASURED, driple
 
 QUICK = ("--set", "steps=20")
@@ -196,8 +196,8 @@ def test_the_step_that_plan_explains_has_the_interval_of_the_json() -> None:
     shown, found = asked("plan", "resnet18", "--setting", "1xH100", "--samples", 1000, "--explain")
     offer = next(one for one in found["offers"] if one["step_parts"] is not None)
     time = offer["iteration_time_s"]
-    words = format_range(time["interval"]["low"], time["interval"]["high"], format_duration)
-    assert f": {format_duration(time['value'])} ({words} in nine of ten)\n" in shown
+    words = format_range(time["interval"]["low"], time["interval"]["high"], duration)
+    assert f": {duration(time['value'])} ({words} in nine of ten)\n" in shown
 
 
 def test_a_picture_of_a_step_has_its_interval() -> None:

@@ -10,7 +10,7 @@ import pytest
 from driple.features import FEATURES_VERSION
 from driple.graph import READER_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
-from driple.render.quantities import rounded
+from driple.quantities import rounded
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 from tests.texts import texts
 

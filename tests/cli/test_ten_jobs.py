@@ -18,7 +18,6 @@ import pytest
 from driple.jobs.readers import registered_readers
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 from tests.jobs.test_hugging_face import SIZES, written
-from tests.texts import texts
 
 OWN = f"{ROOT / 'tests/jobs/own.py'}:"
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -220,4 +219,5 @@ def test_a_training_config_stands_for_options(tmp_path: Path) -> None:
     options = ("--training-config", str(config), "--seq-len", "16")
     stated = answer("inspect", gpt(tmp_path), options)["job"]
     assert (stated["batch_size"], stated["seq_len"], stated["precision"]) == (3, 16, "amp-bf16")
-    assert "fields of trl.yaml that were not used: x" in texts(stated["assumptions"])
+    (unknown,) = stated["undecided"]
+    assert (unknown["field"], unknown["reason"]) == ("x", "not_known")

@@ -153,7 +153,7 @@ def test_built_in_models_take_the_options_of_models() -> None:
 
 def test_every_answer_states_the_job() -> None:
     done = driple("inspect", EXAMPLE)
-    assert done.stdout.startswith("job: the batch that the graph has, fp32, momentum\n")
+    assert done.stdout.startswith("job: 32 samples per device, fp32, momentum\n")
     with pytest.raises(GraphError, match="there is no graph file"):
         load_job(Path("none.pb"))
 

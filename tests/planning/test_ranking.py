@@ -18,7 +18,7 @@ from driple.planning.offers import Offer
 from driple.planning.ranking import (
     RANKS,
     Choice,
-    Limits,
+    TrainingLimits,
     best_by_place,
     choose,
     pareto,
@@ -89,7 +89,7 @@ def some_offers(seed: int, count: int = 40) -> list[Offer]:
 def test_a_smaller_budget_never_gives_a_more_expensive_offer(seed: int) -> None:
     offers = some_offers(seed)
     costs = [
-        best.cost if (best := choose(offers, Limits(budget=float(budget))).best) else None
+        best.cost if (best := choose(offers, TrainingLimits(budget=float(budget))).best) else None
         for budget in np.geomspace(0.1, 200, 60)
     ]
     known = [cost for cost in costs if cost is not None]
@@ -100,7 +100,7 @@ def test_a_smaller_budget_never_gives_a_more_expensive_offer(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_what_does_not_fit_or_has_no_price_is_never_recommended(seed: int) -> None:
     offers = some_offers(seed)
-    for limits in (Limits(), Limits(budget=5.0), Limits(deadline_s=3600.0)):
+    for limits in (TrainingLimits(), TrainingLimits(budget=5.0), TrainingLimits(deadline_s=3600.0)):
         for rank in RANKS:
             found = choose(offers, limits, rank)
             for one in (found.best, found.runner_up):
@@ -126,32 +126,32 @@ def test_the_front_is_what_nothing_beats() -> None:
 
 def test_a_deadline_chooses_the_cheapest_in_time() -> None:
     offers = [made_up("slow", 10, 1), made_up("middle", 5, 2), made_up("fast", 1, 9)]
-    found = choose(offers, Limits(deadline_s=6 * 3600))
+    found = choose(offers, TrainingLimits(deadline_s=6 * 3600))
     assert found.best is offers[1]
     assert found.runner_up is offers[2]
     assert "the cheapest within 6 h" in said_by(found)
     assert "costs 4.5 times as much and takes 80 % less time" in said_by(found)
-    late = choose(offers, Limits(deadline_s=1800))
+    late = choose(offers, TrainingLimits(deadline_s=1800))
     assert late.best is None
     assert said_by(late).startswith("No setting does it within 30 min; the fastest is fast")
     with pytest.raises(ConfigError, match="--deadline"):
-        Limits(deadline_s=0)
+        TrainingLimits(deadline_s=0)
     with pytest.raises(ConfigError, match="--budget"):
-        Limits(budget=-1)
+        TrainingLimits(budget=-1)
 
 
 def test_a_budget_alone_chooses_the_fastest_within_it() -> None:
     offers = [made_up("slow", 10, 1), made_up("middle", 5, 2), made_up("fast", 1, 9)]
-    assert choose(offers, Limits(budget=8)).best is offers[1]
-    assert choose(offers, Limits(budget=100)).best is offers[2]
-    assert choose(offers, Limits(budget=100, deadline_s=8 * 3600)).best is offers[1]
-    assert choose(offers, Limits(budget=0.5)).best is None
+    assert choose(offers, TrainingLimits(budget=8)).best is offers[1]
+    assert choose(offers, TrainingLimits(budget=100)).best is offers[2]
+    assert choose(offers, TrainingLimits(budget=100, deadline_s=8 * 3600)).best is offers[1]
+    assert choose(offers, TrainingLimits(budget=0.5)).best is None
 
 
 def test_nothing_is_recommended_without_prices_or_memory() -> None:
-    assert "no offer has a price" in said_by(choose([made_up("a", 1, None)], Limits()))
-    assert choose([made_up("a", 1, None)], Limits(), "time").best is not None
-    assert "nothing fits in memory" in said_by(choose([made_up("a", 1, 1, "no")], Limits()))
+    assert "no offer has a price" in said_by(choose([made_up("a", 1, None)], TrainingLimits()))
+    assert choose([made_up("a", 1, None)], TrainingLimits(), "time").best is not None
+    assert "nothing fits in memory" in said_by(choose([made_up("a", 1, 1, "no")], TrainingLimits()))
 
 
 def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
@@ -163,16 +163,16 @@ def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
     assert best_by_place([quick, sure]) == [sure]
     slow = replace(made_up("a", 1.5, 1.5), answer=answered(known))
     assert best_by_place([quick, slow]) == [quick]
-    said = said_by(choose([quick], Limits()))
+    said = said_by(choose([quick], TrainingLimits()))
     assert "A guess, as such jobs are this far off; a few runs of yours narrow it" in said
-    assert "A guess" not in said_by(choose([sure], Limits()))
-    assert "A guess: no published run" in said_by(choose([made_up("a", 1, 1)], Limits()))
+    assert "A guess" not in said_by(choose([sure], TrainingLimits()))
+    assert "A guess: no published run" in said_by(choose([made_up("a", 1, 1)], TrainingLimits()))
 
 
 def test_an_interval_beyond_the_limits_is_said() -> None:
     known = StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.5, high_factor=2.0)
     one = replace(made_up("a", 1, 1), answer=answered(known))
-    said = said_by(choose([one], Limits(budget=1.5, deadline_s=5400.0)))
+    said = said_by(choose([one], TrainingLimits(budget=1.5, deadline_s=5400.0)))
     assert "1 h for $1.00 (30 min to 2 h, $0.50 to $2.00)" in said
     assert "beyond the budget ($2.00) and the deadline (2 h)" in said
 
@@ -198,7 +198,7 @@ def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
         known("f", 100, 20, 9), known("n", 104, 5, 3),
         known("m", 103, 14, 9), known("k", 107, 10, 1.1),
     ]  # fmt: skip
-    bought = [choose(offers, Limits(budget=budget)).best for budget in (7.0, 15.0, 25.0)]
+    bought = [choose(offers, TrainingLimits(budget=budget)).best for budget in (7.0, 15.0, 25.0)]
     assert [one.name for one in bought if one is not None] == ["n", "m", "f"]
 
 
@@ -218,10 +218,10 @@ def test_only_the_first_of_all_ways_is_called_the_first() -> None:
         ),
     )
     for rank in ("time", "cost"):
-        found = choose([wide, narrow], Limits(), rank)
+        found = choose([wide, narrow], TrainingLimits(), rank)
         assert found.best is narrow
         assert "almost the " in said_by(found)
-        assert "almost" not in said_by(choose([narrow], Limits(), rank))
+        assert "almost" not in said_by(choose([narrow], TrainingLimits(), rank))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -230,9 +230,9 @@ def test_limits_are_kept_where_any_way_to_use_the_machines_keeps_them(seed: int)
     offers = some_offers(seed)
     middle = sorted(offer.training_s for offer in offers)[len(offers) // 4]
     for limits in (
-        Limits(deadline_s=middle),
-        Limits(budget=7.0),
-        Limits(budget=7.0, deadline_s=middle),
+        TrainingLimits(deadline_s=middle),
+        TrainingLimits(budget=7.0),
+        TrainingLimits(budget=7.0, deadline_s=middle),
     ):
         keeping = [one for one in offers if one.may_be_recommended and limits.holds(one)]
         for rank in RANKS:

@@ -18,7 +18,7 @@ from driple.planning.search import Asked
 from driple.render.remarks import sentence
 from driple.schemes.records import WorkerRecord
 from driple.schemes.registry import added_scheme, scheme_names
-from driple.schemes.scheme import Held, RunsLike, SchemeStep
+from driple.schemes.scheme import RunsLike, SchemeStep, Sharding
 from driple.schemes.sharded import Sharded
 from tests.planning.gpt import write_gpt
 
@@ -30,7 +30,9 @@ class Instant(Sharded):
     """Devices share out everything, and exchange it in no time."""
 
     name = "instant"
-    held: Held | None = Held(shards_parameters=True, shards_gradients=True, shards_states=True)
+    sharding: Sharding | None = Sharding(
+        shards_parameters=True, shards_gradients=True, shards_states=True
+    )
     _exchange = "each worker keeps a shard of all variables, and others come in no time"
 
     def runs_like(self, num_workers: int) -> RunsLike:

@@ -13,7 +13,7 @@ from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import SettingError
 from driple.render.errors_stated import stated_error_sentence
-from driple.schemes.collectives import Group, Hop
+from driple.schemes.collectives import DeviceGroup, Hop
 from driple.schemes.ddp import Ddp
 from driple.schemes.hierarchical import two_levels
 from driple.schemes.registry import register_scheme, scheme_named
@@ -61,7 +61,7 @@ def test_seconds_and_bytes_of_a_hierarchical_message_by_hand() -> None:
     A device passes 12 MB within its machine; its shard of 2 MB crosses the network once out, once
     in, beside the three other shards of its machine.
     """
-    group = Group(
+    group = DeviceGroup(
         count=8,
         machines=2,
         within=Hop(bytes_per_s=6e6, latency_s=0.0),

@@ -13,7 +13,7 @@ from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import GraphError, SettingError
 from driple.render.remarks import sentences
-from driple.schemes.collectives import Group
+from driple.schemes.collectives import DeviceGroup
 from driple.schemes.records import WorkerRecord
 from driple.schemes.split import SplitGroups
 from driple.simulate.calibration import shipped_calibration
@@ -101,7 +101,7 @@ def test_degrees_of_one_are_ddp() -> None:
     plain = Setting.parse("2x4xH100/NVLink+400G")
     assert Setting.parse("2x4xH100/NVLink+400G@tp1-pp1") == plain
     job, device = gpt2(), STILL.device("H100")
-    alone = SplitGroups(tensor=Group(count=1), replicas=Group(count=1), handing=())
+    alone = SplitGroups(tensor=DeviceGroup(count=1), replicas=DeviceGroup(count=1), handing=())
     assert split_plans(job, device, alone).plans == (job.exchange_plan(device, BUCKETS),)
     topology = topology_of(plain)
     found = [

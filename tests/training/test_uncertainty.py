@@ -11,7 +11,7 @@ from driple.codec import from_json, to_dict
 from driple.remarks import Remark
 from driple.render.errors_stated import coverage_sentence
 from driple.trace.targets import TARGET_NAMES
-from driple.training.uncertainty import Held, Uncertainty, coverage_of
+from driple.training.uncertainty import FamilyCoverage, Uncertainty, coverage_of
 
 PREDICTED = np.full(12, 2.0)
 SURE = Uncertainty(
@@ -43,8 +43,10 @@ def test_a_family_that_is_missed_shows() -> None:
     odd = {**LABELS, "far": np.where(np.arange(12) == 3, 20.0, LABELS["far"])}
     found = coverage_of([(SURE, ROWS), (SURE, ROWS)], odd, {**TIMES, "near": 9.0}, FAMILIES)
     assert found.by_family == {
-        "branch": Held(num_predictions=2, targets=pytest.approx(11 / 12), iteration_time=1.0),
-        "chain": Held(num_predictions=2, targets=0.0, iteration_time=0.0),
+        "branch": FamilyCoverage(
+            num_predictions=2, targets=pytest.approx(11 / 12), iteration_time=1.0
+        ),
+        "chain": FamilyCoverage(num_predictions=2, targets=0.0, iteration_time=0.0),
     }
     assert list(found.by_target) == list(TARGET_NAMES)
     assert list(found.by_target.values()) == [0.5] * 3 + [0.0] + [0.5] * 8

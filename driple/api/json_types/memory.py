@@ -21,6 +21,7 @@ class MemoryNumbersJson(TypedDict):
         is_lower_bound: whether sizes are unknown, so that the known part is given.
         usable_bytes: what a process can have of the capacity.
         margin_bytes: what is left of the usable memory; negative if it is too small.
+        host_bytes: what all devices of a machine keep on their host; null if nothing.
         device: the device with least room; null where all are alike.
     """
 
@@ -32,6 +33,7 @@ class MemoryNumbersJson(TypedDict):
     usable_bytes: float | None
     fits: Fits | None
     margin_bytes: float | None
+    host_bytes: float | None
     device: str | None
 
 

@@ -153,6 +153,7 @@ class AnswerJson(TypedDict):
 
     Attributes:
         reason: why this method was chosen; null if the user chose it.
+        iteration_time_s: null if a field of the training config changes it and was not read.
         throughput: of all workers together; null if the batch size is unknown.
         memory: of one device; null on processors.
         targets: null of closed forms.
@@ -171,7 +172,7 @@ class AnswerJson(TypedDict):
     setting: str
     method: Annotated[str, Names(("inspector", "simulator", "analytic", "all"))]
     reason: Remark | None
-    iteration_time_s: Estimate
+    iteration_time_s: Estimate | None
     throughput: Throughput | None
     memory: MemoryJson | None
     targets: TargetsJson | None

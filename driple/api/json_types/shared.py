@@ -7,6 +7,7 @@ from typing import Annotated, NotRequired, TypedDict
 
 from driple.codec import Names
 from driple.estimate import Estimate
+from driple.jobs.training_config import Undecided
 from driple.remarks import Remark, RemarkValue
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
 
@@ -38,6 +39,8 @@ class JobJson(TypedDict):
 
     Attributes:
         source: JOB as it was typed.
+        undecided: decisive fields of the training config that were not read; there is no verdict on
+            what they change.
         unknown_share: share of the graph's sizes that are unknown, 0 to 1.
         op_types_without_cost: number of ops of each type whose FLOPs are unknown.
     """
@@ -46,6 +49,7 @@ class JobJson(TypedDict):
     kind: str
     samples: int | None
     assumptions: Sequence[Remark]
+    undecided: Sequence[Undecided]
     unknown_dimensions: int
     unknown_share: float
     unknown_turns: Sequence[str]

@@ -19,7 +19,7 @@ from driple.graph.onnx.inputs import BoundInputs, bind_inputs
 from driple.graph.onnx.model import parse_model
 from driple.graph.onnx.parameters import find_parameters
 from driple.graph.onnx.sizes import Sizes, infer_sizes
-from driple.graph.onnx.step import DerivedStep, derive_step
+from driple.graph.onnx.step import LOSSES, DerivedStep, derive_step
 from driple.graph.onnx.update import DEFAULT_OPTIMIZER, update_of
 from driple.graph.opgraph import OpGraph, ReadReport
 from driple.graph.options import ReadOptions
@@ -39,10 +39,12 @@ def read_onnx(
     max_bytes: int = DEFAULT_MAX_BYTES,
     options: ReadOptions = _NO_OPTIONS,
     optimizer: str = DEFAULT_OPTIMIZER,
+    loss: str = LOSSES[0],
+    precision: str = "fp32",
 ) -> OpGraph:
     """The training step of an ONNX model: its forward pass, and what follows from it.
 
-    The loss is the cross entropy of the first output by labels. Floating-point weights are trained;
+    The loss is that of the first output by labels. Floating-point weights are trained;
     batch norms and dropout work as in training. The optimizer is not in the file.
 
     Args:
@@ -50,6 +52,8 @@ def read_onnx(
         max_bytes: largest file that is read, and largest size after gunzip.
         options: batch size, and shapes of inputs by their names.
         optimizer: of the update, such as `adamw`.
+        loss: `cross-entropy`, `bce` or `mse`.
+        precision: `fp32`, `bf16`, `fp16`, or with `amp-` before it: only products are in half.
 
     Raises:
         GraphError: no such file, too large, cut off, no ONNX model, an opset that is too new,
@@ -57,7 +61,14 @@ def read_onnx(
         ConfigError: no such optimizer.
         MissingExtraError: the package onnx is not installed.
     """
-    return read_onnx_step(path, max_bytes=max_bytes, options=options, optimizer=optimizer)[0]
+    return read_onnx_step(
+        path,
+        max_bytes=max_bytes,
+        options=options,
+        optimizer=optimizer,
+        loss=loss,
+        precision=precision,
+    )[0]
 
 
 def read_onnx_step(
@@ -66,24 +77,29 @@ def read_onnx_step(
     max_bytes: int = DEFAULT_MAX_BYTES,
     options: ReadOptions = _NO_OPTIONS,
     optimizer: str = DEFAULT_OPTIMIZER,
+    loss: str = LOSSES[0],
+    precision: str = "fp32",
 ) -> tuple[OpGraph, int | None]:
     """What `read_onnx` gives, and the samples of a batch, None if open or unknown."""
     file = Path(path)
     try:
-        return _step_of(unpacked_bytes(file, max_bytes), options, optimizer)
+        return _step_of(unpacked_bytes(file, max_bytes), options, optimizer, loss, precision)
     except OSError as error:
         raise GraphError(f"{path}: {error.strerror or error}; give an ONNX file") from error
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 
 
-def _step_of(data: bytes, options: ReadOptions, optimizer: str) -> tuple[OpGraph, int | None]:
+def _step_of(
+    data: bytes, options: ReadOptions, optimizer: str, loss: str, precision: str
+) -> tuple[OpGraph, int | None]:
     require_onnx("reading an ONNX model")
     model = parse_model(data)
     stored = {one.name for one in model.graph.initializer}
     inputs = bind_inputs([one for one in model.graph.input if one.name not in stored], options)
     sizes = infer_sizes(model, inputs)
-    step = derive_step(model, sizes, find_parameters(model, sizes))
+    parameters = find_parameters(model, sizes)
+    step = derive_step(model, sizes, parameters, loss=loss, precision=precision)
     update = update_of([step.parameters[name] for name in step.gradients], optimizer)
     graph = assembled_graph(step, update, _report(model, step, inputs, sizes))
     return graph, inputs.batch_size()

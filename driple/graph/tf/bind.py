@@ -13,6 +13,7 @@ from driple.graph.tf.shape_rules_basic import INPUT_OPS
 
 __all__ = [
     "bound_inputs",
+    "fixed_batches",
     "input_positions",
     "likely_numbers",
     "open_forms",
@@ -160,7 +161,33 @@ def bound_inputs(
             f"--batch-size {size}: the graph has a fixed batch of {fixed[1]}, at its input "
             f"'{nodes[fixed[0]].name[:80]}'; leave the option out, or export the graph again"
         )
+    if not fits:
+        forms = open_forms(nodes, sources, shapes, numbers)
+        raise GraphError(
+            f"--batch-size {size} changes nothing: no input of the graph has a first size that is "
+            f"open; {'give --input ' + forms[0] if forms else 'leave the option out'}"
+        )
     return bound
+
+
+def fixed_batches(
+    sources: Sequence[int], shapes: _Shapes, stacked: Collection[int]
+) -> dict[int, frozenset[int]]:
+    """First sizes of the outputs of each input, as far as they are known; -1 for an open one.
+
+    Args:
+        sources: the inputs, without those that are numbers.
+        shapes: shapes of the outputs of all nodes, with the sizes that the user gives.
+        stacked: inputs of several steps; their batch is the second dimension.
+    """
+    return {
+        i: frozenset(
+            shape[int(i in stacked)]
+            for shape in shapes[i] or ()
+            if shape is not None and len(shape) > int(i in stacked)
+        )
+        for i in sources
+    }
 
 
 def _with_batch(shape: Shape, size: int, axis: int) -> Shape:

@@ -142,6 +142,7 @@ def graph_of(raw: RawGraph, notes: tuple[Remark, ...], options: ReadOptions) -> 
             samples=None
             if places.num_parts == 1
             else samples_of_part(nodes, inputs, order, places.kept),
+            batch_size=_batch_of(inferred, step.runs),
             notes=(*notes, *inferred.notes),
         ),
         signatures=signatures,
@@ -283,6 +284,15 @@ def _few(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name[:60] for name in names[:_FEW])
 
 
+def _batch_of(inferred: Inferred, runs: npt.NDArray[np.bool_]) -> int | None:
+    """The first size that all inputs of the step have; None if it is open, or they differ."""
+    sizes = frozenset().union(*(known for i, known in inferred.batches.items() if runs[i]))
+    if len(sizes) != 1 or sizes <= {-1}:
+        return None
+    (size,) = sizes
+    return size
+
+
 def _report(
     raw: RawGraph,
     inlined: Inlined,
@@ -302,6 +312,7 @@ def _report(
     executions: Executions,
     state_bytes: int,
     samples: tuple[int, int] | None,
+    batch_size: int | None,
     notes: tuple[Remark, ...],
 ) -> ReadReport:
     """Count what could not be taken at face value, and remark on it."""
@@ -371,5 +382,6 @@ def _report(
         left_out=step.left_out,
         state_bytes=state_bytes,
         samples_share=1.0 if samples is None else samples[0] / samples[1],
+        batch_size=batch_size,
         notes=tuple(said),
     )

@@ -29,6 +29,7 @@ from driple.graph.tf import (
 )
 from driple.graph.tf.bind import (
     bound_inputs,
+    fixed_batches,
     input_positions,
     likely_numbers,
     open_forms,
@@ -99,6 +100,7 @@ class Inferred:
         num_contradictions: nodes whose shape in the file differs from the derived one; the file's
             holds.
         notes: for the user.
+        batches: first sizes of the outputs of each input, -1 for an open one.
     """
 
     shapes: list[tuple[Shape, ...] | None]
@@ -109,6 +111,7 @@ class Inferred:
     open_inputs: tuple[str, ...]
     num_contradictions: int
     notes: tuple[Remark, ...]
+    batches: Mapping[int, frozenset[int]]
 
 
 def infer_shapes(
@@ -147,6 +150,7 @@ def infer_shapes(
     unknown = _open_nodes(walked)
     open_sources = [i for i in sources if unknown[i]]
     forms = open_forms(nodes, open_sources, walked.tables.shapes, likely)
+    batches = fixed_batches(sources, walked.tables.shapes, stacked)
     counted = unit_batch(open_sources, walked.tables.shapes)
     if counted:
         walked = _walk(nodes, inputs, order, bound | counted)
@@ -160,6 +164,7 @@ def infer_shapes(
         open_inputs=forms,
         num_contradictions=len(walked.contradictions),
         notes=_notes(nodes, walked, numbers),
+        batches=batches,
     )
 
 

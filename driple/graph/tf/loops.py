@@ -46,11 +46,6 @@ class Executions:
     unknown: tuple[str, ...]
     notes: tuple[Remark, ...] = ()
 
-    @property
-    def num_unknown(self) -> int:
-        """Loops whose length does not follow from the graph."""
-        return len(self.unknown)
-
 
 def count_executions(
     nodes: Sequence[RawNode],

@@ -19,6 +19,7 @@ from driple.graph.step_facts import (
     TensorLifetimes,
     TensorRole,
 )
+from driple.graph.torch.packed_weights import num_values_of
 from driple.graph.torch.recorder import Allocation, Record, StepRecorder
 from driple.remarks import Remark, remark
 
@@ -68,6 +69,7 @@ def assembled_graph(
     made = np.array(record.outputs, dtype=np.int64).reshape(-1, 2)
     executions = np.full(count, passes, dtype=np.int64)
     executions[np.array(record.accumulates, dtype=np.bool_)] -= passes > 1
+    executions *= np.array(record.turns, dtype=np.int64)
     by_node = sorted((node, number) for number, node in sent.items())
     return OpGraph(
         names=tuple(f"{op_type}_{i}" for i, op_type in enumerate(record.op_types)),
@@ -154,7 +156,7 @@ def _table(
 ) -> ParameterTable:
     return ParameterTable(
         names=tuple(name for name, _ in parameters),
-        elements=np.array([one.numel() for _, one in parameters], dtype=np.int64),
+        elements=np.array([num_values_of(one) for _, one in parameters], dtype=np.int64),
         nbytes=np.array([one.nbytes for _, one in parameters], dtype=np.int64),
         is_trained=np.array([one.requires_grad for _, one in parameters], dtype=np.bool_),
         readers=_pairs(readers),

@@ -8,21 +8,27 @@ each expert of a mixture are counted at run time; here each gets the same number
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
 
+from driple.graph.torch.batch_tensors import tensors_of
+from driple.graph.torch.turns import few_turns
 from driple.remarks import Remark, remark
 
 __all__ = [
     "WHOLE_SEQUENCES",
     "assumptions_of_transformers",
+    "by_values",
     "whole_sequences",
 ]
 
@@ -33,14 +39,19 @@ _OTHERS_KERNELS = (
     "chunk_gated_delta_rule", "torch_chunk_gated_delta_rule",
 )  # fmt: skip
 _EVEN_EXPERTS = remark("even_experts")
+_FEW_TURNS = remark("four_turns_of_loops")
 _MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe"
 
 
 @contextmanager
-def whole_sequences() -> Iterator[list[Remark]]:
+def whole_sequences(batch: Any = None) -> Iterator[list[Remark]]:
     """Within the block, sequences are whole, on the meta device only.
 
-    transformers skips masks, and sequences of PyTorch are packed at their full length.
+    transformers skips masks, and sequences of PyTorch are packed at their full length. Of its loops
+    over tokens a few turns are followed.
+
+    Args:
+        batch: whose tokens are counted.
 
     Yields:
         What was assumed of packed sequences: empty until one is packed.
@@ -66,10 +77,19 @@ def whole_sequences() -> Iterator[list[Remark]]:
                 stack.enter_context(
                     patch.object(module, "find_packed_sequence_indices", _unpacked(packed))
                 )
+        lengths = {int(one.shape[1]) for one in tensors_of(batch) if one.dim() > 1}
+        counted = few_turns(lengths, partial(_note_once, packed_once, _FEW_TURNS))
+        for part in _models():
+            stack.enter_context(patch.object(part, "range", counted, create=True))
         experts = sys.modules.get(_EXPERTS)
         grouped = getattr(experts, "_grouped_mm", None)
         if grouped is not None:
             stack.enter_context(patch.object(experts, "_grouped_mm", _evenly(grouped)))
+        if module is not None:  # checks of values, which transformers lets a program leave out
+            stack.enter_context(patch.dict(os.environ, {"TRANSFORMERS_DISABLE_TORCH_CHECK": "1"}))
+        for losses in _modules_with("linear_sum_assignment"):
+            known = losses.linear_sum_assignment
+            stack.enter_context(patch.object(losses, "linear_sum_assignment", _in_order(known)))
         yield packed_once
 
 
@@ -86,6 +106,17 @@ def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[Rem
     whole = (WHOLE_SEQUENCES,) if tokens else ()
     experts = (_EVEN_EXPERTS,) if _has_experts(module) else ()
     return (*whole, *experts, *_slow_layers(module))
+
+
+def by_values(places: Sequence[str]) -> tuple[Remark, ...]:
+    """A remark on what libraries' models decide by values of tensors; nothing if they do not.
+
+    Args:
+        places: lines of libraries that do.
+    """
+    if not places:
+        return ()
+    return (remark("decided_by_values", places=tuple(places)),)
 
 
 def _has_experts(module: nn.Module) -> bool:
@@ -124,8 +155,7 @@ def _at_full_length(known: Callable[..., Any], assumed: list[Remark]) -> Callabl
     def packed(values: Tensor, lengths: Tensor, batch_first: bool) -> Any:
         if not _is_meta(lengths):
             return known(values, lengths, batch_first)
-        if not assumed:
-            assumed.append(WHOLE_SEQUENCES)
+        _note_once(assumed, WHOLE_SEQUENCES)
         first, second = values.shape[:2]
         samples, steps = (first, second) if batch_first else (second, first)
         rows = values.transpose(0, 1) if batch_first else values
@@ -142,6 +172,41 @@ def _unpacked(known: Callable[..., Any]) -> Callable[..., Any]:
         return None if _is_meta(position_ids) else known(position_ids)
 
     return asked
+
+
+def _note_once(notes: list[Remark], new: Remark) -> None:
+    if new not in notes:
+        notes.append(new)
+
+
+def _models() -> list[Any]:
+    """Modules of transformers with models; only those that are imported."""
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith("transformers.models.") and ".modeling_" in name
+    ]
+
+
+def _modules_with(function: str) -> list[Any]:
+    """Modules of transformers that have a function; only those that are imported."""
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith("transformers.") and function in vars(module)
+    ]
+
+
+def _in_order(known: Callable[..., Any]) -> Callable[..., Any]:
+    """The assignment of queries to objects, which has an entry for each of the fewer."""
+
+    def assigned(costs: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_meta(costs):
+            return known(costs, *args, **kwargs)
+        few = np.arange(min(costs.shape))
+        return few, few
+
+    return assigned
 
 
 def _evenly(known: Callable[..., Tensor]) -> Callable[..., Tensor]:

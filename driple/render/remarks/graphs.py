@@ -8,6 +8,12 @@ from driple.render.remarks.lists import first_of
 
 __all__ = ["SENTENCES"]
 
+_LOSSES = {
+    "cross-entropy": "cross entropy",
+    "bce": "binary cross entropy",
+    "mse": "mean squared error",
+}
+
 
 def _unknown(unknown_share: float, loops: Sequence[str], num_loops: int) -> str:
     """Unknown sizes and turns, to follow `since` or a colon."""
@@ -167,6 +173,13 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     ),
     # PyTorch
     "parameters_without_gradient": _without_gradient,
+    "trained_heads": _joined(
+        "with --lora the head of classes ({names}) is trained in full (PEFT's modules_to_save)"
+    ),
+    "weights_packed": (
+        "--weights {weights} packs the weights of linear layers but the output head: "
+        "{share_pct:.0f} % of the parameters"
+    ),
     # ONNX
     "folded_norms": (
         "the exporter folded batch norms into convolutions, so the step lacks them; export with "
@@ -180,7 +193,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     ),
     "loss_of_output": _joined("the loss is that of {output}; other outputs have none: {others}"),
     "output_is_loss": "the output {output} is one number and counts as the loss",
-    "cross_entropy_of_output": "the loss is the cross entropy of the output {output}",
+    "kind_of_loss": lambda loss, output: f"the loss is the {_LOSSES[loss]} of the output {output}",
     "operators_of_unknown_cost": _joined("the cost of these operators is not known: {operators}"),
 }
 

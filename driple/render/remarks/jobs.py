@@ -23,14 +23,58 @@ def _assumed(**values: str | int | None) -> str:
     return f"{words}; set {'it' if len(assumed) == 1 else 'them'} with {flags}"
 
 
-def _unused(file: str, fields: Sequence[str], num_fields: int) -> str:
-    more = num_fields - len(fields)
-    rest = f" and {more} more" if more > 0 else ""
-    return f"fields of {file} that were not used: {', '.join(fields)}{rest}"
+_LEFT_OPEN = {
+    "not_modelled": "not modelled: {fields}, which {change}",
+    "not_known": "not known: {fields}, which may {change}",
+    "no_file": "no file beside it: {fields}, which {change}",
+    "offload": "offload to the host: {fields}; its memory is modelled, time is not",
+}
+
+
+def _left_open(
+    reason: str, file: str, fields: Sequence[str], more: int, changes: Sequence[str]
+) -> str:
+    """Decisive fields of a file that were not read, and what they change."""
+    listed = f"{', '.join(fields)}{f' and {more} more' if more else ''}"
+    several = more or len(fields) > 1 or reason == "not_known"
+    change = f"{'change' if several else 'changes'} {' and '.join(changes)}"
+    return f"{file}, {_LEFT_OPEN[reason].format(fields=listed, change=change)}"
+
+
+def _no_verdict(file: str, fields: Sequence[str], more: int) -> str:
+    rest = f" and {more} more" if more else ""
+    return f"no verdict, as {', '.join(fields)}{rest} of {file} decided it and was not read"
+
+
+_USUAL = {
+    "batch_size": "{} samples per device", "seq_len": "{} tokens per sample",
+    "optimizer": "{}", "grad_accumulation": "{} pass per update",
+    "activation_checkpointing": "{} activation checkpointing",
+}  # fmt: skip
+
+
+def _usual(file: str, tool: str, values: Sequence[str]) -> str:
+    words = []
+    for name, _, value in (one.partition(" ") for one in values):
+        if name == "clip_gradients":
+            words.append("gradients clipped" if value == "True" else "gradients not clipped")
+        elif value != "1" or name == "batch_size":
+            words.append(_USUAL[name].format(value))
+    return f"as {tool} does where {file} says nothing: {', '.join(words)}"
+
+
+def _adapters(*, with_rest: bool) -> str:
+    rest = " and all that is not quantized" if with_rest else ""
+    return (
+        f"adapters{rest} in fp32, as PEFT keeps them, and a frozen model in the precision of its "
+        "checkpoint; dtype=bf16 within --lora keeps adapters in bf16, as torchtune and litgpt do"
+    )
 
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "assumed_options": _assumed,
+    "assumed_loss": lambda loss, others: f"loss {loss}; set it with --loss {' or '.join(others)}",
+    "adapters_in_fp32": _adapters,
     "other_batch": (
         "the graph's convolutions take {num_images} images at once, whatever --batch-size says: "
         "its work is theirs, and figures per sample count {batch_size}"
@@ -40,11 +84,10 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "from it, and all floating-point weights are trained"
     ),
     # a file of training arguments
-    "scheme_of_config": (
-        "{file} trains with {scheme}; the setting decides how work is distributed, so name it there"
-    ),
-    "fields_not_used": _unused,
-    "precision_of_program": "{file} leaves out {field}, which is {precision} in {program}",
+    "other_scheme": "{file} trains with {scheme}; {asked}, which was asked for, counts",
+    "usual_of_tool": _usual,
+    "fields_left_open": _left_open,
+    "no_verdict": _no_verdict,
     # models of transformers
     "config_names_code": (
         "the config names code of its own (auto_map), which is not executed: the model is "
@@ -57,6 +100,14 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     ),
     "whole_sequences": (
         "all sequences are of full length, without padding, and one text in each row"
+    ),
+    "decided_by_values": lambda places: (
+        "what the library's own code decides by values ("
+        f"{places[0]}{f' and {len(places) - 1} more places' if len(places) > 1 else ''}) is taken "
+        "as usual: masks choose all that they may, and checks pass"
+    ),
+    "four_turns_of_loops": (
+        "of loops over tokens four turns are followed, and the others taken as the third of them"
     ),
     "even_experts": "each expert gets the same number of tokens",
     "slow_layers": (

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from driple.estimate import GUESS_FACTOR
-from driple.units import format_duration, format_range, format_size
+from driple.quantities import duration, size
+from driple.units import format_range
 
 __all__ = ["SENTENCES", "limits_words", "price_text"]
 
@@ -33,7 +34,7 @@ def price_text(price: float) -> str:
 def limits_words(budget: float | None, deadline_s: float | None) -> str:
     """Such as ` within $100 and 12 h`; empty without limits."""
     parts = [] if budget is None else [f"${price_text(budget)}"]
-    parts += [] if deadline_s is None else [format_duration(deadline_s)]
+    parts += [] if deadline_s is None else [duration(deadline_s)]
     return f" within {' and '.join(parts)}" if parts else ""
 
 
@@ -71,15 +72,15 @@ def _spent(
     """
     price = "" if cost is None else f" for ${price_text(cost)}"
     if low_factor is None:
-        return f"{offer}: {format_duration(training_s)}{price}"
+        return f"{offer}: {duration(training_s)}{price}"
     high = math.inf if high_factor is None else high_factor
-    span = format_range(low_factor * training_s, high * training_s, format_duration)
+    span = format_range(low_factor * training_s, high * training_s, duration)
     if cost is not None:
         ends = format_range(cost * low_factor, cost * high, lambda end: f"${price_text(end)}")
         span += f", {ends}"
     if high > GUESS_FACTOR * low_factor:
         return f"{offer}: a guess: {span}"
-    return f"{offer}: {format_duration(training_s)}{price} ({span})"
+    return f"{offer}: {duration(training_s)}{price} ({span})"
 
 
 def _recommended(
@@ -112,7 +113,7 @@ def _recommended(
     if over_budget:
         beyond.append("the budget" + ("" if over_cost is None else f" (${price_text(over_cost)})"))
     if over_deadline:
-        beyond.append("the deadline" + ("" if over_s is None else f" ({format_duration(over_s)})"))
+        beyond.append("the deadline" + ("" if over_s is None else f" ({duration(over_s)})"))
     if beyond:
         parts.append(f"The upper end of its interval is beyond {' and '.join(beyond)}.")
     if is_fit_unknown:
@@ -167,7 +168,7 @@ def _more_machines(
 
 def _on(place: str, device: str, has_least: bool, room_bytes: float) -> str:
     least = " has least memory" if has_least else ""
-    return f"On {place} ({device}{least}, {format_size(room_bytes)} each)"
+    return f"On {place} ({device}{least}, {size(room_bytes)} each)"
 
 
 def _would_fit(

@@ -87,8 +87,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     ),
     # why there are none
     "no_run_of_scheme": "no published run in the stated errors uses {kind}",
-    "no_run_of_kind": lambda kind: (
-        f"no published run of this kind of network is of {kind_words(kind)}"
+    "no_run_of_kind": lambda kind, compiled: (
+        f"no published {'compiled ' if compiled else ''}run of this kind of network is of "
+        f"{kind_words(kind)}"
     ),
     "no_run_on_machines": lambda kind, several_machines: (
         f"no published run of {_on(kind, several_machines)} of this kind of network"

@@ -15,7 +15,7 @@ from pathlib import Path
 from driple.remarks import Remark
 from driple.runs.tables import ignored_columns, read_table
 
-__all__ = ["SPLITS", "Prediction", "Predictions", "read_predictions"]
+__all__ = ["SPLITS", "Predictions", "RowPrediction", "read_predictions"]
 
 # What a fit had not seen, and the words of tables.
 SPLITS = {
@@ -30,7 +30,7 @@ _ANY = ""  # of a tool that learns from no rows
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class RowPrediction:
     """Seconds of a step, and where the true time is expected.
 
     Attributes:
@@ -48,9 +48,9 @@ class Prediction:
 class Predictions:
     """Predictions by split and by id of the row."""
 
-    by_split: Mapping[tuple[str, str], Prediction]
+    by_split: Mapping[tuple[str, str], RowPrediction]
 
-    def of(self, row_id: str, split: str) -> Prediction | None:
+    def of(self, row_id: str, split: str) -> RowPrediction | None:
         """The prediction of a row where the split held it out; None if there is none."""
         return self.by_split.get((split, row_id)) or self.by_split.get((_ANY, row_id))
 
@@ -72,7 +72,7 @@ def read_predictions(
             column is called almost as one that is read.
     """
     ids = None if known is None else set(known)
-    found: dict[tuple[str, str], Prediction] = {}
+    found: dict[tuple[str, str], RowPrediction] = {}
     lines = read_table(file, ("id", "seconds"))
     ignored = ignored_columns(lines, _COLUMNS)
     if ignored is not None:
@@ -95,5 +95,5 @@ def read_predictions(
             raise line.error("low", "an interval needs low and high; give both or neither")
         if low is not None and high is not None and not low <= high:
             raise line.error("high", f"is below low ({high:g} < {low:g})")
-        found[split, row_id] = Prediction(seconds, low, high)
+        found[split, row_id] = RowPrediction(seconds, low, high)
     return Predictions(found)

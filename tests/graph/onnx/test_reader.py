@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -369,3 +371,37 @@ def test_parameters_of_the_models_in_onnx_itself(name: str) -> None:
     assert graph.parameters.is_trained.all()
     assert not cost_of_graph(graph).unknown
     assert not graph.report.has_unknown
+
+
+GENERATORS = Path(__file__).resolve().parents[2] / "data" / "generators"
+
+
+@pytest.fixture(scope="module")
+def recurrent_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of one LSTM whose weights are stored in five ways (`onnx_constant_gates.py`)."""
+    folder = tmp_path_factory.mktemp("gates")
+    subprocess.run([sys.executable, GENERATORS / "onnx_constant_gates.py", folder], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["constants", "in_if", "gates", "gates_init"])
+def test_weights_of_a_recurrent_layer_however_they_are_stored(
+    recurrent_files: Path, name: str
+) -> None:
+    """Constants that are cut, joined and turned are weights; equal branches are no doubt."""
+    plain = read_onnx(recurrent_files / "plain.onnx")
+    found = read_onnx(recurrent_files / f"{name}.onnx")
+    assert found.parameters.elements.sum() == 4 * 32 * (16 + 32) + 8 * 32 == 6400
+    assert found.op_types == plain.op_types
+    assert found.signatures == plain.signatures
+    assert not any("branch" in note for note in found.report.notes)
+
+
+def test_branches_that_differ_are_a_doubt(recurrent_files: Path) -> None:
+    """Another attribute in one of them is enough."""
+    model = onnx.load(recurrent_files / "in_if.onnx")
+    branch = next(each.g for each in model.graph.node[-1].attribute if each.name == "then_branch")
+    branch.node[0].attribute.append(onnx.helper.make_attribute("clip", 5.0))
+    onnx.save(model, recurrent_files / "other.onnx")
+    report = read_onnx(recurrent_files / "other.onnx").report
+    assert any("branch(es) depend on data" in note for note in report.notes)

@@ -31,8 +31,8 @@ from driple.runs.validation.metrics import (
     weighted_quantile,
 )
 from driple.runs.validation.predictions import (
-    Prediction,
     Predictions,
+    RowPrediction,
     read_predictions,
 )
 from driple.runs.validation.shipped import ROWS, STEPS
@@ -152,17 +152,17 @@ def test_columns_that_nothing_reads_are_remarked_on(tmp_path: Path) -> None:
 
 
 def test_predictions_come_back_and_wrong_ones_are_refused(tmp_path: Path) -> None:
-    made = Predictions({("family", "a"): Prediction(0.5), ("device", "a"): Prediction(0.25)})
+    made = Predictions({("family", "a"): RowPrediction(0.5), ("device", "a"): RowPrediction(0.25)})
     file = tmp_path / "heldout.csv.gz"
     write_predictions(made, file)
     first = file.read_bytes()
     write_predictions(read_predictions(file, {"a"}), file)
     assert file.read_bytes() == first
     found = read_predictions(file)
-    assert found.of("a", "device") == Prediction(0.25)
+    assert found.of("a", "device") == RowPrediction(0.25)
     assert found.of("a", "source") is None
     given = table(tmp_path / "given.csv", "id,seconds,low,high\na,2,1,4\n")
-    assert read_predictions(given).of("a", "source") == Prediction(2.0, 1.0, 4.0)
+    assert read_predictions(given).of("a", "source") == RowPrediction(2.0, 1.0, 4.0)
     for text, words in (
         ("id,seconds\nb,1\n", "no row has the id 'b'"),
         ("id,seconds\na,1\na,2\n", "line 3, column id: row a has a prediction already"),
@@ -183,7 +183,9 @@ def test_weights_and_quantiles_by_hand(tmp_path: Path) -> None:
     assert weights == pytest.approx([0.125, 0.125, 0.25, 0.5])
     assert weighted_quantile(np.array([4.0, 3.0, 2.0, 1.0]), weights, 0.5) == 1.0
     assert weighted_quantile(np.array([4.0, 3.0, 2.0, 1.0]), weights, 0.9) == 4.0
-    found = score(rows, [Prediction(1.4), Prediction(1.3), Prediction(0.8), Prediction(1.1, 1, 2)])
+    found = score(
+        rows, [RowPrediction(1.4), RowPrediction(1.3), RowPrediction(0.8), RowPrediction(1.1, 1, 2)]
+    )
     assert found.median_pct == pytest.approx(10)
     assert found.p90_pct == pytest.approx(40)
     assert found.signed_pct == pytest.approx(10)
@@ -236,9 +238,9 @@ def test_a_baseline_learns_what_it_can_express(name: str, tmp_path: Path) -> Non
 def test_another_tool_and_held_out_predictions_stand_beside_the_simulator(tmp_path: Path) -> None:
     rows = some_rows(tmp_path)
     held_out = Predictions({
-        ("family", row.id): Prediction(1.2 * row.step_s) for row in rows
+        ("family", row.id): RowPrediction(1.2 * row.step_s) for row in rows
     })  # fmt: skip
-    given = Predictions({("", row.id): Prediction(0.7 * row.step_s) for row in rows[:9]})
+    given = Predictions({("", row.id): RowPrediction(0.7 * row.step_s) for row in rows[:9]})
     contest = run_contest(
         rows, Nets(), calibration=shipped_calibration(), held_out=held_out, given=given
     )
@@ -253,7 +255,7 @@ def test_another_tool_and_held_out_predictions_stand_beside_the_simulator(tmp_pa
     assert found["device", "given"].p90_pct == pytest.approx(30)
     assert {name for _, name in found} == {"simulator", "given", *BASELINES}
     assert "9 of 18 rows" in sentence(contest.remarks[0])
-    sizes = Predictions({("size", row.id): Prediction(row.step_s) for row in rows})
+    sizes = Predictions({("size", row.id): RowPrediction(row.step_s) for row in rows})
     other = run_contest(rows, Nets(), calibration=shipped_calibration(), given=sizes)
     assert sentences(other.remarks) == ("predictions given without size are not scored",)
 

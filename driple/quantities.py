@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, isfinite, log10
+from math import floor, isclose, isfinite, log10
 
 from driple.estimate import Estimate, Interval
 from driple.units import HOUR_S, MINUTE_S, format_range
@@ -16,9 +16,14 @@ _MEGABYTES_PER_S = ((1e-3, "kB/s"), (1.0, "MB/s"), (1e3, "GB/s"), (1e6, "TB/s"))
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """Significant digits without an exponent, with commas from a thousand on: 1,230; 0.0143."""
+    """Significant digits without an exponent, with commas from a thousand on: 1,230; 0.0143.
+
+    A small whole number is exact, and has no decimals: 80 GiB, 2 h.
+    """
     if not isfinite(value) or value == 0:
         return f"{value:g}"
+    if abs(value) < 10**digits and isclose(value, round(value), rel_tol=1e-9):
+        return f"{round(value)}"
     decimals = digits - 1 - floor(log10(abs(value)))
     number = round(value, decimals)
     if abs(number) >= 10.0 ** (floor(log10(abs(value))) + 1):  # 99.96 has one decimal less

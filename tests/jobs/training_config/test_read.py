@@ -9,7 +9,6 @@ import pytest
 from driple.errors import ConfigError
 from driple.jobs.options import JobOptions
 from driple.jobs.training_config import TrainingConfig, read_training_config
-from driple.render.remarks import sentence, sentences
 
 FILES = {
     "accelerate.yaml": """
@@ -84,22 +83,25 @@ enable = true
 "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}""",
 }
 READ = {
-    "accelerate.yaml": {"precision": "amp-bf16", "sharding": "fsdp",
+    "accelerate.yaml": {"precision": "bf16-mixed", "scheme": "fsdp",
                         "activation_checkpointing": "full"},
     "trl.yaml": {"batch_size": 4, "grad_accumulation": 8, "activation_checkpointing": "full",
-                 "precision": "amp-bf16", "seq_len": 2048, "optimizer": "adamw-fused"},
+                 "precision": "amp-bf16", "seq_len": 2048, "optimizer": "adamw-fused",
+                 "clip_gradients": True},
     "axolotl.yml": {"batch_size": 2, "grad_accumulation": 4, "activation_checkpointing": "full",
-                    "precision": "amp-bf16", "seq_len": 4096, "optimizer": "adam8bit"},
+                    "precision": "bf16", "seq_len": 4096, "optimizer": "adam8bit",
+                    "clip_gradients": True},
     "torchtune.yaml": {"batch_size": 2, "grad_accumulation": 1, "precision": "bf16",
-                       "seq_len": 1024, "optimizer": "adamw-fused"},
+                       "seq_len": 1024, "optimizer": "adamw-fused",
+                       "activation_checkpointing": "none"},
     "torchtitan.toml": {"batch_size": 1, "seq_len": 8192, "activation_checkpointing": "selective",
-                        "compiled": True, "sharding": "fsdp", "optimizer": "adamw",
-                        "precision": "amp-bf16"},
-    "deepspeed.json": {"batch_size": 16, "grad_accumulation": 2, "precision": "amp-fp16",
-                       "sharding": "zero2", "optimizer": "adamw"},
+                        "compiled": True, "scheme": "fsdp", "optimizer": "adamw-fused",
+                        "precision": "bf16-mixed", "clip_gradients": True},
+    "deepspeed.json": {"batch_size": 16, "grad_accumulation": 2, "precision": "fp16-mixed",
+                       "scheme": "zero2", "optimizer": "adamw-fused"},
 }  # fmt: skip
-FIELDS = ("batch_size", "seq_len", "precision", "optimizer", "grad_accumulation",
-          "activation_checkpointing", "compiled", "sharding")  # fmt: skip
+FIELDS = ("batch_size", "seq_len", "precision", "optimizer", "grad_accumulation", "clip_gradients",
+          "activation_checkpointing", "compiled", "scheme")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -111,32 +113,20 @@ def test_the_common_fields_of_each_project_are_read(tmp_path: Path, name: str) -
     assert said == READ[name]
 
 
-def test_fields_that_were_not_used_are_listed(tmp_path: Path) -> None:
-    file = tmp_path / "axolotl.yml"
-    file.write_text(FILES[file.name])
-    assert read_training_config(file).unused == ("base_model", "adapter", "lora_r")
-    (unused,) = sentences(read_training_config(file).assumptions)
-    assert unused == "fields of axolotl.yml that were not used: base_model, adapter, lora_r"
-    file = tmp_path / "trl.yaml"
-    file.write_text(FILES[file.name])
-    assert read_training_config(file).unused == ("model_name_or_path", "packing")
-
-
-def test_what_a_file_leaves_to_its_program_is_as_there(tmp_path: Path) -> None:
+def test_what_a_file_leaves_to_its_tool_is_as_there(tmp_path: Path) -> None:
     """Under FSDP torchtitan takes bfloat16; `auto` of DeepSpeed is the trainer's field."""
     file = tmp_path / "torchtitan.toml"
-    file.write_text(FILES[file.name])
-    assert "mixed_precision_param, which is bfloat16" in sentence(
-        read_training_config(file).assumptions[0]
-    )
-    named = FILES[file.name].replace(
-        "seq_len = 8192", 'seq_len = 8192\nmixed_precision_param = "float32"'
-    )
-    file.write_text(named)
-    assert read_training_config(file).precision is None
+    text = FILES[file.name]
+    file.write_text(text)
+    assert read_training_config(file).precision == "bf16-mixed"
+    wide = 'seq_len = 8192\nmixed_precision_param = "float32"'
+    file.write_text(text.replace("seq_len = 8192", wide))
+    assert read_training_config(file).precision == "fp32"
     deepspeed = tmp_path / "ds.json"
     deepspeed.write_text('{"fp16": {"enabled": "auto"}, "bf16": {"enabled": true}}')
-    assert read_training_config(deepspeed).precision == "amp-bf16"
+    assert read_training_config(deepspeed).precision == "bf16-mixed"
+    deepspeed.write_text('{"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}}')
+    assert read_training_config(deepspeed).precision is None
 
 
 def test_tokens_of_a_config_do_not_contradict_the_shape_of_an_input() -> None:
@@ -159,9 +149,9 @@ def test_options_of_the_command_line_come_first() -> None:
         ("a.yaml", "micro_batch_size: many", "field micro_batch_size must be a whole number"),
         ("a.yaml", "micro_batch_size: 0", "field micro_batch_size must be a whole number"),
         ("a.yaml", "bf16: true\nfp16: true", "fp16 contradicts another field"),
+        ("a.yaml", "mixed_precision: bf17", "field mixed_precision must be one of fp32"),
+        ("a.json", '{"zero_optimization": {"stage": 2, "reduce_bucket_size": -1}}', "a number of"),
         ("a.yaml", "bf16: perhaps", "field bf16 must be true or false"),
-        ("a.yaml", "mixed_precision: fp8", "field mixed_precision must be one of no, fp32"),
-        ("a.yaml", "optim: my_own", "field optim must be an optimizer that Driple knows"),
         ("a.yaml", "a: 1", "has no field of a training config"),
         ("a.yaml", "\n", "is empty"),
         ("a.yaml", "- 1", "fields were expected"),
