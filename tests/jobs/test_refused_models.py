@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from driple.errors import DripleError, GraphError
+from driple.graph.step_facts import TensorRole
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
 from driple.jobs.hf_config import read_hf_config
@@ -43,7 +45,7 @@ def detection() -> Any:
 
 
 def test_detection_is_read_with_its_images_and_boxes(detection: Any) -> None:
-    """Torchvision publishes 41,755,286 parameters with frozen norms; here norms train."""
+    """Torchvision publishes 41,755,286 parameters with frozen norms; here these train."""
     assert (detection.batch_size, detection.input_shape) == (2, (3, 800, 1333))
     assert int(detection.graph.parameters.elements.sum()) == 41_755_286 + 53_120
     assert any("decides by values" in words for words in detection.assumptions)
@@ -126,3 +128,66 @@ def test_code_of_a_user_that_chooses_by_values_is_still_refused() -> None:
         model, batch = Choosy(), torch.zeros(2, 4)
     with pytest.raises(DripleError, match="needs values of tensors"):
         traced_step(model, batch, None, StepOptions())
+
+
+class Recommender(nn.Module):
+    """A table of 100,000 rows of which a batch of 4 x 3 reads 12."""
+
+    def __init__(self, *, sparse: bool) -> None:
+        super().__init__()
+        self.table = nn.Embedding(100_000, 16, sparse=sparse)
+        self.head = nn.Linear(16, 1)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.head(self.table(rows)).mean()
+
+
+def recommender(*, sparse: bool) -> Any:
+    with torch.device("meta"):
+        model, batch = Recommender(sparse=sparse), torch.zeros(4, 3, dtype=torch.int64)
+    return traced_step(model, batch, None, StepOptions(optimizer="adagrad"))
+
+
+def test_of_a_sparse_gradient_the_rows_travel_that_a_batch_reads() -> None:
+    """12 rows of 16 numbers, with the number of each row; a dense gradient is the whole table."""
+    sparse, dense = recommender(sparse=True), recommender(sparse=False)
+    head = (16 + 1) * 4
+    assert int(sparse.traffic.sent_bytes.sum()) == 12 * (16 * 4 + 8) + head
+    assert int(dense.traffic.sent_bytes.sum()) == 100_000 * 16 * 4 + head
+    # The optimizer touches these rows alone, and keeps states of the whole table.
+    assert sparse.update.moved_bytes < dense.update.moved_bytes / 1000
+    assert sparse.update.state_bytes == dense.update.state_bytes
+
+
+@pytest.mark.parametrize("kind", ["mamba", "jamba"])
+def test_a_few_turns_of_a_scan_stand_for_all(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each op runs as often, and writes as many bytes, as where all turns are followed."""
+    from driple.graph.torch import turns
+
+    place = config(
+        tmp_path, kind, hidden_size=64, intermediate_size=64, num_hidden_layers=1, vocab_size=100,
+        num_attention_heads=4, num_key_value_heads=2,
+    )  # fmt: skip
+
+    def counted() -> tuple[int, Counter[str], int]:
+        graph = hugging_face(place, seq_len=40).graph
+        runs: Counter[str] = Counter()
+        for name, many in zip(graph.op_types, graph.executions.tolist(), strict=True):
+            runs[name] += many
+        kept = graph.lifetimes.nbytes[graph.lifetimes.roles == TensorRole.ACTIVATION]
+        moved = int((graph.executions * graph.tensor_bytes).sum())
+        return len(graph.op_types), runs, int(kept.sum()) + moved
+
+    few = counted()
+    monkeypatch.setattr(turns, "_FEWEST", 10**9)
+    everything = counted()
+    assert few[0] < everything[0] / 2
+    assert few[1:] == everything[1:]
+
+
+def test_infinity_in_a_config_is_read(tmp_path: Path) -> None:
+    """Transformers writes the time limits of Mamba 2 so."""
+    place = config(tmp_path, "mamba2", time_step_limit=[0.0, float("inf")])
+    assert read_hf_config(str(place)).values["time_step_limit"] == [0.0, float("inf")]

@@ -41,7 +41,6 @@ _LONGEST_LINE = 80
 # What PyTorch says of a tensor without values that goes to NumPy, to Python, or to the CPU.
 _WITHOUT_VALUES = ("copy out of meta tensor", "convert meta", "on meta tensors", "of meta tensor")
 _UNREAD = {
-    "SparseTensorImpl": "; sparse gradients are not read: build the model with sparse=False",
     "FlexAttention is only": (
         "; flex_attention is not read: use torch.nn.functional.scaled_dot_product_attention"
     ),

@@ -37,9 +37,12 @@ _TRUTHS: Mapping[str, bool] = {
 # Places where a value was taken as usual, in the order of the step; None where none may be.
 _PLACES: ContextVar[list[str] | None] = ContextVar("_PLACES", default=None)
 _NO_TASK = -1
-_OTHER_DEVICE = ("is not on the expected device", "on the same device")
+_OTHER_DEVICE = ("is not on the expected device", "the same device", "on same device")
 # Where a mask chooses one of several parts of equal size: experts, levels of a pyramid.
-_PARTS = (("self", "num_experts"), ("self", "n_routed_experts"), ("locals", "num_levels"))
+_PARTS = (
+    ("self", "num_experts"), ("self", "n_routed_experts"), ("self", "num_routed_experts"),
+    ("locals", "num_levels"),
+)  # fmt: skip
 # A variable of detectors that learn to tell shifted boxes from wrong ones: half are of each.
 _DENOISES = "negative_gt_mask"
 # Notes on masks: the op that made one, and how many elements are set.
@@ -183,7 +186,7 @@ def _number(value: Tensor, frame: FrameType) -> Any:
     if known is not None:
         return known
     owner = frame.f_locals.get("self")
-    has_experts = hasattr(owner, "experts") or hasattr(owner, "num_experts")
+    has_experts = hasattr(owner, "experts") or type(owner).__name__.endswith("Experts")
     return 0 if has_experts else NotImplemented
 
 

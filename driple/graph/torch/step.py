@@ -36,6 +36,7 @@ from driple.graph.torch.one_device import OneDevice
 from driple.graph.torch.options import UPDATE_KINDS, StepOptions
 from driple.graph.torch.precision import autocast_of, cast_batch, cast_model
 from driple.graph.torch.recorder import StepRecorder
+from driple.graph.torch.sparse_rows import sparse_rows
 from driple.graph.torch.update import update_of
 
 __all__ = ["StepOptions", "own_loss", "recorded_step", "traced_step"]
@@ -128,6 +129,7 @@ def recorded_step(
         recorder.before_step(scale)
         try:
             with (
+                sparse_rows() as rows,
                 checkpointed(model, options.activation_checkpointing, recorder.within),
                 recorder.recording(),
                 OneDevice(device),
@@ -139,6 +141,7 @@ def recorded_step(
             raise step_error(error) from error
         return assembled_graph(
             recorder,
+            rows=rows,
             given=given,
             update=update,
             update_kind=update_kind,

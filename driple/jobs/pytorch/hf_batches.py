@@ -44,6 +44,8 @@ _ENDINGS: tuple[tuple[str, Task], ...] = (
     ("ForMultipleChoice", "choices"),
     ("ForImageClassification", "images"),
     ("ForImageClassificationWithTeacher", "images"),
+    ("ForImageClassificationLearned", "images"),
+    ("ForImageSuperResolution", "images"),
     ("ForMaskedImageModeling", "images"),
     ("ForSemanticSegmentation", "pixels"),
     ("ForDepthEstimation", "depth"),
@@ -63,6 +65,8 @@ _ENDINGS: tuple[tuple[str, Task], ...] = (
 _BATCHES = {"images": 32, "pixels": 8, "pairs": 32, "boxes": 2, "masks": 2, "image_text": 1}
 _BATCH, _LENGTH, _TARGET = 8, 512, 128
 _CHOICES = 4
+_MENTION = 30  # most tokens of an entity's mention
+_PROMPT = 16  # tokens that name the objects that are looked for
 _OBJECTS = 8  # boxes of an image; COCO has 7.3 in the mean
 _LABELS = frozenset(
     {"labels", "start_positions", "end_positions", "return_loss", "mask_labels", "class_labels"}
@@ -127,7 +131,7 @@ class BatchSizes:
 
 def _length(config: Any, given: int | None, usual: int, field: str, source: str) -> int:
     """Tokens of a sample, no more than the model has positions for."""
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
     names = (field,) if field else _LENGTHS
     known = [getattr(text, name, None) for name in names]
     most = next((one for one in known if isinstance(one, int) and one > 0), None)
@@ -191,6 +195,8 @@ def task_of(kind: Any, config: Any, source: str) -> Task:
             return "image_text"
         if known & {"input_features", "input_values"}:
             return "audio_text"
+    if task == "images" and "pixel_values" not in known:
+        return "sequences"  # of pixels as tokens
     if task is None or "input_ids" not in known:
         task = _task_of_inputs(known) or task
     if task is not None:
@@ -225,8 +231,8 @@ def batch_of_task(task: Task, model: Any, sizes: BatchSizes) -> dict[str, Any]:
     known = inspect.signature(model.forward).parameters
     batch, length = sizes.batch_size, sizes.seq_len
     found: dict[str, Any] = {}
-    if length is not None:
-        found |= _text(task, model.config, batch, length)
+    if length is not None or "input_ids" in known:
+        found |= _text(task, model.config, batch, length or _PROMPT)
     if "pixel_values" in known or "pixel_values_videos" in known:
         found |= image_inputs(model, set(known), batch, length or 0, sizes.input_shape or ())
     if "input_values" in known or "input_features" in known:
@@ -245,6 +251,8 @@ def _text(task: Task, config: Any, batch: int, length: int) -> dict[str, Any]:
         "decoder_input_ids": tokens,
         "bbox": whole(batch, length, 4),
         "entity_ids": whole(batch, 2),
+        "entity_position_ids": whole(batch, 2, _MENTION),
+        "image_embeds_position_mask": tokens,
         "qformer_input_ids": tokens,
         "qformer_attention_mask": tokens,
     }
@@ -292,7 +300,8 @@ def _labels(  # noqa: PLR0911  # one return per task
     if task == "audio":
         ends = name.endswith("SequenceClassification") or name.endswith("AudioClassification")
         spoken = whole(batch, _SPOKEN_TOKENS)
-        begun = {"decoder_input_ids": whole(batch, _SPOKEN_TOKENS + 1)}
+        starts = name.endswith(("ForRNNT", "ForTDT"))  # with a blank
+        begun = {"decoder_input_ids": whole(batch, _SPOKEN_TOKENS + starts)}
         return {"labels": classes} if ends else {"labels": spoken, **begun}
     return {"labels": given["input_ids"]}
 

@@ -49,10 +49,12 @@ def image_inputs(
         shape: of an image, channels first.
     """
     config = model.config
+    if getattr(config, "vision_config", config) is None:
+        return {}
     vision = getattr(config, "vision_config", None) or config
     channels, height, width = _fitting(config, vision, shape)
     if _GRIDS & known:
-        places = _places(config, batch, length)
+        places = _places(model, batch, length)
         return places | _patches(model, vision, known, batch, shape)
     if "spatial_shapes" in known:
         patch = int(vision.patch_size)
@@ -63,7 +65,8 @@ def image_inputs(
             "spatial_shapes": torch.tensor([[rows, columns]] * batch),
         }
     images = numbers(batch, channels, height, width)
-    if "pixel_values" not in known or "Video" in type(model).__name__:
+    is_video = "Video" in type(model).__name__ and "pixel_values_videos" not in known
+    if "pixel_values" not in known or is_video:
         frames = getattr(config, "num_frames", None) or _FRAMES
         videos = numbers(batch, frames, channels, height, width)
         return {"pixel_values_videos": videos, "pixel_values": videos}
@@ -100,12 +103,11 @@ def _tiles(config: Any, size: tuple[int, int], side: int) -> int:
     return int(image_size_to_num_patches(list(size), grids, side))
 
 
-def _places(config: Any, batch: int, length: int) -> dict[str, Any]:
+def _places(model: Any, batch: int, length: int) -> dict[str, Any]:
     """Positions and kinds of tokens, which models compute from the values of the tokens."""
-    text = config.get_text_config()
-    rotary = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None)
     found = {"mm_token_type_ids": whole(batch, length)}
-    if "mrope" in str(rotary):  # a position in time, height and width
+    parts = (model, getattr(model, "model", None))
+    if any(hasattr(part, "get_rope_index") for part in parts):  # of time, height and width
         found["position_ids"] = whole(3, batch, length)
     return found
 
@@ -166,7 +168,7 @@ def audio_inputs(
         if hasattr(config, "num_mel_bins") and hasattr(config, "max_length"):
             usual = (int(config.max_length), bins)  # a spectrogram as an image
         return {"input_values": numbers(batch, *(shape or usual))}
-    usual = _spectrogram(model, int(getattr(audio, "max_source_positions", None) or 0), bins)
+    usual = _spectrogram(model, _positions(audio), bins)
     features = numbers(batch, *(shape or usual))
     length = max(features.shape[1:])
     return {
@@ -177,12 +179,19 @@ def audio_inputs(
     }
 
 
+def _positions(audio: Any) -> int:
+    """Positions of Whisper's kin, each of two windows of sound; 0 of other models."""
+    if hasattr(audio, "input_feat_per_channel"):
+        return 0
+    return int(getattr(audio, "max_source_positions", None) or 0)
+
+
 def _spectrogram(model: nn.Module, positions: int, bins: int) -> tuple[int, int]:
     """Shape of a spectrogram as the first layer of a model's part for sound takes it."""
     frames = 2 * positions or _AUDIO_FRAMES
     first = _first_layer(model, _SOUND)
-    if isinstance(first, nn.Conv1d):
-        return first.in_channels, frames
+    if isinstance(first, nn.Conv1d):  # Whisper's kin take channels first
+        return (first.in_channels, frames) if positions else (frames, first.in_channels)
     if isinstance(first, nn.Linear):
         return frames, first.in_features
     if isinstance(first, nn.LayerNorm):

@@ -184,19 +184,16 @@ def _class_of(config: HfConfig) -> Any:
         ConfigError: transformers has none.
     """
     import transformers
-    from transformers.models.auto import modeling_auto
 
     base = transformers.PreTrainedModel
     found = _public_class(transformers, config.architecture, base)
     if found is not None and (_trains(found.__name__) or learns_pairs(found)):
         return found
-    for table in _TABLES:
-        names: Mapping[str, Any] = getattr(modeling_auto, table, {})
-        name = names.get(config.model_type)
-        name = name[0] if isinstance(name, tuple | list) else name
-        found = _public_class(transformers, name or "", base)
-        if found is not None and takes_labels(found) and _has_config(found, config):
-            return found
+    known = [one for one in _classes_of(config.model_type, base) if takes_labels(one)]
+    # A part of a model may stand in a table under the type of the whole.
+    found = next((one for one in known if _has_config(one, config)), next(iter(known), None))
+    if found is not None:
+        return found
     named = config.architecture or config.model_type or "without a name"
     raise ConfigError(
         f"{config.file}: architecture {named[:80]!r} (model_type {config.model_type[:80]!r}) is "
@@ -211,6 +208,20 @@ def _public_class(transformers: Any, name: str, base: type) -> Any:
         return None
     found = getattr(transformers, name, None)
     return found if isinstance(found, type) and issubclass(found, base) else None
+
+
+def _classes_of(model_type: str, base: type) -> Iterator[Any]:
+    """Classes of transformers for a type of model, by task."""
+    import transformers
+    from transformers.models.auto import modeling_auto
+
+    for table in _TABLES:
+        names: Mapping[str, Any] = getattr(modeling_auto, table, {})
+        name = names.get(model_type)
+        name = name[0] if isinstance(name, tuple | list) else name
+        found = _public_class(transformers, name or "", base)
+        if found is not None:
+            yield found
 
 
 def _has_config(kind: Any, config: HfConfig) -> bool:
