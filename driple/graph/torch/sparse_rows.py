@@ -71,7 +71,12 @@ def _by_rows(known: Callable[..., Tensor], rows: SparseRows) -> Callable[..., Te
     """An embedding of which a sparse table gets its gradient through the rows that are read."""
     sparse_at = 6 if known.__name__ == "embedding" else 7
 
-    def embedding(input: Tensor, weight: Tensor, *args: Any, **named: Any) -> Tensor:
+    def embedding(
+        input: Tensor,  # noqa: A002  # as torch names it
+        weight: Tensor,
+        *args: Any,
+        **named: Any,
+    ) -> Tensor:
         position = sparse_at - 2
         sparse = named.get("sparse", args[position] if len(args) > position else False)
         trains = torch.is_grad_enabled() and weight.requires_grad
