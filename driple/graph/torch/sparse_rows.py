@@ -71,8 +71,8 @@ def _by_rows(known: Callable[..., Tensor], rows: SparseRows) -> Callable[..., Te
     """An embedding of which a sparse table gets its gradient through the rows that are read."""
     sparse_at = 6 if known.__name__ == "embedding" else 7
 
-    def embedding(
-        input: Tensor,  # noqa: A002  # as torch names it
+    def embedding(  # torch names them so
+        input: Tensor,  # noqa: A002
         weight: Tensor,
         *args: Any,
         **named: Any,
