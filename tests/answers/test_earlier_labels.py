@@ -39,5 +39,5 @@ def test_labels_of_an_earlier_fit_stand_beside_the_answer(
     found = sentences(earlier_labels(made, GPU))
     assert bool(found) is earlier
     if earlier:
-        assert str(shipped_calibration(GPU).about["fitted"]) in found[0].values.values()
+        assert str(shipped_calibration(GPU).about["fitted"]) in found[0]
         assert not earlier_labels(replace(made, provenance="measured"), GPU)
