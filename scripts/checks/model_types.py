@@ -32,9 +32,14 @@ _GIB = 2**30
 _LAYERS = 2
 _LIMIT_S, _LIMIT_GIB = 180, 8
 _LENGTH, _BATCH = 64, 2
+# What default configs leave open and no model can do without.
+_MISSING = {
+    "vocab_size": 32, "num_experts_per_tok": 2, "rope_theta": 10_000.0, "default_language": "en_XX",
+}  # fmt: skip
 # Of refusals that are transformers' own.
 _NOT_TRAINED = (
     "cannot be built from it", "raining is not", "not support training",
+    "is not one that transformers",
 )  # fmt: skip
 
 
@@ -67,8 +72,9 @@ def small(values: Any) -> Any:
     for key, value in found.items():
         if value is None and key.endswith(("token_id", "token_index")):
             found[key] = 0  # a tokenizer has one, a config without a model does not
-        elif value is None and key == "vocab_size":
-            found[key] = 32
+        elif value is None and key in _MISSING:
+            found[key] = _MISSING[key]
+    _complete(found)
     for name in ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "decoder_layers",
                  "encoder_layers", "num_decoder_layers", "num_encoder_layers",
                  "depth"):  # fmt: skip
@@ -82,6 +88,42 @@ def small(values: Any) -> Any:
         for key, value in lists.items():
             found[key] = [value[0], value[other]]
     return found
+
+
+def _complete(found: dict[str, Any]) -> None:
+    """Sizes that default configs leave open or let contradict, as published models have them."""
+    heads, kind = found.get("num_attention_heads"), str(found.get("model_type"))
+    if "num_key_value_heads" in found and found["num_key_value_heads"] is None:
+        found["num_key_value_heads"] = heads
+    if isinstance(heads, int) and "head_dim" in found and found["head_dim"] is None:
+        found["head_dim"] = found["hidden_size"] // heads
+    if kind.startswith("glm4v") and kind.endswith("text"):
+        found["head_dim"] = 128
+        found["rope_parameters"] = {
+            **(found.get("rope_parameters") or {"rope_type": "default", "rope_theta": 10_000.0}),
+            "partial_rotary_factor": 0.5,
+        }
+    if kind.startswith("wav2vec2"):
+        found["vocab_size"] = found.get("vocab_size") or 32
+    if "layer_types" in found and found["layer_types"] is None:
+        found["layer_types"] = ["full_attention"] * int(found.get("num_hidden_layers") or 0)
+    vision = found.get("vision_config")
+    if isinstance(vision, dict):
+        if kind.startswith(("gemma3", "shieldgemma2", "t5gemma2")):
+            vision |= {"image_size": 896, "patch_size": 14}
+        if "scale_factor" in found or "pixel_shuffle_factor" in found:
+            vision |= {"image_size": 512, "patch_size": 16}
+        if kind == "aria":
+            vision |= {"image_size": 490, "patch_size": 14}
+    projector, encoder = found.get("projector_config"), found.get("encoder_config")
+    if isinstance(projector, dict) and isinstance(encoder, dict) and "hidden_dim" in encoder:
+        projector["encoder_hidden_size"] = encoder["hidden_dim"]
+    rope = found.get("rope_parameters")
+    if isinstance(rope, dict) and "mrope_section" in rope and isinstance(heads, int):
+        width = found.get("head_dim") or found["hidden_size"] // heads
+        rope.setdefault("partial_rotary_factor", 2 * sum(rope["mrope_section"]) / width)
+    if "axial_pos_shape" in found:
+        found["axial_pos_shape"] = [8, 8]  # for the length of this check
 
 
 def model_types() -> Iterator[str]:
@@ -151,12 +193,18 @@ def vision_model(name: str) -> tuple[Any, Any]:
     import torch
     import torchvision
 
+    from driple.jobs.pytorch.own_model import module_on_meta
+
     kind = torchvision.models.get_model_builder(name).__module__
     options = {"weights": None}
     if "detection" in kind or "segmentation" in kind:
         options["weights_backbone"] = None
+    try:
+        with torch.device("meta"):
+            model = torchvision.models.get_model(name, **options)
+    except NotImplementedError:  # its builder computes with numbers
+        model = module_on_meta(torchvision.models.get_model(name, **options))
     with torch.device("meta"):
-        model = torchvision.models.get_model(name, **options)
         labels = torch.zeros(_BATCH, dtype=torch.int64)
         if "optical_flow" in kind:
             image = torch.zeros(_BATCH, 3, 128, 128)

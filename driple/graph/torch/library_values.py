@@ -24,19 +24,21 @@ from torch.utils._pytree import tree_map
 
 from driple.graph.torch.data_dependence import frame_of_model
 
-__all__ = ["assumed_values", "note_result", "result_assumed"]
+__all__ = ["assumed_values", "keeps_values", "listed", "note_result", "result_assumed"]
 
 _LIBRARIES = frozenset({"transformers", "torchvision", "timm", "torch_geometric", "diffusers"})
 _MASKS = (torch.bool, torch.uint8)
 _BY_MASK = frozenset({"index", "index_put", "index_put_", "_index_put_impl_"})
 # By the op that makes a truth value. Models compare numbers to refuse what is out of range.
 _TRUTHS: Mapping[str, bool] = {
-    "all": True, "eq": True, "any": False, "isnan": False, "isinf": False, "bitwise_or": False,
-    "logical_or": False, "ne": False, "lt": False, "gt": False, "le": False, "ge": False,
+    "all": True, "_is_all_true": True, "eq": True, "any": False, "_is_any_true": False,
+    "isnan": False, "isinf": False, "bitwise_or": False, "logical_or": False, "ne": False,
+    "lt": False, "gt": False, "le": False, "ge": False,
 }  # fmt: skip
 # Places where a value was taken as usual, in the order of the step; None where none may be.
 _PLACES: ContextVar[list[str] | None] = ContextVar("_PLACES", default=None)
 _NO_TASK = -1
+_MOST_SIZES = 1024  # numbers that are sizes, and no data
 _OTHER_DEVICE = ("is not on the expected device", "the same device", "on same device")
 # Where a mask chooses one of several parts of equal size: experts, levels of a pyramid.
 _PARTS = (
@@ -74,8 +76,9 @@ def note_result(name: str, args: Sequence[Any], made: Any) -> None:
     """
     if not isinstance(made, Tensor):
         return
-    if name == "sum" and not made.dim() and args[0].dtype in _MASKS:
-        setattr(made, _CHOSEN, getattr(args[0], _CHOSEN, args[0].numel()))
+    if name == "sum" and args[0].dtype in _MASKS:
+        many = getattr(args[0], _CHOSEN, args[0].numel())
+        setattr(made, _CHOSEN, many if not made.dim() else many // max(made.numel(), 1))
     if made.dtype not in _MASKS:
         return
     if name in _TRUTHS:
@@ -83,6 +86,28 @@ def note_result(name: str, args: Sequence[Any], made: Any) -> None:
     chosen = _NUM_SET[name](args) if name in _NUM_SET else None
     if chosen is not None:
         setattr(made, _CHOSEN, min(chosen, made.numel()))
+
+
+def listed(tensor: Tensor) -> Any:
+    """Numbers of a tensor without values that counts what masks choose; None if it does not."""
+    each = getattr(tensor, _CHOSEN, None)
+    if each is None or tensor.dim() != 1 or _PLACES.get() is None:
+        return None
+    return [int(each)] * int(tensor.shape[0])
+
+
+def keeps_values(tensor: Any) -> bool:
+    """Whether whole numbers stay on the host, as a library's model reads them as sizes there."""
+    if _PLACES.get() is None or not isinstance(tensor, Tensor) or tensor.is_floating_point():
+        return False
+    if tensor.device.type != "cpu" or tensor.numel() > _MOST_SIZES or tensor.dtype in _MASKS:
+        return False
+    frame = frame_of_model(sys._getframe())
+    return frame is not None and _is_library(frame)
+
+
+def _is_library(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in _LIBRARIES
 
 
 def _sum_of_chosen(parts: Sequence[Any]) -> int | None:
@@ -129,8 +154,7 @@ def result_assumed(
         return NotImplemented
     # The backward pass runs in no line of the model: its forward pass was let through.
     is_backward = torch._C._current_graph_task_id() != _NO_TASK
-    library = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    if library not in _LIBRARIES and not is_backward:
+    if not _is_library(frame) and not is_backward:
         return NotImplemented
     if any(part in str(error) for part in _OTHER_DEVICE):  # sizes with values, on the host
         return func(*tree_map(_without_values, args), **tree_map(_without_values, dict(named)))

@@ -12,6 +12,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from driple.errors import ConfigError
@@ -66,6 +67,8 @@ _BATCHES = {"images": 32, "pixels": 8, "pairs": 32, "boxes": 2, "masks": 2, "ima
 _BATCH, _LENGTH, _TARGET = 8, 512, 128
 _CHOICES = 4
 _MENTION = 30  # most tokens of an entity's mention
+_PATCHES = 2048  # of an image, with row and column of each
+_REGIONS = 36  # of an image, by a detector
 _PROMPT = 16  # tokens that name the objects that are looked for
 _OBJECTS = 8  # boxes of an image; COCO has 7.3 in the mean
 _LABELS = frozenset(
@@ -235,8 +238,13 @@ def batch_of_task(task: Task, model: Any, sizes: BatchSizes) -> dict[str, Any]:
         found |= _text(task, model.config, batch, length or _PROMPT)
     if "pixel_values" in known or "pixel_values_videos" in known:
         found |= image_inputs(model, set(known), batch, length or 0, sizes.input_shape or ())
-    if "input_values" in known or "input_features" in known:
+    if task != "image_text" and known.keys() & {"input_values", "input_features"}:
         found |= audio_inputs(model, set(known), batch, sizes.input_shape)
+    if "flattened_patches" in known:
+        patch = int(getattr(model.config.vision_config, "patch_size", 16))
+        found["flattened_patches"] = numbers(batch, _PATCHES, 2 + 3 * patch**2)
+    if "task_inputs" in known:
+        found["task_inputs"] = whole(batch, int(getattr(model.config, "task_seq_len", _PROMPT)))
     if task == "series":
         found |= _series(model.config, batch)
     found |= _labels(task, model, sizes, found)
@@ -253,6 +261,9 @@ def _text(task: Task, config: Any, batch: int, length: int) -> dict[str, Any]:
         "entity_ids": whole(batch, 2),
         "entity_position_ids": whole(batch, 2, _MENTION),
         "image_embeds_position_mask": tokens,
+        "visual_feats": numbers(batch, _REGIONS, getattr(config, "visual_feat_dim", 2048)),
+        "visual_pos": numbers(batch, _REGIONS, 4),
+        "lengths": torch.full((batch,), length),  # numbers, which the model looks at
         "qformer_input_ids": tokens,
         "qformer_attention_mask": tokens,
     }
@@ -277,6 +288,8 @@ def _labels(  # noqa: PLR0911  # one return per task
     classes = whole(batch)
     if task == "sequences":
         return {"labels": _sequence_labels(model.config, batch)}
+    if task == "answers" and "start_positions" not in inspect.signature(model.forward).parameters:
+        return {"labels": classes}  # of usual answers
     if task == "answers":
         return {"start_positions": classes, "end_positions": classes}
     if task in {"choices", "images", "videos"}:

@@ -17,10 +17,12 @@ from torch import Tensor, nn
 
 __all__ = ["audio_inputs", "image_inputs", "numbers", "whole"]
 
+_HIGH = 1024  # side of an image for the second encoder of those that have two
 _FRAMES = 16  # of a video, where the config states none
 _AUDIO_SAMPLES = 16_000 * 10  # ten seconds
 _AUDIO_FRAMES = 1000  # ten seconds in windows of 10 ms
 _MEL_BINS = 80
+_SEVERAL = ("perceiver_config", "scale_factor", "pixel_shuffle_factor")  # images of a sample
 _SOUND = ("audio", "speech", "sound", "encoder")  # in names of modules
 _SIGHT = ("vision", "visual", "image", "patch")
 _GRIDS = {"image_grid_thw", "grid_thw", "image_grid_hws", "grid_thws"}
@@ -52,7 +54,7 @@ def image_inputs(
     if getattr(config, "vision_config", config) is None:
         return {}
     vision = getattr(config, "vision_config", None) or config
-    channels, height, width = _fitting(config, vision, shape)
+    channels, height, width = shape if len(shape) == 3 else (3, 224, 224)
     if _GRIDS & known:
         places = _places(model, batch, length)
         return places | _patches(model, vision, known, batch, shape)
@@ -70,10 +72,14 @@ def image_inputs(
         frames = getattr(config, "num_frames", None) or _FRAMES
         videos = numbers(batch, frames, channels, height, width)
         return {"pixel_values_videos": videos, "pixel_values": videos}
-    if "pixel_attention_mask" in known:
+    if "pixel_attention_mask" in known and any(hasattr(config, name) for name in _SEVERAL):
         mask = whole(batch, 1, height, width)
         return {"pixel_values": images[:, None], "pixel_attention_mask": mask}
-    found: dict[str, Any] = {"pixel_values": images, "mm_token_type_ids": whole(batch, length)}
+    found: dict[str, Any] = {
+        "pixel_values": images,
+        "high_res_pixel_values": numbers(batch, channels, _HIGH, _HIGH),
+        "mm_token_type_ids": whole(batch, length),
+    }
     if "image_sizes" in known:
         tiles = _tiles(config, (height, width), int(getattr(vision, "image_size", None) or height))
         if tiles:
@@ -81,16 +87,6 @@ def image_inputs(
         if tiles or getattr(vision, "model_type", "") == "pixtral":
             found["image_sizes"] = torch.tensor([[height, width]] * batch)
     return found
-
-
-def _fitting(config: Any, vision: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Size of an image, whose patches are merged without a rest."""
-    channels, height, width = shape if len(shape) == 3 else (3, 224, 224)
-    patch, merged = getattr(vision, "patch_size", None), getattr(config, "scale_factor", None)
-    if not isinstance(patch, int) or not isinstance(merged, int):
-        return channels, height, width
-    unit = patch * merged
-    return channels, max(height // unit, 1) * unit, max(width // unit, 1) * unit
 
 
 def _tiles(config: Any, size: tuple[int, int], side: int) -> int:
@@ -130,6 +126,7 @@ def _patches(
     elif isinstance(first, nn.Linear):
         cells = (first.in_features,)
     found: dict[str, Any] = {"pixel_values": numbers(batch * rows * columns, *cells)}
+    found["image_merge_sizes"] = torch.full((batch,), merged)
     for name in sorted(_GRIDS & known):
         each = [1, rows, columns] if "thw" in name else [rows, columns]
         found[name] = torch.tensor([each] * batch)
@@ -159,6 +156,8 @@ def audio_inputs(
         shape: of a sample, if it was given.
     """
     config = model.config
+    if getattr(config, "audio_config", config) is None:
+        return {}
     audio = (
         getattr(config, "audio_config", None) or getattr(config, "encoder_config", None) or config
     )
@@ -168,15 +167,13 @@ def audio_inputs(
         if hasattr(config, "num_mel_bins") and hasattr(config, "max_length"):
             usual = (int(config.max_length), bins)  # a spectrogram as an image
         return {"input_values": numbers(batch, *(shape or usual))}
-    usual = _spectrogram(model, _positions(audio), bins)
+    usual = _spectrogram(model, _positions(audio), bins, has_bins=hasattr(audio, "num_mel_bins"))
     features = numbers(batch, *(shape or usual))
     length = max(features.shape[1:])
-    return {
-        "input_features": features,
-        "input_features_mask": whole(batch, length),
-        "feature_attention_mask": whole(batch, length),
-        "attention_mask": whole(batch, length),
-    }
+    mask = whole(batch, length)
+    found = {"input_features": features}
+    found |= {"input_features_mask": mask, "feature_attention_mask": mask}
+    return found if "input_ids" in known else {**found, "attention_mask": mask}
 
 
 def _positions(audio: Any) -> int:
@@ -186,12 +183,13 @@ def _positions(audio: Any) -> int:
     return int(getattr(audio, "max_source_positions", None) or 0)
 
 
-def _spectrogram(model: nn.Module, positions: int, bins: int) -> tuple[int, int]:
+def _spectrogram(model: nn.Module, positions: int, bins: int, *, has_bins: bool) -> tuple[int, int]:
     """Shape of a spectrogram as the first layer of a model's part for sound takes it."""
     frames = 2 * positions or _AUDIO_FRAMES
     first = _first_layer(model, _SOUND)
     if isinstance(first, nn.Conv1d):  # Whisper's kin take channels first
-        return (first.in_channels, frames) if positions else (frames, first.in_channels)
+        is_first = bool(positions) or has_bins
+        return (first.in_channels, frames) if is_first else (frames, first.in_channels)
     if isinstance(first, nn.Linear):
         return frames, first.in_features
     if isinstance(first, nn.LayerNorm):
