@@ -62,5 +62,5 @@ def test_train_for_a_setting_keeps_its_epochs_when_stopped(tmp_path: Path) -> No
 def test_transfer_from_one_device_to_another(tmp_path: Path) -> None:
     done = typed("driple transfer --from V100 --to 2080Ti", tmp_path)
     assert done.returncode == 0, done.stderr
-    (checkpoint,) = tmp_path.rglob("checkpoint.safetensors")
-    assert checkpoint.stat().st_size > 0
+    assert "2080Ti-P1w2/ho-PCIe" in done.stdout
+    assert list(tmp_path.rglob("checkpoint.safetensors"))

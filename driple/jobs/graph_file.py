@@ -84,6 +84,13 @@ def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tu
         GraphError: the graph has a batch of its own, which is another.
     """
     images = _leading(graph, _CONVOLUTIONS)
+    if batch_size is not None and graph.report.batch_size is None and not images:
+        read = (tensor.shape for op in graph.signatures for tensor in op.inputs if tensor.shape)
+        if not any(shape[0] > 0 and shape[0] % batch_size == 0 for shape in read):
+            raise GraphError(
+                f"--batch-size {batch_size} changes nothing: no op of {name} reads so many samples;"
+                " leave the option out, or give --input NAME=SHAPE for an input without a shape"
+            )
     if batch_size is None or len(images) != 1 or images <= {batch_size, -1}:
         return ()
     (count,) = images

@@ -57,7 +57,7 @@ def answer_lines(answer: Answer) -> list[str]:
     unread = [
         line
         for words in sentences(undecided_remarks(answer.job.undecided))
-        for line in _wrapped("not read", words)
+        for line in _wrapped("left open", words)
     ]
     if answer.best is None:
         lines = [*unread, *_wrapped("step", _untimed(answer)), *memory, job]

@@ -45,7 +45,7 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
 
     undecided = () if result.job is None else undecided_remarks(result.job.undecided)
     for words in sentences(undecided):
-        _print_wrapped(f"not read: {words}")
+        _print_wrapped(f"left open: {words}")
     for remark in (result.no_price, result.choice.why, result.remedy, result.scaling):
         if remark is not None:
             _print_wrapped(sentence(remark))

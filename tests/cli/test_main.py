@@ -123,7 +123,7 @@ def test_ranges_that_are_extrapolated_claim_no_share(tmp_path: Path) -> None:
     tiny, picture = ROOT / "tests/data/graphs/functions.pb.gz", tmp_path / "tiny.svg"
     done = driple("predict", tiny, "--setting", "CPU-P1w2", "--plot", picture)
     assert "whiskers: uncalibrated intervals" in picture.read_text()
-    assert done.stdout.startswith("a guess:  a step of ")
+    assert done.stdout.startswith("a guess:  between ")
     explained = driple("predict", tiny, "--setting", "CPU-P1w2", "--explain")
     assert "how many of such values lie there is not known" in explained.stdout
     assert "so that they are extrapolated" in done.stderr
@@ -181,7 +181,7 @@ def test_a_guess_is_called_a_guess_first(monkeypatch: pytest.MonkeyPatch) -> Non
     asked = ("predict", EXAMPLE, "--setting", "V100-P1w2", "--method", "inspector")
     done = driple(*asked)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("a guess:  a step of ")
+    assert done.stdout.startswith("a guess:  between ")
     assert "\nhow sure  a guess: step time " in done.stdout
     done = driple(*asked, "--explain")
     assert done.returncode == 0, done.stderr

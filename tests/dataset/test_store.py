@@ -31,6 +31,7 @@ from driple.graph.opgraph import (
 )
 from driple.graph.opkind import KINDS
 from driple.graph.signature import OpSignature, Tensor
+from driple.remarks import Remark
 from driple.trace.provenance import Provenance
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
 
@@ -152,7 +153,8 @@ def graphs(draw: st.DrawFn) -> OpGraph:
         **_described(many(node, num_nodes), many(big, num_nodes)),
         **_updated(framework, draw(st.lists(st.tuples(TEXT, KIND, big, big), max_size=3))),
         report=ReadReport(
-            nodes_in_file=draw(st.integers(0, 99)), notes=tuple(draw(st.lists(TEXT, max_size=2)))
+            nodes_in_file=draw(st.integers(0, 99)),
+            notes=tuple(map(Remark.of_text, draw(st.lists(TEXT, max_size=2)))),
         ),
     )
 

@@ -144,7 +144,9 @@ def test_a_kind_of_job_takes_what_suits_it_and_refuses_the_rest(row: JobOption, 
 def test_which_jobs_take_which_options() -> None:
     """Graphs are as they are; models of all kinds take the same, but images have no tokens."""
     assert flags_for("workload") == flags_for("graph") == {"--batch-size"}
-    assert flags_for("onnx") == {"--batch-size", "--input NAME=SHAPE", "--optimizer"}
+    assert flags_for("onnx") == {
+        "--batch-size", "--input NAME=SHAPE", "--optimizer", "--precision", "--loss"
+    }  # fmt: skip
     assert flags_for("file") == {
         "--batch-size", "--input NAME=SHAPE", "--set target", "--set loop_turns"
     }  # fmt: skip

@@ -72,7 +72,7 @@ def test_without_warnings_there_is_nothing_to_tell_apart() -> None:
 
 @pytest.mark.parametrize(
     ("distance", "warnings", "half"),
-    [(0.1, (), 0.1), (0.1, ("more FLOPs",), 1.0), (0.9, (), 1.0), (3.0, (), 3.0)],
+    [(0.1, (), 0.1), (0.1, (Remark.of_text("more FLOPs"),), 1.0), (0.9, (), 1.0), (3.0, (), 3.0)],
 )
 def test_warned_and_far_workloads_have_wide_intervals(
     distance: float, warnings: tuple[Remark, ...], half: float

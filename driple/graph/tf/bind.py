@@ -161,12 +161,6 @@ def bound_inputs(
             f"--batch-size {size}: the graph has a fixed batch of {fixed[1]}, at its input "
             f"'{nodes[fixed[0]].name[:80]}'; leave the option out, or export the graph again"
         )
-    if not fits:
-        forms = open_forms(nodes, sources, shapes, numbers)
-        raise GraphError(
-            f"--batch-size {size} changes nothing: no input of the graph has a first size that is "
-            f"open; {'give --input ' + forms[0] if forms else 'leave the option out'}"
-        )
     return bound
 
 

@@ -91,6 +91,7 @@ def undecided_remark(fields: tuple[Undecided, ...]) -> Remark:
         file=fields[0].file,
         fields=tuple(one.field for one in fields[:_MOST_LISTED]),
         more=max(len(fields) - _MOST_LISTED, 0),
+        is_offload=all(one.reason == "offload" for one in fields),
     )
 
 

@@ -78,7 +78,7 @@ def test_one_machine_sends_nothing_until_a_setting_has_servers() -> None:
     assert graph.layout == "one_machine"
     assert graph.placed_bytes == (0, 0)
     servers = Setting.parse("V100-P1w2")
-    assert "placed on" in assumptions_on(graph, servers)[0]
+    assert "placed on" in sentence(assumptions_on(graph, servers)[0])
     assert case("15").layout == "unplaced"
     assert assumptions_on(case("15"), servers)
     assert case("01").layout == "servers"

@@ -101,7 +101,7 @@ def test_an_answer_has_no_verdict_on_what_an_open_field_changes(
         (answer,) = predict(gpt, SETTING, options=options).answers
         changes = answer.job.undecided[0].changes
         lines = answer_lines(answer)
-        assert lines[0].startswith("not read"), lines
+        assert lines[0].startswith("left open"), lines
         assert name in lines[0]
         text = "\n".join(lines)
         stated = answer.to_dict()
