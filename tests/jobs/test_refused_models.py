@@ -191,3 +191,12 @@ def test_infinity_in_a_config_is_read(tmp_path: Path) -> None:
     """Transformers writes the time limits of Mamba 2 so."""
     place = config(tmp_path, "mamba2", time_step_limit=[0.0, float("inf")])
     assert read_hf_config(str(place)).values["time_step_limit"] == [0.0, float("inf")]
+
+
+def test_a_list_of_positions_is_no_loop_over_tokens(tmp_path: Path) -> None:
+    """CPM-Ant lists the positions of its tokens; only a `for` statement is cut short."""
+    place = config(
+        tmp_path, "cpmant", hidden_size=64, num_attention_heads=4, dim_head=16, dim_ff=64,
+        num_hidden_layers=1, vocab_size=100, prompt_length=8,
+    )  # fmt: skip
+    assert hugging_face(place, seq_len=32).seq_len == 32

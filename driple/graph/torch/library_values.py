@@ -28,7 +28,8 @@ __all__ = ["assumed_values", "keeps_values", "listed", "note_result", "result_as
 
 _LIBRARIES = frozenset({"transformers", "torchvision", "timm", "torch_geometric", "diffusers"})
 _MASKS = (torch.bool, torch.uint8)
-_BY_MASK = frozenset({"index", "index_put", "index_put_", "_index_put_impl_"})
+_WRITES = frozenset({"index_put", "index_put_", "_index_put_impl_"})
+_BY_MASK = _WRITES | {"index"}
 # By the op that makes a truth value. Models compare numbers to refuse what is out of range.
 _TRUTHS: Mapping[str, bool] = {
     "all": True, "_is_all_true": True, "eq": True, "any": False, "_is_any_true": False,
@@ -76,6 +77,10 @@ def note_result(name: str, args: Sequence[Any], made: Any) -> None:
     """
     if not isinstance(made, Tensor):
         return
+    if name in _WRITES and args[1] and args[1][0] is not None and args[1][0].dtype in _MASKS:
+        values = args[2]  # as many rows as the mask chooses, or one for all
+        if values.dim() and values.shape[0] > 1:
+            setattr(args[1][0], _CHOSEN, int(values.shape[0]))
     if name == "sum" and args[0].dtype in _MASKS:
         many = getattr(args[0], _CHOSEN, args[0].numel())
         setattr(made, _CHOSEN, many if not made.dim() else many // max(made.numel(), 1))

@@ -8,10 +8,13 @@ and backward. All turns but the first ones and the last are alike.
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
+from types import CodeType
 from typing import Any
 
 import torch
@@ -63,10 +66,25 @@ def few_turns(lengths: set[int], noted: Callable[[], None]) -> Callable[..., Any
         whole = len(bounds) == 1 and known.stop in lengths
         if repeats is None or not whole or len(known) < _FEWEST or repeats.now > 1:
             return known
+        frame = sys._getframe(1)
+        if not _is_loop(frame.f_code, frame.f_lasti):
+            return known
         noted()
-        return _turns(len(known), repeats, sys._getframe(1))
+        return _turns(len(known), repeats, frame)
 
     return counted
+
+
+@cache
+def _is_loop(code: CodeType, call: int) -> bool:
+    """Whether a `for` statement runs over what a call gives, and nothing lists it.
+
+    Args:
+        code: of the function that calls.
+        call: offset of the call in it.
+    """
+    after = [one.opname for one in dis.get_instructions(code) if one.offset > call]
+    return after[:2] == ["GET_ITER", "FOR_ITER"]
 
 
 def _turns(count: int, repeats: Repeats, frame: Any) -> Iterator[int]:

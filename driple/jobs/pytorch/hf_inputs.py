@@ -25,6 +25,7 @@ _MEL_BINS = 80
 _SEVERAL = ("perceiver_config", "scale_factor", "pixel_shuffle_factor")  # images of a sample
 _SOUND = ("audio", "speech", "sound", "encoder")  # in names of modules
 _SIGHT = ("vision", "visual", "image", "patch")
+_FLAT = ("hunyuan_vl", "hy_v4_vl")  # whose patches are rows of numbers before their convolution
 _GRIDS = {"image_grid_hw", "image_grid_thw", "grid_thw", "image_grid_hws", "grid_thws"}
 
 
@@ -111,7 +112,7 @@ def _images(
         "mm_token_type_ids": whole(batch, length),
     }
     if "image_sizes" in known:
-        tiles = _tiles(config, (height, width), int(getattr(vision, "image_size", None) or height))
+        tiles = _tiles(config, (height, width), getattr(vision, "image_size", None) or height)
         if tiles:
             found["pixel_values"] = numbers(batch, tiles, channels, height, width)
         if tiles or getattr(vision, "model_type", "") == "pixtral":
@@ -119,14 +120,14 @@ def _images(
     return found
 
 
-def _tiles(config: Any, size: tuple[int, int], side: int) -> int:
+def _tiles(config: Any, size: tuple[int, int], side: Any) -> int:
     """Tiles of an image, with the whole of it, by the grids that a model has; 0 without grids."""
     grids = getattr(config, "image_grid_pinpoints", None)
     if not grids:
         return 0
     from transformers.models.llava_next.modeling_llava_next import image_size_to_num_patches
 
-    return int(image_size_to_num_patches(list(size), grids, side))
+    return int(image_size_to_num_patches(list(size), grids, int(side)))
 
 
 def _places(model: Any, batch: int, length: int) -> dict[str, Any]:
@@ -151,6 +152,8 @@ def _patches(
     cells: tuple[int, ...] = (3 * patch * patch,)
     if isinstance(first, nn.Conv2d):
         cells = (first.in_channels, *(int(side) for side in first.kernel_size))
+        if model.config.model_type in _FLAT:
+            cells = (prod(cells),)
     elif isinstance(first, nn.Conv3d):
         cells = (first.in_channels * prod(int(side) for side in first.kernel_size),)
     elif isinstance(first, nn.Linear):
@@ -208,7 +211,7 @@ def audio_inputs(
         usual = (_AUDIO_SAMPLES,)
     features = numbers(batch, *(shape or usual))
     length = max(features.shape[1:])
-    mask = whole(batch, length)
+    mask = torch.ones(batch, length, dtype=torch.bool, device="meta")
     found = {"input_features": features}
     found |= {"input_features_mask": mask, "feature_attention_mask": mask}
     return found if "input_ids" in known else {**found, "attention_mask": mask}
