@@ -140,7 +140,7 @@ def _places(model: Any, batch: int, length: int) -> dict[str, Any]:
 
 
 def _patches(
-    model: nn.Module, vision: Any, known: set[str], batch: int, shape: tuple[int, ...]
+    model: Any, vision: Any, known: set[str], batch: int, shape: tuple[int, ...]
 ) -> dict[str, Any]:
     """All images' patches, one after the other, and the grid of each."""
     patch = int(getattr(vision, "patch_size", 14))
