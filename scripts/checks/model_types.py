@@ -36,9 +36,10 @@ _LENGTH, _BATCH = 64, 2
 _MISSING = {
     "vocab_size": 32, "num_experts_per_tok": 2, "rope_theta": 10_000.0, "default_language": "en_XX",
 }  # fmt: skip
+_UNBUILT = "cannot be built from it"
 # Of refusals that are transformers' own.
 _NOT_TRAINED = (
-    "cannot be built from it", "raining is not", "raining of VITS is not", "not support training",
+    _UNBUILT, "raining is not", "raining of VITS is not", "not support training",
     "is not one that transformers",
 )  # fmt: skip
 
@@ -155,8 +156,8 @@ def read_type(kind: str) -> tuple[int, int]:
     except DripleError as error:  # sizes that must fit each other, as the default's do
         try:
             return _read_config(whole)
-        except DripleError:
-            raise error from None
+        except DripleError as second:
+            raise (second if _UNBUILT in str(error) else error) from None
 
 
 def _read_config(values: dict[str, Any]) -> tuple[int, int]:

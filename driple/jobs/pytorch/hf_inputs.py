@@ -86,6 +86,13 @@ def _images(
     """Images as they are, or several of a sample: frames of a video, tiles of an image."""
     config, (channels, height, width) = model.config, shape
     vision = vision_of(config)
+    first, patch = _first_layer(model, _SIGHT), getattr(vision, "patch_size", None)
+    area = patch**2 if isinstance(patch, int) else 0
+    is_linear = isinstance(first, nn.Linear) and first.in_features == channels * area
+    if is_linear or hasattr(config, "patch_dim"):  # rows of patches
+        rows = height * width // area
+        kinds = whole(batch, length)
+        return {"pixel_values": numbers(batch, rows, channels * area), "mm_token_type_ids": kinds}
     images = numbers(batch, channels, height, width)
     is_video = "Video" in type(model).__name__ and "pixel_values_videos" not in known
     if "pixel_values" not in known or is_video:
