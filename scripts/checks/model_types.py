@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -36,6 +37,7 @@ _LENGTH, _BATCH = 64, 2
 _MISSING = {
     "vocab_size": 32, "num_experts_per_tok": 2, "rope_theta": 10_000.0, "default_language": "en_XX",
 }  # fmt: skip
+_PLACES = re.compile(r"(hf:)?/tmp/\w+(/config\.json)?: |/[\w./-]*site-packages/")
 _UNBUILT = "cannot be built from it"
 # Of refusals that are transformers' own.
 _NOT_TRAINED = (
@@ -303,7 +305,7 @@ def report(outcomes: Mapping[str, Outcome]) -> str:
         if refused:
             lines += ["| refused | reason |", "|---|---|"]
         for one in sorted(refused, key=lambda each: each.name):
-            words = " ".join(one.reason.split()).replace("|", "/")[:300]
+            words = _PLACES.sub("", " ".join(one.reason.split())).replace("|", "/")[:300]
             lines.append(f"| {one.name.partition(':')[2]} | {words} |")
         lines.append("")
     return "\n".join(lines)
