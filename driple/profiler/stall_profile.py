@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from driple.codec import from_json
+from driple.codec import Json, from_json, to_dict
 from driple.errors import MeasureError
 from driple.estimate import Estimate
 from driple.profiler.estimate import Stall, StallJson, Times, measured, stalls_of, warnings_of
@@ -140,10 +140,10 @@ class StallProfile:
         """Upper bound on the profiler's own overhead, percent of a launch."""
         return max((launch.overhead_pct for launch in self.launches.values()), default=0.0)
 
-    def to_dict(self) -> ProfileJson:
+    def to_dict(self) -> dict[str, Json]:
         """The object that `driple profile run --json` prints."""
         per_epoch = self.batches_per_epoch
-        return {
+        facts: ProfileJson = {
             "command": self.about.command,
             "plan": self.about.plan,
             "host": self.about.host,
@@ -163,6 +163,7 @@ class StallProfile:
             "warnings": self.warnings(),
             "overhead_pct": self.overhead_pct(),
         }
+        return to_dict(facts, where="profile")
 
 
 def disturbance(launch: LaunchRecord) -> float:
