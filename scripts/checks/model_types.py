@@ -38,7 +38,7 @@ _MISSING = {
 }  # fmt: skip
 # Of refusals that are transformers' own.
 _NOT_TRAINED = (
-    "cannot be built from it", "raining is not", "not support training",
+    "cannot be built from it", "raining is not", "raining of VITS is not", "not support training",
     "is not one that transformers",
 )  # fmt: skip
 
@@ -152,8 +152,11 @@ def read_type(kind: str) -> tuple[int, int]:
     whole = CONFIG_MAPPING[kind]().to_dict()
     try:
         return _read_config(small(whole))
-    except DripleError:  # sizes that must fit each other, as the default's do
-        return _read_config(whole)
+    except DripleError as error:  # sizes that must fit each other, as the default's do
+        try:
+            return _read_config(whole)
+        except DripleError:
+            raise error from None
 
 
 def _read_config(values: dict[str, Any]) -> tuple[int, int]:

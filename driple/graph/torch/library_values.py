@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from driple.graph.torch.data_dependence import frame_of_model
@@ -209,6 +209,8 @@ def _number(value: Tensor, frame: FrameType) -> Any:
     known = getattr(value, _CHOSEN, None)
     if known is not None:
         return known
+    if isinstance(value, nn.Buffer):  # a counter of the model, before its first step
+        return 0
     owner = frame.f_locals.get("self")
     has_experts = hasattr(owner, "experts") or type(owner).__name__.endswith("Experts")
     return 0 if has_experts else NotImplemented

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from driple.errors import ConfigError
-from driple.jobs.pytorch.hf_inputs import audio_inputs, image_inputs, numbers, whole
+from driple.jobs.pytorch.hf_inputs import audio_inputs, image_inputs, numbers, vision_of, whole
 
 __all__ = [
     "BatchSizes",
@@ -49,6 +49,8 @@ _ENDINGS: tuple[tuple[str, Task], ...] = (
     ("ForImageSuperResolution", "images"),
     ("ForMaskedImageModeling", "images"),
     ("ForSemanticSegmentation", "pixels"),
+    ("ForImageMatting", "pixels"),
+    ("VitsModel", "tokens"),
     ("ForDepthEstimation", "depth"),
     ("ForObjectDetection", "boxes"),
     ("ForUniversalSegmentation", "masks"),
@@ -113,7 +115,10 @@ class BatchSizes:
         if task in _IMAGE_TASKS:
             if seq_len is not None:
                 raise ConfigError(f"{source} takes images; give --input in place of --seq-len")
-            return cls(batch_size=batch, input_shape=shape or _image_shape(config, source))
+            usual = _image_shape(config, source)
+            if task == "boxes" and getattr(config, "image_size", None) is None:
+                usual = _usual_of_boxes(config)
+            return cls(batch_size=batch, input_shape=shape or usual)
         if task in {"audio", "series"}:
             return cls(batch_size=batch, input_shape=shape)
         if task == "speech":
@@ -125,7 +130,7 @@ class BatchSizes:
             return cls(batch_size=batch, seq_len=length, input_shape=shape)
         if task in {"pairs", "image_text"}:
             length = _length(config, seq_len, _LENGTH, "", source)
-            images = _image_shape(getattr(config, "vision_config", config), source)
+            images = _image_shape(config, source)
             return cls(batch_size=batch, seq_len=length, input_shape=shape or images)
         if shape is not None:
             raise ConfigError(f"{source} takes tokens; give --seq-len in place of --input")
@@ -155,6 +160,8 @@ _SHIFTED = ("roberta", "xlm-roberta", "camembert", "longformer", "mpnet", "xlm-r
 
 
 def _image_shape(config: Any, source: str) -> tuple[int, ...]:
+    if getattr(config, "image_size", None) is None:
+        config = vision_of(config)
     size = getattr(config, "image_size", None)
     channels = getattr(config, "num_channels", None) or getattr(config, "in_channels", None) or 3
     if isinstance(size, int):
@@ -164,6 +171,17 @@ def _image_shape(config: Any, source: str) -> tuple[int, ...]:
     if size is None:
         return (channels, 224, 224)
     raise ConfigError(f"{source} has image_size {str(size)[:40]}; give --input 3xHEIGHTxWIDTH")
+
+
+def _usual_of_boxes(config: Any) -> tuple[int, int, int]:
+    """Images of COCO as detectors take them: squares by those that are made to be fast."""
+    kind = str(getattr(config, "model_type", ""))
+    if kind == "rf_detr":
+        return 3, 560, 560  # patches of 14 in windows of 4
+    return (3, 640, 640) if kind.startswith(_FAST_DETECTORS) else (3, 800, 1333)
+
+
+_FAST_DETECTORS = ("rt_detr", "lw_detr", "d_fine", "deim", "pp_", "omdet", "yolos")
 
 
 def learns_pairs(kind: Any) -> bool:
@@ -262,6 +280,8 @@ def _text(task: Task, config: Any, batch: int, length: int) -> dict[str, Any]:
         "entity_position_ids": whole(batch, 2, _MENTION),
         "image_embeds_position_mask": tokens,
         "visual_feats": numbers(batch, _REGIONS, getattr(config, "visual_feat_dim", 2048)),
+        "visual_embeds": numbers(batch, _REGIONS, getattr(config, "visual_embedding_dim", 512)),
+        "visual_attention_mask": whole(batch, _REGIONS),
         "visual_pos": numbers(batch, _REGIONS, 4),
         "lengths": torch.full((batch,), length),  # numbers, which the model looks at
         "qformer_input_ids": tokens,
@@ -316,6 +336,8 @@ def _labels(  # noqa: PLR0911  # one return per task
         starts = name.endswith(("ForRNNT", "ForTDT"))  # with a blank
         begun = {"decoder_input_ids": whole(batch, _SPOKEN_TOKENS + starts)}
         return {"labels": classes} if ends else {"labels": spoken, **begun}
+    if "visual_embeds" in inspect.signature(model.forward).parameters:
+        return {"labels": whole(batch, int(given["input_ids"].shape[1]) + _REGIONS)}
     return {"labels": given["input_ids"]}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["audio_inputs", "image_inputs", "numbers", "whole"]
+__all__ = ["audio_inputs", "image_inputs", "numbers", "vision_of", "whole"]
 
 _HIGH = 1024  # side of an image for the second encoder of those that have two
 _FRAMES = 16  # of a video, where the config states none
@@ -25,7 +25,7 @@ _MEL_BINS = 80
 _SEVERAL = ("perceiver_config", "scale_factor", "pixel_shuffle_factor")  # images of a sample
 _SOUND = ("audio", "speech", "sound", "encoder")  # in names of modules
 _SIGHT = ("vision", "visual", "image", "patch")
-_GRIDS = {"image_grid_thw", "grid_thw", "image_grid_hws", "grid_thws"}
+_GRIDS = {"image_grid_hw", "image_grid_thw", "grid_thw", "image_grid_hws", "grid_thws"}
 
 
 def whole(*sizes: int) -> Tensor:
@@ -53,7 +53,7 @@ def image_inputs(
     config = model.config
     if getattr(config, "vision_config", config) is None:
         return {}
-    vision = getattr(config, "vision_config", None) or config
+    vision = vision_of(config)
     channels, height, width = shape if len(shape) == 3 else (3, 224, 224)
     if _GRIDS & known:
         places = _places(model, batch, length)
@@ -66,6 +66,25 @@ def image_inputs(
             "pixel_attention_mask": whole(batch, rows * columns),
             "spatial_shapes": torch.tensor([[rows, columns]] * batch),
         }
+    return _images(model, known, batch, length, (channels, height, width))
+
+
+def vision_of(config: Any) -> Any:
+    """The part of a config for images; the whole without such a part."""
+    inner = getattr(config, "encoder", None)
+    for owner in (config, inner):
+        vision = getattr(owner, "vision_config", None)
+        if vision is not None:
+            return vision
+    return config
+
+
+def _images(
+    model: Any, known: set[str], batch: int, length: int, shape: tuple[int, int, int]
+) -> dict[str, Any]:
+    """Images as they are, or several of a sample: frames of a video, tiles of an image."""
+    config, (channels, height, width) = model.config, shape
+    vision = vision_of(config)
     images = numbers(batch, channels, height, width)
     is_video = "Video" in type(model).__name__ and "pixel_values_videos" not in known
     if "pixel_values" not in known or is_video:
@@ -75,6 +94,17 @@ def image_inputs(
     if "pixel_attention_mask" in known and any(hasattr(config, name) for name in _SEVERAL):
         mask = whole(batch, 1, height, width)
         return {"pixel_values": images[:, None], "pixel_attention_mask": mask}
+    if "image_attention_mask" in known:  # several images of a sample, each for some tokens
+        mask = whole(batch, length, 1)
+        return {"pixel_values": images[:, None], "image_attention_mask": mask}
+    if "aspect_ratio_ids" in known:
+        tiles = int(getattr(vision, "max_num_tiles", None) or 1)
+        return {
+            "pixel_values": numbers(batch, 1, tiles, channels, height, width),
+            "aspect_ratio_ids": whole(batch, 1),
+            "aspect_ratio_mask": whole(batch, 1, tiles),
+            "cross_attention_mask": whole(batch, length, 1, tiles),
+        }
     found: dict[str, Any] = {
         "pixel_values": images,
         "high_res_pixel_values": numbers(batch, channels, _HIGH, _HIGH),
@@ -167,7 +197,15 @@ def audio_inputs(
         if hasattr(config, "num_mel_bins") and hasattr(config, "max_length"):
             usual = (int(config.max_length), bins)  # a spectrogram as an image
         return {"input_values": numbers(batch, *(shape or usual))}
-    usual = _spectrogram(model, _positions(audio), bins, has_bins=hasattr(audio, "num_mel_bins"))
+    usual = _spectrogram(
+        model,
+        _positions(audio),
+        bins,
+        has_bins=hasattr(audio, "num_mel_bins"),
+        has_text="input_ids" in known,
+    )
+    if usual[-1] == 1:  # one channel: a wave
+        usual = (_AUDIO_SAMPLES,)
     features = numbers(batch, *(shape or usual))
     length = max(features.shape[1:])
     mask = whole(batch, length)
@@ -183,10 +221,12 @@ def _positions(audio: Any) -> int:
     return int(getattr(audio, "max_source_positions", None) or 0)
 
 
-def _spectrogram(model: nn.Module, positions: int, bins: int, *, has_bins: bool) -> tuple[int, int]:
+def _spectrogram(
+    model: nn.Module, positions: int, bins: int, *, has_bins: bool, has_text: bool
+) -> tuple[int, int]:
     """Shape of a spectrogram as the first layer of a model's part for sound takes it."""
     frames = 2 * positions or _AUDIO_FRAMES
-    first = _first_layer(model, _SOUND)
+    first = _first_layer(model, _SOUND if has_text else ())
     if isinstance(first, nn.Conv1d):  # Whisper's kin take channels first
         is_first = bool(positions) or has_bins
         return (first.in_channels, frames) if is_first else (frames, first.in_channels)
