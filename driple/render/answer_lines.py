@@ -126,7 +126,8 @@ def _between(interval: Interval) -> str:
     low = rounded(interval.low, 2)
     if interval.high is None:
         return f"{low} or more"
-    return f"between {low} and {rounded(interval.high, 2)}"
+    high = rounded(interval.high, 2)
+    return f"between {low} and {high}" if interval.low > 0 else f"at most {high}"
 
 
 def _step(answer: Answer) -> str:

@@ -52,7 +52,8 @@ def test_on_servers_the_update_takes_no_time_of_the_device() -> None:
         assert ((result.breakdown.total_s or 0.0) > ops_s * (1 + 1e-9)) is updates
         (update,) = [one for one in result.breakdown.phases if one.name == "update"]
         assert ((update.time_s or 0.0) > 0) is updates
-    assert any("parameter servers update the parameters" in one for one in sentences(found.assumptions))
+    said = sentences(found.assumptions)
+    assert any("parameter servers update the parameters" in words for words in said)
 
 
 def test_scopes_of_the_backward_pass_count_with_the_forward_pass() -> None:

@@ -146,7 +146,8 @@ def test_an_interval_without_an_upper_end_says_or_more(monkeypatch: pytest.Monke
     assert f"iteration time {in_words(time)}\n" in shown
     assert " or more)\n" in shown
     first = first_line(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
-    assert first.startswith(f"a guess:  a step of {duration(time['interval']['low'])} or more; ")
+    assert first.startswith("a guess:  at most ")
+    assert f" (a step of {duration(time['interval']['low'])} or more); " in first
     pytest.importorskip("torch")
     line = ("sweep", "resnet18", "--setting", "1xH100", "--batch-size", "16,32")
     shown, found = asked(*line)

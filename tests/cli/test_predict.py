@@ -39,7 +39,7 @@ def test_the_simulator_gives_the_twelve_targets_and_says_that_it_is_simulated() 
     assert rows == ["device_util", "device_mem_util", "net_tx", "net_rx"]
     explained = driple(*SIMULATE, EXAMPLE, *QUICK, "--explain").stdout
     assert "resnet50.pbtxt on V100-P1w2/ho-PCIe: simulated\n" in explained
-    assert "published runs with parameter servers are on several machines; of the nearest" in explained
+    assert "parameter servers are on several machines; of the nearest kind: " in explained
 
 
 def test_the_error_is_that_of_the_setting_and_the_graph() -> None:
