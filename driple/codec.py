@@ -6,7 +6,7 @@ Fields may be numbers, text, bool, None, Literal, Enum, date, datetime, Path, Nu
 numbers, tuples, lists, mappings, other dataclasses and unions of these; `object` is any JSON value.
 Reading converts by the declared types alone: nothing is looked up by name and nothing is run.
 A field must be in the JSON even if it has a default, except where `json_field` makes it optional.
-Literal fields tell the dataclasses of a union apart.
+Literal fields tell the dataclasses of a union apart. A class with `of_text` reads text by it.
 """
 
 from __future__ import annotations
@@ -260,6 +260,8 @@ def _from_json(kind: Any, value: Any, depth: int) -> Any:
 
 
 def _fields_from_json(kind: Any, value: Any, depth: int) -> Any:
+    if isinstance(value, str) and hasattr(kind, "of_text"):
+        return kind.of_text(value)
     if not isinstance(value, dict):
         raise _wrong("an object", value)
     fields = {_key(field): (field, hint) for field, hint in _fields_of(kind)}

@@ -17,9 +17,19 @@ from pathlib import Path
 
 from driple.errors import DripleError
 
-__all__ = ["ADVICE", "advice_on", "atomic_replace", "atomic_write", "wrap_os_error"]
+__all__ = [
+    "ADVICE",
+    "advice_on",
+    "atomic_replace",
+    "atomic_write",
+    "is_nameable",
+    "printable_name",
+    "wrap_os_error",
+]
 
 ADVICE = "free some space or choose another place"
+_LONGEST_PART, _LONGEST_PATH = 255, 4095  # bytes, NAME_MAX and PATH_MAX of Linux
+_BEGIN = 40  # characters of a target's name in that of its temporary file
 _SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -58,7 +68,10 @@ def atomic_replace(*targets: Path) -> Iterator[tuple[Path, ...]]:
             raise OSError(errno.EINVAL, "it is there and is no regular file", str(target))
     places = [target.resolve() for target in targets]
     token = f"{os.getpid()}-{os.urandom(4).hex()}"
-    parts = tuple(place.with_name(f".{place.name}.{token}.tmp") for place in places)
+    parts = tuple(  # the target's name may be as long as a name can be
+        place.with_name(f".{place.name[:_BEGIN]}.{token}-{number}.tmp")
+        for number, place in enumerate(places)
+    )
     try:
         yield parts
         for part, place in zip(parts, places, strict=True):
@@ -72,6 +85,17 @@ def atomic_replace(*targets: Path) -> Iterator[tuple[Path, ...]]:
             part.unlink(missing_ok=True)
     for folder in dict.fromkeys(place.parent for place in places):
         _flush(folder)
+
+
+def is_nameable(path: str) -> bool:
+    """Whether a system can look a path up: neither a part of it nor the whole is too long."""
+    parts = os.fsencode(path).split(b"/")
+    return max(map(len, parts)) <= _LONGEST_PART and len(os.fsencode(path)) <= _LONGEST_PATH
+
+
+def printable_name(name: str) -> str:
+    r"""A file's name as text: bytes that are not UTF-8 are shown, as `\xff`."""
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 @contextmanager

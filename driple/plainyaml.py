@@ -1,10 +1,11 @@
 """YAML of files that users pass on to each other: plain lists, mappings and values, all bounded.
 
-text --size, anchors, depth, repeated keys--> yaml's safe loader -> plain Python values
+text --size, anchors, tags, depth, repeated keys--> yaml's safe loader -> plain Python values
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ MAX_YAML_BYTES = 2**20
 MAX_DEPTH = 20  # a catalogue of instances has 5
 _LONGEST_REASON = 200
 _LONGEST_KEY = 80
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # what "\\ud800" stands for
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -23,7 +25,8 @@ def read_plain_yaml(text: str, where: str) -> Any:
     """What a YAML text holds.
 
     An alias repeats all that its anchor names, so that a few lines may stand for gigabytes: both
-    are refused. Nesting is bounded, as the loader recurses. Of a key that stands twice in a mapping
+    are refused. So is an explicit tag (`!!bool x`), which has the loader convert a text that is no
+    such value. Nesting is bounded, as the loader recurses. Of a key that stands twice in a mapping
     the loader would take the last: it is refused, as in JSON, CSV and TOML files.
 
     Args:
@@ -31,8 +34,8 @@ def read_plain_yaml(text: str, where: str) -> Any:
         where: it comes from, as errors call it.
 
     Raises:
-        ConfigError: no YAML, too large, nested too deep, an anchor or an alias, a key that stands
-            twice, or a value that cannot be, such as the 45th of a month.
+        ConfigError: no YAML, too large, nested too deep, an anchor, an alias or a tag, a key that
+            stands twice, or a value that cannot be, such as the 45th of a month.
         MissingExtraError: PyYAML is not installed.
     """
     try:
@@ -56,7 +59,7 @@ def read_plain_yaml(text: str, where: str) -> Any:
 
 
 def _check_structure(events: Iterable[Any], where: str) -> None:
-    """Refuse anchors, aliases and deep nesting, from the parser's events alone."""
+    """Refuse anchors, aliases, tags and deep nesting, from the parser's events alone."""
     from yaml import CollectionEndEvent, CollectionStartEvent
 
     depth = 0
@@ -66,8 +69,19 @@ def _check_structure(events: Iterable[Any], where: str) -> None:
                 f"{where} has an anchor or alias (&name, *name) in line "
                 f"{event.start_mark.line + 1}; write the values out"
             )
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise ConfigError(
+                f"{where} has the tag {tag[:_LONGEST_KEY]!r} in line {event.start_mark.line + 1}; "
+                "write the value alone"
+            )
         depth += isinstance(event, CollectionStartEvent)
         depth -= isinstance(event, CollectionEndEvent)
+        if _HALF_CHARACTER.search(getattr(event, "value", None) or ""):
+            raise ConfigError(
+                f"{where} has a text that is no Unicode in line {event.start_mark.line + 1}; "
+                "write the whole character"
+            )
         if depth > MAX_DEPTH:
             raise ConfigError(f"{where} is nested over {MAX_DEPTH} deep; write it flat")
 

@@ -16,14 +16,14 @@ from typing import Any
 from driple.checks import check_choice, check_number, check_switch, check_text, check_whole
 from driple.errors import ConfigError
 
-__all__ = ["Rule", "choice", "number", "short", "shown", "switch", "text", "texts", "whole"]
+__all__ = ["OptionRule", "choice", "number", "short", "shown", "switch", "text", "texts", "whole"]
 
 _LONGEST_SHOWN = 40
 _SWITCHES = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class OptionRule:
     """What the value of an option may be.
 
     Attributes:
@@ -39,39 +39,41 @@ class Rule:
     adds: bool = False
 
 
-def whole(least: int, most: int) -> Rule:
+def whole(least: int, most: int) -> OptionRule:
     """A whole number within the bounds."""
     checked = _checked_by(check_whole, least=least, most=most)
-    return Rule(int, _read_by(int, checked, f"a whole number from {least} to {most}"), checked)
+    return OptionRule(
+        int, _read_by(int, checked, f"a whole number from {least} to {most}"), checked
+    )
 
 
-def number(*, least: float = -inf, above: float = -inf, most: float = inf) -> Rule:
+def number(*, least: float = -inf, above: float = -inf, most: float = inf) -> OptionRule:
     """A finite number within the bounds."""
     checked = _checked_by(check_number, least=least, above=above, most=most)
-    return Rule(float, _read_by(float, checked, "a number"), checked)
+    return OptionRule(float, _read_by(float, checked, "a number"), checked)
 
 
-def text() -> Rule:
+def text() -> OptionRule:
     """Any text."""
     checked = _checked_by(check_text)
-    return Rule(str, checked, checked)
+    return OptionRule(str, checked, checked)
 
 
-def texts() -> Rule:
+def texts() -> OptionRule:
     """Any number of texts, given one by one."""
-    return Rule(str, lambda _, given: given, lambda _, value: value, adds=True)
+    return OptionRule(str, lambda _, given: given, lambda _, value: value, adds=True)
 
 
-def choice(names: Iterable[str]) -> Rule:
+def choice(names: Iterable[str]) -> OptionRule:
     """One of some names."""
     checked = _checked_by(check_choice, choices=tuple(names))
-    return Rule(str, checked, checked)
+    return OptionRule(str, checked, checked)
 
 
-def switch() -> Rule:
+def switch() -> OptionRule:
     """On or off."""
     checked = _checked_by(check_switch)
-    return Rule(
+    return OptionRule(
         bool, _read_by(lambda given: _SWITCHES[given.lower()], checked, "on or off"), checked
     )
 

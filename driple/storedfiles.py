@@ -14,6 +14,7 @@ import io
 import json
 import math
 import os
+import re
 import stat
 import struct
 import time
@@ -45,6 +46,7 @@ _ARRAY_SUFFIX = ".npy"
 _DEFLATED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _WRITER_WAIT_S, _POLL_S = 5.0, 0.02  # for a program that opens a pipe to write
 _CHUNK_BYTES = 1 << 20
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_bytes(file: Path, max_bytes: int, *, wait_s: float = _WRITER_WAIT_S) -> bytes:
@@ -127,24 +129,56 @@ def read_json(file: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
     return parse_json(data)
 
 
-def parse_json(data: bytes) -> Any:
+def parse_json(data: bytes, *, infinite: bool = False) -> Any:
     """What a JSON text holds; numbers are finite, and no key stands twice.
 
+    Args:
+        data: the text.
+        infinite: whether it may hold `Infinity`, as Python's own writer puts it.
+
     Raises:
-        ValueError: a pointer of Git LFS, no JSON, or nested too deep.
+        ValueError: a pointer of Git LFS, no JSON, nested too deep, or a text that is no Unicode.
     """
     if is_lfs_pointer(data):
         raise ValueError(lfs_advice("JSON file"))
     try:
-        return json.loads(
-            data, parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats
+        text = data.decode(json.detect_encoding(data))
+        found = json.loads(
+            text,
+            parse_constant=_infinity if infinite else _refuse_constant,
+            object_pairs_hook=_object_without_repeats,
         )
+        if _ESCAPED_HALF.search(text):
+            _refuse_half_characters(found)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
+    return found
+
+
+def _refuse_half_characters(value: object) -> None:
+    r"""Refuse texts with half of a character (`\ud800`), which no file, terminal or font takes."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the text {value[:80]!a} is no Unicode") from error
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            _refuse_half_characters(key)
+            _refuse_half_characters(each)
+    elif isinstance(value, list):
+        for each in value:
+            _refuse_half_characters(each)
 
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"it holds {name}")
+
+
+def _infinity(name: str) -> float:
+    if name == "NaN":
+        return _refuse_constant(name)
+    return float(name)
 
 
 def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

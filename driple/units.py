@@ -1,8 +1,8 @@
 """Quantities as people write and read them: the only place that parses what a user types.
 
     "400Gb/s", "10G", "1.5GB/s"  parse_rate           -> bit/s      format_rate      -> "400G"
-    "16GiB", "80 GB"             parse_size           -> bytes      format_size      -> "16 GiB"
-    "150ms", "2h"                parse_duration       -> seconds    format_duration  -> "150 ms"
+    "16GiB", "80 GB"             parse_size           -> bytes      quantities.size      -> "16 GiB"
+    "150ms", "2h"                parse_duration       -> seconds    quantities.duration  -> "150 ms"
     "300M", "1.2B", "5000"       parse_count          -> a number of samples or tokens
     "1-4,8"                      parse_whole_numbers  -> [1, 2, 3, 4, 8]
     "8-64,100"                   parse_doubled        -> [8, 16, 32, 64, 100]
@@ -24,10 +24,8 @@ from driple.errors import ConfigError
 __all__ = [
     "HOUR_S",
     "find_rate",
-    "format_duration",
     "format_range",
     "format_rate",
-    "format_size",
     "parse_count",
     "parse_doubled",
     "parse_duration",
@@ -152,13 +150,6 @@ def parse_size(name: str, text: str) -> int:
     return size
 
 
-def format_size(num_bytes: float) -> str:
-    """Three digits in MiB, or in GiB from one GiB on."""
-    if num_bytes >= _FACTORS["gi"]:
-        return f"{num_bytes / _FACTORS['gi']:.3g} GiB"
-    return f"{num_bytes / _FACTORS['mi']:.3g} MiB"
-
-
 def parse_count(name: str, text: str) -> float:
     """A number of samples or tokens from `5000`, `300M`, `1.2B` or `3e8`.
 
@@ -211,20 +202,6 @@ def three_digits(value: float) -> str:
         return f"<{least:.{_MOST_DECIMALS}f}"
     exponent = int(f"{value:.2e}".partition("e")[2])
     return f"{value:.{min(max(2 - exponent, 0), _MOST_DECIMALS)}f}"
-
-
-def format_duration(seconds: float) -> str:
-    """Three digits in the unit that suits: us, ms, s, min or h."""
-    if 0 < seconds < 1e-3:
-        return f"{1e6 * seconds:.3g} us"
-    if seconds < 1:
-        return f"{1e3 * seconds:.3g} ms"
-    if seconds < MINUTE_S:
-        return f"{seconds:.3g} s"
-    if seconds < HOUR_S:
-        return f"{seconds / MINUTE_S:.3g} min"
-    hours = seconds / HOUR_S
-    return f"{hours:.3g} h" if hours < 1000 else f"{hours:,.0f} h"
 
 
 def format_range(

@@ -36,14 +36,14 @@ from driple.runs.validation.held_out import (
     read_tensorflow,
 )
 from driple.runs.validation.predictions import (
-    Prediction,
     Predictions,
+    RowPrediction,
     read_predictions,
 )
 from driple.runs.validation.shipped import HELD_OUT as HELD_OUT_FILE
 from driple.runs.validation.shipped import Shipped, read_shipped
 from driple.runs.validation.simulated import simulate_rows
-from driple.runs.validation.splits import Part, parts_of
+from driple.runs.validation.splits import HeldOutPart, parts_of
 from driple.simulate.calibration import shipped_calibration
 from scripts.fits.checked import (
     checked_rows,
@@ -92,14 +92,14 @@ def fits(*, training: bool, kernels: bool = True) -> GpuFits:
     )
 
 
-def state_of(part: Part) -> Path:
+def state_of(part: HeldOutPart) -> Path:
     """File of a finished part; another set of rows is another part."""
     rows = hashlib.sha256(repr((part.train, part.test)).encode()).hexdigest()[:12]
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{part.split}-{part.name}")
     return STATE / f"{name}-{rows}.csv"
 
 
-def predict_part(part: Part, *, training: bool) -> str:
+def predict_part(part: HeldOutPart, *, training: bool) -> str:
     """Fit without a part, predict it, and keep the predictions; its name."""
     found = shipped(training=training)
     # Links stay: few rows tell of them, and the published latencies are no fit.
@@ -108,7 +108,7 @@ def predict_part(part: Part, *, training: bool) -> str:
     rows = [found.rows[i] for i in part.test]
     seconds = simulate_rows(rows, found.steps, calibration)
     predictions = {
-        (part.split, row.id): Prediction(one)
+        (part.split, row.id): RowPrediction(one)
         for row, one in zip(rows, seconds.tolist(), strict=True)
     }
     write_predictions(Predictions(predictions), state_of(part))
@@ -134,7 +134,7 @@ def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Pre
         made = [pool.submit(predict_part, part, training=training) for part in todo]
         for number, one in enumerate(made, 1):
             print(f"{number} of {len(todo)}: {one.result()}", flush=True)
-    predictions: dict[tuple[str, str], Prediction] = {}
+    predictions: dict[tuple[str, str], RowPrediction] = {}
     for part in parts:
         predictions |= read_predictions(state_of(part)).by_split
     return Predictions(predictions)

@@ -31,11 +31,12 @@ from typing import (
 )
 
 from driple.api.json_types import QUESTIONS
-from driple.api.json_types.shared import JobJson
+from driple.api.json_types.shared import JobJson, RemarkJson
 from driple.codec import JSON_NAME, JSON_OPTIONAL, JSON_REST, Names
 from driple.graph.torch.options import StepOptions
 from driple.jobs.job import Job
 from driple.jobs.options import JOB_OPTIONS
+from driple.remarks import Remark
 
 __all__ = ["SCHEMA", "SchemaParts", "make_schema"]
 
@@ -109,6 +110,7 @@ class SchemaParts:
         Raises:
             TypeError: a type whose JSON is not known.
         """
+        hint = RemarkJson if hint is Remark else hint  # commands add the sentence
         make = self._makers.get(get_origin(hint))
         if make is not None:
             return make(get_args(hint))

@@ -26,7 +26,7 @@ from driple.runs.published_runs import as_asked, read_published
 from driple.runs.step_store import StepStore
 from driple.runs.stored_steps import StoredSteps
 from driple.runs.validation.held_out import read_tensorflow
-from driple.runs.validation.predictions import Prediction, Predictions, read_predictions
+from driple.runs.validation.predictions import Predictions, RowPrediction, read_predictions
 from driple.runs.validation.rankings import rank_summaries
 from driple.runs.validation.scores import scores_of, task_of
 from driple.runs.validation.shipped import FOLDS, FORWARD, HELD_OUT, ROWS, STEPS
@@ -131,7 +131,7 @@ def held_out() -> Predictions:
 
 
 @cache
-def predicted() -> dict[str, list[Prediction | None]]:
+def predicted() -> dict[str, list[RowPrediction | None]]:
     """Held-out predictions by split, in the order of the rows."""
     found = {split: [held_out().of(row.id, split) for row in rows()] for split in SPLITS}
     return {split: some for split, some in found.items() if any(some)}

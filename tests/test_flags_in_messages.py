@@ -3,7 +3,8 @@
 every string of the package that holds `--flag`  +  who can reach it  ->  sentences on wrong flags
 
 Reachability is by symbols: a command's function, the functions and classes that it names, those
-that they name, and so on. A flag after `driple COMMAND` in a message belongs to that command.
+that they name, and so on. The sentence of a remark is a message of whoever calls `remark` with its
+code. A flag after `driple COMMAND` in a message belongs to that command.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ OTHER_FLAGS = {
     "--verbose": "of driple itself, which any command may be given",
     "--epochs": "of the user's script, after --",
 }
+SENTENCES_IN = "driple.render.remarks"
 # What a command reaches, but cannot print, since it gives that value itself.
 # The same for all of a package: these commands build their graphs, read them without options, and
 # show none of the reader's messages.
@@ -74,10 +76,6 @@ CANNOT_PRINT = {
             ("options.MethodOptions", "--method"),
         )
     },
-    ("driple.answers.slow_hosts._advice", "--set host_us_per_op"): (
-        ("plan", "sweep"),
-        "the table of sweep has no room for the host, and plan leaves the advice out",
-    ),
     ("driple.api.device_remarks._untold", "--method"): (
         ("plan",),
         "all of its offers are simulated, and this is said of inspectors",
@@ -122,6 +120,12 @@ class _Reader(ast.NodeVisitor):
         self.names: set[str] = set()
         self.imports: dict[str, tuple[str, str]] = {}
         self.messages: list[str] = []
+        self.codes: set[str] = set()  # of the remarks that it makes
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Name) and node.func.id == "remark" and node.args:
+            self.codes.add(ast.literal_eval(node.args[0]))
+        self.generic_visit(node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         self.imports |= imports_of([node])
@@ -148,6 +152,7 @@ class _Reader(ast.NodeVisitor):
         self.names |= inner.names - {argument.arg for argument in arguments}
         self.imports |= inner.imports
         self.messages += inner.messages
+        self.codes |= inner.codes
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         texts = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
@@ -165,6 +170,48 @@ class _Reader(ast.NodeVisitor):
             self.messages.append(text)
 
 
+def read_of(node: ast.AST) -> _Reader:
+    reader = _Reader()
+    reader.visit(node)
+    return reader
+
+
+def named_at_the_top(body: list[ast.stmt]) -> dict[str, ast.stmt]:
+    """Functions, classes and values of a module."""
+    own: dict[str, ast.stmt] = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            own[node.name] = node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            own |= {target.id: node for target in targets if isinstance(target, ast.Name)}
+    return own
+
+
+@cache
+def messages_of_codes() -> dict[str, list[str]]:
+    """Messages in the sentence of each remark, and in what the sentence names in its module."""
+    found: dict[str, list[str]] = {}
+    for module, file in modules().items():
+        own = named_at_the_top(ast.parse(file.read_text()).body)
+        table = own.get("SENTENCES")
+        if not module.startswith(SENTENCES_IN) or not isinstance(table, ast.AnnAssign):
+            continue
+        assert isinstance(table.value, ast.Dict)
+        for key, value in zip(table.value.keys, table.value.values, strict=True):
+            if key is None:  # the tables of the other modules
+                continue
+            known, waiting, messages = set(), [read_of(value)], []
+            while waiting:
+                reader = waiting.pop()
+                messages += reader.messages
+                named = (reader.names & own.keys()) - known
+                known |= named
+                waiting += [read_of(own[name]) for name in named]
+            found[ast.literal_eval(key)] = messages
+    return found
+
+
 @cache
 def symbols() -> dict[tuple[str, str], Symbol]:
     """All symbols of the package."""
@@ -172,19 +219,13 @@ def symbols() -> dict[tuple[str, str], Symbol]:
     for module, file in modules().items():
         body = ast.parse(file.read_text()).body
         imported = imports_of(body)
-        own = {}
-        for node in body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                own[node.name] = node
-            elif isinstance(node, ast.Assign | ast.AnnAssign):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        own[target.id] = node
+        own = named_at_the_top(body)
         for name, node in own.items():
-            reader = _Reader()
-            reader.visit(node)
-            symbol = Symbol(messages=reader.messages)
+            if module.startswith(SENTENCES_IN) and name == "SENTENCES":
+                continue  # of whoever makes these remarks
+            reader = read_of(node)
+            said = [text for code in reader.codes for text in messages_of_codes()[code]]
+            symbol = Symbol(messages=[*reader.messages, *said])
             for used in reader.names:
                 if used in reader.imports:
                     symbol.uses.add(reader.imports[used])

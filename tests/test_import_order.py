@@ -24,6 +24,7 @@ ROWS = (
         "files",
         "checks",
         "units",
+        "quantities",
         "codec",
         "processes",
         "rules",
@@ -31,6 +32,7 @@ ROWS = (
         "plainyaml",
         "versioned",
         "locks",
+        "remarks",
         "garbage",
     ),
     ("catalog",),
@@ -56,8 +58,8 @@ ROWS = (
     ("profiler",),
     ("planning",),
     ("api",),
-    ("plot",),
     ("render",),
+    ("plot",),
     ("cli", "web", "__main__"),
 )
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}

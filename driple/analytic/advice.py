@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from driple.analytic.sweep import (
     Compression,
-    Exchange,
+    ExchangeGranularity,
     JobProfile,
     Points,
     StepBreakdown,
@@ -76,7 +76,7 @@ def gain_of_doubling(
     points: Points,
     resource: str,
     compression: Compression | None = None,
-    exchange: Exchange = "step",
+    exchange: ExchangeGranularity = "step",
 ) -> FloatArray:
     """Fraction of the iteration saved by doubling a resource.
 
@@ -92,7 +92,9 @@ def gain_of_doubling(
     return 1 - after.total_s / before.total_s
 
 
-def speed_up(profile: JobProfile, points: Points, exchange: Exchange = "step") -> FloatArray:
+def speed_up(
+    profile: JobProfile, points: Points, exchange: ExchangeGranularity = "step"
+) -> FloatArray:
     """Examples per second of all workers over those of one device alone (section V-C)."""
     total_s = iteration_seconds(profile, points, exchange=exchange).total_s
     alone_s = profile.compute_s / np.asarray(points.compute_rate, dtype=np.float64)
@@ -120,7 +122,10 @@ class BestCompression:
 
 
 def best_compression(
-    profile: JobProfile, point: Points, compression: Compression, exchange: Exchange = "step"
+    profile: JobProfile,
+    point: Points,
+    compression: Compression,
+    exchange: ExchangeGranularity = "step",
 ) -> BestCompression:
     """The compression with the shortest iteration, to a hundredth (section V-C, figure 6).
 
@@ -138,7 +143,7 @@ def best_compression(
 
 
 def rate_from_measured(
-    profile: JobProfile, point: Points, measured_s: float, exchange: Exchange = "step"
+    profile: JobProfile, point: Points, measured_s: float, exchange: ExchangeGranularity = "step"
 ) -> float:
     """The factor on device speed with which one point matches the measured iteration time.
 

@@ -25,9 +25,8 @@ from driple.analytic.job_profile import (
     profile_of,
     slowest_device,
 )
-from driple.analytic.repaired import Exchange, repaired_transfer_s
-from driple.analytic.sweep import Exchange as WhenPulled
-from driple.analytic.sweep import iteration_seconds
+from driple.analytic.repaired import TransferCosts, repaired_transfer_s
+from driple.analytic.sweep import ExchangeGranularity, iteration_seconds
 from driple.analytic.zhang import shared_link_bytes_per_s
 from driple.cluster.topology import Topology
 from driple.codec import Json
@@ -126,7 +125,7 @@ class ClosedForms:
         about: sources and date.
     """
 
-    exchange: Exchange
+    exchange: TransferCosts
     errors: Mapping[str, Mapping[str, MethodError]]
     about: Mapping[str, Json]
 
@@ -236,7 +235,7 @@ def zeng_repaired(
     job: PreparedJob,
     topology: Topology,
     calibration: Calibration,
-    exchange: Exchange,
+    exchange: TransferCosts,
     *,
     work: Work | None = None,
 ) -> ClosedForm:
@@ -260,7 +259,7 @@ def zeng_repaired(
     num_servers, count = len(topology.server_machine), len(topology.devices)
     # Rate of a server with its own link at the same utilisation.
     rate = count / num_servers / (load * imbalance(job, num_servers))
-    how = Exchange(push_s=exchange.push_s) if one_machine else exchange
+    how = TransferCosts(push_s=exchange.push_s) if one_machine else exchange
     link_s, server_s = repaired_transfer_s(work.nbytes, rate, work.num_pushes, how)
     forward, backward, copies = [], [], []
     for device in topology.workers:
@@ -297,7 +296,7 @@ def zhang_pipeline(
     topology: Topology,
     calibration: Calibration,
     *,
-    exchange: WhenPulled = "step",
+    exchange: ExchangeGranularity = "step",
     background: float = 0.0,
     measured_s: float | None = None,
 ) -> ClosedForm:

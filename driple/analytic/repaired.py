@@ -20,8 +20,8 @@ from driple.errors import ConfigError
 
 __all__ = [
     "BACKWARD_RATIO",
-    "Exchange",
     "Parts",
+    "TransferCosts",
     "backward_seconds",
     "forward_seconds",
     "iteration_parts",
@@ -33,7 +33,7 @@ BACKWARD_RATIO = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Exchange:
+class TransferCosts:
     """Cost of transferring gradients and parameters.
 
     Attributes:
@@ -130,7 +130,7 @@ def backward_seconds(
 
 
 def repaired_transfer_s(
-    nbytes: Numbers, bytes_per_s: Numbers, num_pushes: Numbers, how: Exchange
+    nbytes: Numbers, bytes_per_s: Numbers, num_pushes: Numbers, how: TransferCosts
 ) -> tuple[FloatArray, FloatArray]:
     """Transfer time of one worker's gradients or parameters with one server (equations 30, 31).
 

@@ -1,6 +1,6 @@
 """Load imbalance of variables over parameter servers, and a better placement.
 
-Job, numbers of servers, placement --Spread.of--> imbalances, messages
+Job, numbers of servers, placement --Spread.of--> imbalances, remarks
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from driple.remarks import Remark, remark
+
 if TYPE_CHECKING:
     from driple.graph.placement import Strategy
     from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["ServerSpread"]
 
-_UNEVEN = 1.1  # load over an even share from which a message is printed
-_MOST_NAMED = 4  # numbers of servers in one message
+_UNEVEN = 1.1  # load over an even share from which on there is a remark
+_MOST_NAMED = 4  # numbers of servers in one remark
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,8 +55,8 @@ class ServerSpread:
             largest_share=float(nbytes.max() / nbytes.sum()) if nbytes.any() else 0.0,
         )
 
-    def messages(self) -> list[str]:
-        """One sentence where a better placement helps, one where none does."""
+    def remarks(self) -> list[Remark]:
+        """One where a better placement helps, one where none does."""
         found = []
         improvable = [
             (count, now, best)
@@ -62,20 +64,23 @@ class ServerSpread:
             if now > _UNEVEN * best
         ]
         if improvable:
-            shares = ", ".join(
-                f"{100 * now / count:.0f} % of the parameters with {count} servers "
-                f"({100 * best / count:.0f} % with greedy)"
-                for count, now, best in improvable[:_MOST_NAMED]
-            )
+            some = improvable[:_MOST_NAMED]
             found.append(
-                f"placement {self.placement} takes variables in turn, whatever their size: one "
-                f"server holds {shares}; --set placement=greedy spreads them, "
-                "as tf_cnn_benchmarks does"
+                remark(
+                    "uneven_placement",
+                    placement=self.placement,
+                    num_servers=tuple(count for count, _, _ in some),
+                    shares_pct=tuple(100 * now / count for count, now, _ in some),
+                    greedy_pct=tuple(100 * best / count for count, _, best in some),
+                )
             )
         stuck = [count for count in self.servers if self.largest_share * count > _UNEVEN]
         if stuck:
             found.append(
-                f"the largest variable is {100 * self.largest_share:.0f} % of the parameters and "
-                f"stays on one server, so {stuck[0]} or more servers cannot share them evenly"
+                remark(
+                    "largest_variable",
+                    share_pct=100 * self.largest_share,
+                    num_servers=stuck[0],
+                )
             )
         return found

@@ -28,7 +28,7 @@ from driple.errors import ConfigError
 __all__ = [
     "EXCHANGES",
     "Compression",
-    "Exchange",
+    "ExchangeGranularity",
     "JobProfile",
     "Points",
     "StepBreakdown",
@@ -38,8 +38,8 @@ __all__ = [
 Numbers = npt.ArrayLike
 FloatArray = npt.NDArray[np.float64]
 
-Exchange = Literal["step", "layer"]
-EXCHANGES: tuple[str, ...] = get_args(Exchange)
+ExchangeGranularity = Literal["step", "layer"]
+EXCHANGES: tuple[str, ...] = get_args(ExchangeGranularity)
 
 # Points per chunk of a sweep: their arrays fit in the cache.
 _AT_ONCE = 8192
@@ -225,7 +225,7 @@ def iteration_seconds(
     profile: JobProfile,
     points: Points,
     compression: Compression | None = None,
-    exchange: Exchange = "step",
+    exchange: ExchangeGranularity = "step",
 ) -> StepBreakdown:
     """Iteration time at each point, seconds.
 
@@ -253,7 +253,10 @@ def iteration_seconds(
 
 
 def _evaluate(
-    profile: JobProfile, at: Mapping[str, FloatArray], cost: Compression, exchange: Exchange
+    profile: JobProfile,
+    at: Mapping[str, FloatArray],
+    cost: Compression,
+    exchange: ExchangeGranularity,
 ) -> dict[str, FloatArray]:
     """The breakdown of flat arrays of points."""
     share = _share(at)
@@ -283,7 +286,7 @@ def _pipeline(
     profile: JobProfile,
     at: Mapping[str, FloatArray],
     squeezed: FloatArray,
-    exchange: Exchange,
+    exchange: ExchangeGranularity,
     slowest: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Ends of computing, FC, AG and the iteration, segment by segment (equation 4).
@@ -343,7 +346,10 @@ def _share(at: Mapping[str, FloatArray]) -> FloatArray:
 
 
 def _slowest_end(
-    profile: JobProfile, at: Mapping[str, FloatArray], squeezed: FloatArray, exchange: Exchange
+    profile: JobProfile,
+    at: Mapping[str, FloatArray],
+    squeezed: FloatArray,
+    exchange: ExchangeGranularity,
 ) -> FloatArray:
     """Expected end of the slowest of workers with normal compute times (equations 7 to 9).
 

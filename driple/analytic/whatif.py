@@ -21,7 +21,7 @@ from driple.analytic.spread import ServerSpread
 from driple.analytic.sweep import (
     EXCHANGES,
     Compression,
-    Exchange,
+    ExchangeGranularity,
     JobProfile,
     Points,
     StepBreakdown,
@@ -32,6 +32,7 @@ from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import ConfigError
 from driple.graph.placement import STRATEGIES, Strategy
+from driple.remarks import Remark, remark
 from driple.simulate.calibration import (
     ETHERNET,
     Calibration,
@@ -71,7 +72,7 @@ class GridOptions:
     compression_s_per_byte: float = 0.0
     placement: Strategy = "round_robin"
     deviation: float = 0.02
-    exchange: Exchange = "step"
+    exchange: ExchangeGranularity = "step"
     copies: bool = True
     measured_s: float | None = None
 
@@ -97,7 +98,7 @@ class GridSweep:
         parts: parts of each iteration.
         bottlenecks: shape [n], keys of `driple.analytic.advice.BOTTLENECKS`.
         spread: spread of the variables over servers.
-        remarks: caveats for the user, one sentence each.
+        remarks: caveats for the user.
     """
 
     points: Points
@@ -107,11 +108,11 @@ class GridSweep:
     compressions: FloatArray
     profile: JobProfile
     compression: Compression
-    exchange: Exchange
+    exchange: ExchangeGranularity
     parts: StepBreakdown
     bottlenecks: npt.NDArray[np.str_]
     spread: ServerSpread
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     def gains(self, at: npt.NDArray[np.int64] | None = None) -> dict[str, FloatArray]:
         """Fraction of the iteration saved by doubling each resource, at all or at some points.
@@ -168,9 +169,9 @@ def sweep_grid(job: PreparedJob, setting: Setting, options: GridOptions) -> Grid
     if options.measured_s is not None:
         rate = rate_from_measured(profile, own, options.measured_s, options.exchange)
         own = replace(own, compute_rate=rate)
-    remark = ""
+    slow_copies: Remark | None = None
     if options.bandwidths_bits_per_s:
-        own, remark = _on_ethernet(own, rates, counts, calibration, copies=options.copies)
+        own, slow_copies = _on_ethernet(own, rates, counts, calibration, copies=options.copies)
     else:
         own = _shared_by(own, counts, calibration.link(topology.joined_by or topology.link))
         rates = np.full(len(rates), float(np.asarray(own.worker_bytes_per_s)))
@@ -192,7 +193,7 @@ def sweep_grid(job: PreparedJob, setting: Setting, options: GridOptions) -> Grid
         parts=parts,
         bottlenecks=bottleneck(parts),
         spread=spread,
-        remarks=(remark,) if remark else (),
+        remarks=() if slow_copies is None else (slow_copies,),
     )
 
 
@@ -211,17 +212,14 @@ def _shares(counts: FloatArray, link: LinkEfficiency) -> FloatArray:
 
 def _on_ethernet(
     own: Points, rates: FloatArray, counts: FloatArray, calibration: Calibration, *, copies: bool
-) -> tuple[Points, str]:
+) -> tuple[Points, Remark | None]:
     """A topology with one machine per role and Ethernet of these rates; and a remark."""
     link = calibration.links[ETHERNET]
     most = calibration.role_copy_bytes_per_s if copies else np.inf
     reached = rates * link.effective_share(1)
-    remark = ""
+    slow_copies: Remark | None = None
     if (reached > most).any():
-        remark = (
-            f"TensorFlow copies what crosses the network at {most / 1e9:.1f} GB/s, which takes "
-            "longer than the fastest of these links; --set copies=off leaves the copies out"
-        )
+        slow_copies = remark("slow_copies", copy_bytes_per_s=most)
     points = replace(
         own,
         worker_bytes_per_s=reached,
@@ -230,4 +228,4 @@ def _on_ethernet(
         server_copy_s_per_byte=1 / most,
         message_s=link.latency_s,
     )
-    return points, remark
+    return points, slow_copies

@@ -19,12 +19,21 @@ from driple.answers.method_answer import MethodAnswer
 from driple.answers.options import USUAL, MethodOptions
 from driple.answers.ready_job import ReadyJob
 from driple.errors import MissingExtraError, PredictionError
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.inspector.checkpoint import Checkpoint
     from driple.simulate.place import Place
 
-__all__ = ["METHODS", "AllAnswers", "Disagreement", "ask", "ask_all", "disagreements"]
+__all__ = [
+    "METHODS",
+    "AllAnswers",
+    "Disagreement",
+    "ask",
+    "ask_all",
+    "disagreements",
+    "trust_of",
+]
 
 METHODS: tuple[str, ...] = ("measured", "inspector", "simulator", *FORMS)
 """Names of the methods, in the order in which they are shown."""
@@ -124,6 +133,25 @@ class AllAnswers:
                 answer.method != "simulator",
             ),
         )
+
+
+def trust_of(best: MethodAnswer) -> Remark:
+    """Which method to trust on a setting, and why.
+
+    Args:
+        best: the answer that is trusted.
+    """
+    interval = best.step_time.interval
+    is_known = interval is not None and interval.level is not None
+    return remark(
+        "trusted_method",
+        setting=best.setting.name,
+        method=best.method,
+        step_s=best.step_s,
+        is_known=is_known,
+        low_s=interval.low if interval is not None and is_known else None,
+        high_s=interval.high if interval is not None and is_known else None,
+    )
 
 
 def ask_all(ready: ReadyJob, place: Place, options: MethodOptions = USUAL) -> AllAnswers:

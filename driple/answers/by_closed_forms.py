@@ -88,7 +88,7 @@ def closed_form_error(place: Place, method: str, stated: StatedError) -> MethodE
         stated: error of the simulator on such jobs and clusters, which was checked on the same
             runs: where it is unknown, so is that of a form.
     """
-    if stated.p90 is None:
+    if not stated.is_checked:
         return None
     devices = dict.fromkeys(place.topology.workers)
     if any(place.calibration.device(each).measured_on != each.name for each in devices):

@@ -23,6 +23,7 @@ from driple.estimate import estimate
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.inspector.checkpoint_places import checkpoint_path
 from driple.inspector.predict import Prediction
+from driple.remarks import Remark, remark
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.place import Place, place_of
 from driple.simulate.prepared_job import assumptions_on
@@ -120,7 +121,7 @@ def _interval(
     return p90, ends_of_p90(time_s, p90), made.level
 
 
-def earlier_labels(made: Prediction, setting: Setting) -> list[str]:
+def earlier_labels(made: Prediction, setting: Setting) -> list[Remark]:
     """Where an inspector learned from a simulation before today's fit of the simulator.
 
     An inspector that does not record the fit behind its labels learned from one of its own day or
@@ -129,12 +130,9 @@ def earlier_labels(made: Prediction, setting: Setting) -> list[str]:
     if made.provenance != "simulated":
         return []
     fitted, learned = shipped_calibration(setting).about.get("fitted"), made.trained_on
-    labels, at_latest = learned.labels_fitted, ""
+    labels, is_latest = learned.labels_fitted, False
     if labels is None:
-        labels, at_latest = learned.date, "at latest "
+        labels, is_latest = learned.date, True
     if not isinstance(fitted, str) or labels is None or labels >= fitted:
         return []
-    return [
-        f"the inspector learned from simulated labels of {at_latest}{labels}; the simulator was "
-        f"fitted again on {fitted} (--method simulator answers by that fit)"
-    ]
+    return [remark("earlier_labels", labels_date=labels, is_latest=is_latest, fitted_date=fitted)]

@@ -1,6 +1,6 @@
 """The measured time, where a data set has this very graph on this setting.
 
-OpGraph, Setting, data sets -> Found -> MethodAnswer
+OpGraph, Setting, data sets -> StoredWorkload -> MethodAnswer
 """
 
 from __future__ import annotations

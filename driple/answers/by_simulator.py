@@ -19,6 +19,7 @@ from driple.answers.slow_hosts import SlowHost, host_is_told, slow_host
 from driple.answers.stated_error import stated_error
 from driple.errors import ConfigError
 from driple.estimate import LEVEL, estimate
+from driple.remarks import Remark, remark
 from driple.simulate.place import Place
 from driple.simulate.run import NUM_STEPS, Simulation, simulate, simulated_step_s
 
@@ -31,8 +32,8 @@ def error_of(ready: ReadyJob, place: Place) -> StatedError:
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
     """
-    if ready.job.has_unknown:
-        return StatedError(runs=ready.job.unknown_words)
+    if ready.job.unknown is not None:
+        return StatedError(runs=ready.job.unknown)
     if place.setting.on_cpu:
         return stated_error(place.setting, ready.job.graph, topology=place.topology)
     return stated_error(place.setting, ready.kind, topology=place.topology)
@@ -64,7 +65,7 @@ def ask_simulator(ready: ReadyJob, place: Place, options: MethodOptions = USUAL)
     )
     count = place.setting.num_servers
     if count > 1:
-        assumed += (*ServerSpread.of(ready.prepared, [count], options.placement).messages(),)
+        assumed += (*ServerSpread.of(ready.prepared, [count], options.placement).remarks(),)
     return _answer(
         ready,
         there,
@@ -93,7 +94,7 @@ def _answer(
     step_s: float,
     *,
     simulation: Simulation | None = None,
-    assumptions: tuple[str, ...] = (),
+    assumptions: tuple[Remark, ...] = (),
     host_is_known: bool = False,
 ) -> MethodAnswer:
     stated = error_of(ready, place)
@@ -115,7 +116,7 @@ def _answer(
 
 def _with_host(
     ready: ReadyJob, place: Place, options: MethodOptions
-) -> tuple[Place, tuple[str, ...]]:
+) -> tuple[Place, tuple[Remark, ...]]:
     """The place with the user's own host, and what that assumes."""
     host_us = options.host_us_per_op
     if host_us is None:
@@ -127,5 +128,5 @@ def _with_host(
                 "host is; give one of them"
             )
     calibration = place.calibration.with_host(host_us / 1e6, ready.prepared.runtime)
-    assumed = (f"a host that takes {host_us:g} us for each op",)
+    assumed = (remark("host_given", host_us_per_op=host_us),)
     return replace(place, calibration=calibration), assumed

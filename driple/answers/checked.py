@@ -20,6 +20,7 @@ from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.host import HostTuning, on_any_host
 from driple.inspector.predict import Prediction
 from driple.inspector.predict import predict as predict_alone
+from driple.remarks import remark
 from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["allowed_error", "compared", "predict"]
@@ -93,14 +94,17 @@ def compared(
     if closed_s <= 0:
         return prediction
     own_s = prediction.iteration_time_s
-    error, words = own_s / closed_s - 1, ""
+    error, contradiction = own_s / closed_s - 1, None
     if abs(error) > most:
-        words = (
-            f"step time {own_s:.3g} s contradicts {closed_s:.3g} s, which the graph's FLOPs, bytes "
-            f"and messages take on {setting.name} ({100 * error:+.0f} %, more than "
-            f"{100 * most:.0f} %)"
+        contradiction = remark(
+            "contradicts_closed_form",
+            setting=setting.name,
+            step_s=own_s,
+            closed_form_s=closed_s,
+            error_pct=100 * error,
+            most_pct=100 * most,
         )
-    return prediction.compared(closed_s, words)
+    return prediction.compared(closed_s, contradiction)
 
 
 def allowed_error(topology: Topology, provenance: str, *, is_strange: bool) -> float:

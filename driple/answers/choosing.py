@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from driple.cluster.setting import Setting
 from driple.errors import CheckpointError, ConfigError
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.answers.method_answer import MethodAnswer
@@ -27,10 +28,6 @@ __all__ = [
 ]
 
 _MOST_OFF_PCT = 20.0  # mean error of step times, from which on what an inspector imitates is better
-_FITTED = (
-    "for a GPU, alone or with all-reduce, the simulator answers: its kernel times are learned from "
-    "measured steps"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +36,7 @@ class AnswerPlan:
 
     setting: Setting
     method: str
-    reason: str = ""
+    reason: Remark | None = None
     checkpoint: Checkpoint | None = None
     place: Place | None = None
     may_fall_back: bool = False
@@ -82,12 +79,9 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
     from driple.inspector.checkpoint_places import checkpoint_path
     from driple.simulate.gpu_rates import is_tuned
 
-    reason = ""
+    reason: Remark | None = None
     if method == "auto" and is_tuned(setting.worker):
-        reason = (
-            f"{setting.device} is tuned to runs of your own, which no inspector has learned from: "
-            "the simulator answers"
-        )
+        reason = remark("tuned_to_own_runs", device=setting.device)
     elif method in ("auto", "inspector"):
         fitted = _is_fitted(setting)
         try:
@@ -104,8 +98,11 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
                     checkpoint=loaded,
                     may_fall_back=method == "auto",
                 )
-        unknown = f"no inspector is trained for {setting.name}: the simulator answers"
-        reason = _FITTED if fitted else unknown
+        reason = (
+            remark("simulator_is_fitted")
+            if fitted
+            else remark("no_inspector", setting=setting.name)
+        )
     from driple.simulate.place import place_of
 
     place = place_of(setting)
@@ -134,19 +131,19 @@ def _is_fitted(setting: Setting) -> bool:
     return not setting.on_cpu and setting.num_servers == 0
 
 
-def plan_instead(plan: AnswerPlan, reason: str) -> AnswerPlan:
+def plan_instead(plan: AnswerPlan, reason: Remark) -> AnswerPlan:
     """The simulator in place of an inspector.
 
     Args:
         plan: by an inspector.
-        reason: why, without the words on who answers.
+        reason: why.
     """
     from driple.simulate.place import place_of
 
     return replace(
         plan,
         method="simulator",
-        reason=f"{reason}: the simulator answers",
+        reason=remark("simulator_instead", reason=reason),
         place=place_of(plan.setting),
     )
 
@@ -158,7 +155,7 @@ def plan_of_forward(plan: AnswerPlan) -> AnswerPlan:
         ConfigError: the user chose another method.
     """
     if plan.method == "inspector" and plan.may_fall_back:
-        return plan_instead(plan, "the job is a forward pass, and inspectors learn from training")
+        return plan_instead(plan, remark("forward_pass"))
     if plan.method != "simulator":
         raise ConfigError(
             f"--method {plan.method} answers for training alone, and the job is a forward pass; "
@@ -167,24 +164,21 @@ def plan_of_forward(plan: AnswerPlan) -> AnswerPlan:
     return plan
 
 
-def doubt_of(answer: MethodAnswer) -> str:
-    """Why the simulator should answer in place of an inspector that imitates it; mostly empty.
+def doubt_of(answer: MethodAnswer) -> Remark | None:
+    """Why the simulator should answer in place of an inspector that imitates it; mostly None.
 
     On a graph like those that it learned from the inspector gives the counters of such jobs. On
     another the simulator, which made its labels, is right where the inspector guesses.
     """
     made = answer.prediction
     if made is None or made.provenance != "simulated":
-        return ""
+        return None
     # Distance is the last of the strange things, and says most.
     doubts = (made.contradiction, *reversed(made.strange), made.outdated)
-    first = next((doubt for doubt in doubts if doubt), "")
-    if first:
-        return f"the inspector of {made.setting} would guess ({first})"
+    first = next((doubt for doubt in doubts if doubt is not None), None)
+    if first is not None:
+        return remark("would_guess", setting=made.setting, doubt=first)
     off_pct = made.metrics.get("test_iteration_time_mape_pct", 0.0)
     if off_pct > _MOST_OFF_PCT:
-        return (
-            f"the inspector of {made.setting} is {off_pct:.0f} % off (mean) in the step times of "
-            "its own test workloads"
-        )
-    return ""
+        return remark("inspector_is_off", setting=made.setting, mean_error_pct=off_pct)
+    return None

@@ -1,4 +1,4 @@
-"""The error that one simulated answer states, and the sentence that a user reads of it.
+"""The error that one simulated answer states.
 
 StatedError: what is expected of the answer, and the errors of the runs that this rests on
 """
@@ -6,17 +6,17 @@ StatedError: what is expected of the answer, and the errors of the runs that thi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict
 
 from driple.codec import json_field
 from driple.estimate import GUESS_FACTOR
+from driple.remarks import Remark
 
 __all__ = ["StatedError", "StatedErrorJson", "TunedError"]
 
 _EMPTY_FACTOR = 1000.0  # the same, from which on an interval says nothing and is not stated
 _GUESS_PCT = 100.0  # median error, from which on it is one too
-_NOT_CHECKED = "this answer was not checked against any published run of this kind"
 
 TunedError = Literal["median_pct", "p90_pct"]
 
@@ -38,11 +38,13 @@ class StatedErrorJson(TypedDict):
         low_factor: on the simulated time, to the lower end of its 90 % interval; null if none was
             calibrated.
         high_factor: to the upper end.
+        nearest_because: why there are no runs of the answer's own kind, so that these are of the
+            nearest kind and the interval is wider; null where they are of its own.
     """
 
     checked: bool
     runs: int
-    of: str
+    of: Remark
     median_pct: float | None
     p90_pct: float | None
     runs_median_pct: float | None
@@ -50,6 +52,7 @@ class StatedErrorJson(TypedDict):
     tuned: Sequence[TunedError]
     low_factor: float | None
     high_factor: float | None
+    nearest_because: Remark | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +65,7 @@ class StatedError:
 
     Attributes:
         num_runs: how many; 0 if there are none.
-        runs: what they are, in words; without runs, why there are none.
+        runs: what they are; without runs, why there are none.
         median_pct: expected of the answer, percent; None without runs.
         p90_pct: the 90th percentile that is expected of it; None without runs.
         runs_median_pct: median error of the runs themselves, each model family counted alike,
@@ -70,22 +73,30 @@ class StatedError:
         runs_p90_pct: their 90th percentile; None without runs.
         tuned: names of the expected numbers that are those of the runs that the device was tuned
             to, as these were larger.
-        short: what the runs are and what was left out of their fits, in few words.
+        short: what the runs are and what was left out of their fits; None without runs.
         low_factor: on the simulated time, to the lower end of its 90 % interval; None if no
             interval was calibrated.
         high_factor: to the upper end.
+        nearest_because: why there are no runs of the answer's own kind, so that these are of the
+            nearest kind and the interval is wider; None where they are of its own.
     """
 
     num_runs: int = field(default=0, metadata=json_field(name="runs"))
-    runs: str = field(metadata=json_field(name="of"))
+    runs: Remark = field(metadata=json_field(name="of"))
     median_pct: float | None = None
     p90_pct: float | None = None
     runs_median_pct: float | None = None
     runs_p90_pct: float | None = None
     tuned: tuple[TunedError, ...] = ()
-    short: str = ""
+    short: Remark | None = None
     low_factor: float | None = None
     high_factor: float | None = None
+    nearest_because: Remark | None = None
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether runs of the answer's own kind were checked."""
+        return self.num_runs > 0 and self.nearest_because is None
 
     @property
     def p90(self) -> float | None:
@@ -108,36 +119,10 @@ class StatedError:
             return None
         return seconds * self.low_factor, seconds * self.high_factor
 
-    def sentence(self) -> str:
-        """For a user: what is expected of this answer, then the errors of the runs themselves."""
-        if self.median_pct is None or self.p90_pct is None:
-            return f"{_NOT_CHECKED}: {self.runs}"
-        expected = _percentiles(self.median_pct, self.p90_pct)
-        words = f"{self.num_runs} {self.runs}"
-        if self.runs_median_pct is not None and self.runs_p90_pct is not None:
-            words += f": {_percentiles(self.runs_median_pct, self.runs_p90_pct)}"
-        if (self.median_pct, self.p90_pct) == (self.runs_median_pct, self.runs_p90_pct):
-            return f"the simulator's error on {words}"
-        expected = f"expected error of the simulator on this job: {expected}{self._tuned_words()}"
-        if len(self.tuned) == 2:
-            return f"{expected}; its error on {words} (each model family counted alike)"
-        return (
-            f"{expected}, from its error on {words} (each model family counted alike), adjusted to "
-            "how unlike published jobs the ops are and how few the families are"
-        )
-
-    def _tuned_words(self) -> str:
-        """Which of the expected numbers are those of a tuning; empty if neither is."""
-        if not self.tuned:
-            return ""
-        names = {"median_pct": "the median is that", "p90_pct": "the 90th percentile is that"}
-        which = "both are those" if len(self.tuned) == len(names) else names[self.tuned[0]]
-        return f" ({which} of the runs that the device is tuned to, each left out of the tuning)"
-
     def to_dict(self) -> StatedErrorJson:
         """As `--json` prints it."""
         return {
-            "checked": self.num_runs > 0,
+            "checked": self.is_checked,
             "runs": self.num_runs,
             "of": self.runs,
             "median_pct": self.median_pct,
@@ -147,8 +132,41 @@ class StatedError:
             "tuned": self.tuned,
             "low_factor": self.low_factor,
             "high_factor": self.high_factor,
+            "nearest_because": self.nearest_because,
         }
 
+    def of_nearest(self, reason: Remark, exponent: float) -> StatedError:
+        """The error of the nearest kind, for an answer that no run is like.
 
-def _percentiles(median_pct: float, p90_pct: float) -> str:
-    return f"median {median_pct:.0f} %, 90th percentile {p90_pct:.0f} %"
+        Args:
+            reason: why there are none.
+            exponent: on the factors of the interval; above 1.
+        """
+        low, high = self.low_factor, self.high_factor
+        return replace(
+            self,
+            low_factor=None if low is None else low**exponent,
+            high_factor=None if high is None else high**exponent,
+            nearest_because=reason,
+        )
+
+    def no_surer_than(self, other: StatedError) -> StatedError:
+        """The same with errors and an interval that are no smaller than others.
+
+        Args:
+            other: error of a part of the answer, such as one of several machines.
+        """
+        return replace(
+            self,
+            median_pct=_larger(self.median_pct, other.median_pct),
+            p90_pct=_larger(self.p90_pct, other.p90_pct),
+            low_factor=None
+            if self.low_factor is None
+            else min(self.low_factor, other.low_factor or self.low_factor),
+            high_factor=_larger(self.high_factor, other.high_factor),
+        )
+
+
+def _larger(value: float | None, other: float | None) -> float | None:
+    """The larger of two numbers, where both are known."""
+    return value if value is None or other is None else max(value, other)

@@ -14,19 +14,15 @@ from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
+from driple.remarks import Remark, remark
 
 __all__ = ["JobKind", "job_kind"]
 
 _HALF = (NUMBER_OF["DT_HALF"], NUMBER_OF["DT_BFLOAT16"])
-# Number formats of which the catalogue has no rates, and how far off products in them are.
+# Number formats of which the catalogue has no rates.
 _NOT_TIMED = {
-    "float64, timed as float32: by their FP64 units, GPUs take from as long to 64 times as long": (
-        NUMBER_OF["DT_DOUBLE"],
-    ),
-    "complex numbers, timed as real ones: they take about four times as long": (
-        NUMBER_OF["DT_COMPLEX64"],
-        NUMBER_OF["DT_COMPLEX128"],
-    ),
+    "float64": (NUMBER_OF["DT_DOUBLE"],),
+    "complex": (NUMBER_OF["DT_COMPLEX64"], NUMBER_OF["DT_COMPLEX128"]),
 }
 _SMALL_SHARE = 0.05  # of the multiply-adds, which a step hardly shows
 
@@ -42,7 +38,7 @@ class JobKind:
         half: whether most multiply-adds are in half precision.
         compiled: whether a compiler fuses ops.
         mix: share of the time by kind of op, see `op_mix`.
-        unlike: why no run can be like it; empty if some may be.
+        unlike: why no run can be like it; None if some may be.
     """
 
     framework: str = "tensorflow"
@@ -51,7 +47,7 @@ class JobKind:
     half: bool = False
     compiled: bool = False
     mix: tuple[float, ...] = ()
-    unlike: str = ""
+    unlike: Remark | None = None
 
 
 def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
@@ -65,7 +61,7 @@ def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
         GraphError: the graph holds no shapes of its ops' inputs.
     """
     if graph.report.has_unknown:
-        return JobKind(unlike=graph.report.unknown_words)
+        return JobKind(unlike=graph.report.unknown)
     graph.require_signatures()
     cost = cost_of_graph(graph) if cost is None else cost
     is_product = np.array([family_of(op.kind) in PRODUCT_FAMILIES for op in graph.signatures])
@@ -77,10 +73,10 @@ def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
         return float(flops[np.array(found)[graph.signature_of]].sum())
 
     if total == 0:
-        return JobKind(unlike="it has no convolution or matrix product of a known size")
-    for words, formats in _NOT_TIMED.items():
+        return JobKind(unlike=remark("no_products"))
+    for name, formats in _NOT_TIMED.items():
         if flops_in(formats) > _SMALL_SHARE * total:
-            return JobKind(unlike=f"its products are in {words}")
+            return JobKind(unlike=remark("products_not_timed", number_format=name))
     mix = op_mix(graph, cost)
     return JobKind(
         framework=graph.framework,

@@ -1,4 +1,4 @@
-"""Which checked runs are on clusters like an answer's, and how they are named.
+"""Which checked runs are on clusters like an answer's.
 
 Setting -> ClusterKind
 CheckedRun, ... + ClusterKind --runs_like--> those like it, or why there are none
@@ -13,12 +13,10 @@ from driple.answers.checked_runs import CheckedRun
 from driple.catalog import link_named
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
+from driple.remarks import Remark, remark
 from driple.schemes.registry import scheme_named
-from driple.schemes.scheme import run_words
 
-__all__ = ["ClusterKind", "named", "runs_like", "unlike_servers", "where_of"]
-
-_MOST_NAMED = 4
+__all__ = ["ClusterKind", "runs_like", "unlike_servers"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,76 +82,62 @@ def _one_machine(kind: str, device: str, topology: Topology) -> ClusterKind | No
     )
 
 
-def runs_like(some: Sequence[CheckedRun], cluster: ClusterKind) -> tuple[list[CheckedRun], str]:
-    """Runs on clusters like this one; or why there are none."""
-    words = run_words(cluster.kind)
+def runs_like(
+    some: Sequence[CheckedRun], cluster: ClusterKind, *, compiled: bool = False
+) -> tuple[list[CheckedRun], Remark | None]:
+    """Runs on clusters like this one; or why there are none.
+
+    Args:
+        some: of one task and kind of network.
+        cluster: it.
+        compiled: whether they are compiled, which the reason says.
+    """
     like = [run for run in some if run.kind == cluster.kind]
     if not like:
-        return [], f"no published run of this kind of network is of {words}"
-    return (like, "") if cluster.kind == "single" else _like_joined(like, cluster)
+        return [], remark("no_run_of_kind", kind=cluster.kind, compiled=compiled)
+    return (like, None) if cluster.kind == "single" else _like_joined(like, cluster)
 
 
-def _like_joined(like: list[CheckedRun], cluster: ClusterKind) -> tuple[list[CheckedRun], str]:
+def _like_joined(
+    like: list[CheckedRun], cluster: ClusterKind
+) -> tuple[list[CheckedRun], Remark | None]:
     """Of runs on several devices, those on as many machines, of such a size, over such a link."""
-    words = run_words(cluster.kind)
-    where = "on several machines" if cluster.several_machines else "in one machine"
+    of: dict[str, str | bool] = {"kind": cluster.kind, "several_machines": cluster.several_machines}
     like = [run for run in like if run.several_machines == cluster.several_machines]
     if not like:
-        return [], f"no published run of {words} {where} of this kind of network"
+        return [], remark("no_run_on_machines", **of)
     most = max(run.num_devices for run in like)
     if cluster.num_workers > most:
-        return [], (
-            f"no published run of {words} {where} has more than {most} devices, this one has "
-            f"{cluster.num_workers}"
-        )
+        return [], remark("more_devices", num_devices=cluster.num_workers, most=most, **of)
     fastest = max((run.link for run in like), key=_rate)
     if cluster.several_machines and cluster.link_bytes_per_s > _rate(fastest):
-        return [], (
-            f"no published run of {words} {where} has a faster network than {fastest}, this one "
-            f"has {cluster.link}"
-        )
+        return [], remark("faster_network", link=cluster.link, fastest=fastest, **of)
     families = sorted({_link_family(run.link) for run in like})
     if not cluster.several_machines and _link_family(cluster.link) not in families:
-        return [], (
-            f"published {words} {where} go over {named(families)}, this one over {cluster.link}"
-        )
-    return like, ""
+        return [], remark("other_links", link=cluster.link, families=tuple(families), **of)
+    return like, None
 
 
-def unlike_servers(cluster: ClusterKind, clusters: Sequence[CheckedRun]) -> str:
-    """How a setting differs from all published runs with servers; empty if it does not."""
+def unlike_servers(cluster: ClusterKind, clusters: Sequence[CheckedRun]) -> Remark | None:
+    """How a setting differs from all published runs with servers; None if it does not."""
     if not clusters:
-        return "there is no published run with parameter servers of this kind of network"
+        return remark("no_run_with_servers")
     servers = max(run.num_servers for run in clusters)
     workers = max(run.num_devices for run in clusters)
     if cluster.num_servers > servers or cluster.num_workers > workers:
-        return (
-            f"published runs with parameter servers have up to {servers} of them and {workers} "
-            f"workers, this setting {cluster.num_servers} and {cluster.num_workers}"
+        return remark(
+            "more_servers",
+            num_servers=cluster.num_servers,
+            num_workers=cluster.num_workers,
+            most_servers=servers,
+            most_workers=workers,
         )
     if not cluster.several_machines:
-        return "published runs with parameter servers are on several machines"
+        return remark("servers_on_one_machine")
     fastest = max((run.link for run in clusters), key=_rate)
     if cluster.link_bytes_per_s > _rate(fastest):
-        return f"published runs with parameter servers have networks of up to {fastest}"
-    return ""
-
-
-def where_of(cluster: ClusterKind, names: Sequence[str]) -> str:
-    """Devices and cluster of some runs, in words."""
-    if cluster.kind == "single":
-        return f"one device ({named(names)})"
-    where = "on several machines" if cluster.several_machines else "in one machine"
-    if cluster.kind == "servers":
-        return f"parameter servers with {named(names)}"
-    return f"{run_words(cluster.kind)} of {named(names)} {where}"
-
-
-def named(names: Sequence[str]) -> str:
-    """Names in a row; only their number if there are many."""
-    if len(names) > _MOST_NAMED:
-        return f"{len(names)} kinds"
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+        return remark("faster_network_of_servers", fastest=fastest)
+    return None
 
 
 def _rate(link: str) -> float:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from driple.answers.slow_hosts import interval_with
 from driple.estimate import Estimate, Method
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
     from driple.answers.error_statement import StatedError
     from driple.answers.slow_hosts import SlowHost
     from driple.cluster.setting import Setting
-    from driple.dataset.lookup import Found
+    from driple.dataset.lookup import StoredWorkload
     from driple.inspector.predict import Prediction
     from driple.simulate.run import Simulation
 
@@ -66,7 +67,7 @@ class MethodAnswer:
             where the error is not known.
         stated: error of the simulator on such jobs; None where it does not matter.
         slow_host: the step on a slower host; None where it makes no difference.
-        assumptions: what was assumed where job and setting do not fit, one sentence each.
+        assumptions: what was assumed where job and setting do not fit.
         simulation: of the simulator.
         prediction: of the inspector.
         form: of a closed form.
@@ -80,13 +81,13 @@ class MethodAnswer:
     p90: float | None = None
     stated: StatedError | None = None
     slow_host: SlowHost | None = None
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Remark, ...] = ()
     simulation: Simulation | None = None
     prediction: Prediction | None = None
     form: ClosedForm | None = None
     form_error: MethodError | None = None
     work: Work | None = None
-    measured: Found | None = None
+    measured: StoredWorkload | None = None
 
     @property
     def method(self) -> Method:
@@ -104,12 +105,12 @@ class MethodAnswer:
         return None if self.form is None else dict(self.form.parts_s)
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """What an inspector has not seen, one sentence each."""
+    def doubts(self) -> tuple[Remark, ...]:
+        """What an inspector has not seen."""
         made = self.prediction
         if made is None:
             return ()
-        return (*made.warnings, *((made.outdated,) if made.outdated else ()))
+        return (*made.warnings, *(() if made.outdated is None else (made.outdated,)))
 
     @property
     def width(self) -> float:

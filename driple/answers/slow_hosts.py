@@ -21,7 +21,6 @@ from driple.simulate.run import iteration_time_s, simulate_steps
 
 if TYPE_CHECKING:
     from driple.catalog import Device
-    from driple.simulate.gpu_kernels import Runtime
     from driple.simulate.place import Place
     from driple.simulate.prepared_job import PreparedJob
 
@@ -59,15 +58,19 @@ class SlowHost:
         step_s: seconds of the step.
         usual_us: microseconds that the host of the answer takes for an op.
         slow_us: that the slower one takes.
-        sentence: for a user.
-        advice: how a user of `predict` says what his host is.
+        is_tuned: whether the device is tuned to runs of the user's own, which tell nothing of his
+            host in such steps.
+        is_told: whether his runs tell of his host in other steps.
+        as_measured: whether steps like this one were measured on the slower host; else its pace is
+            what it was in PyTorch without a compiler.
     """
 
     step_s: float
     usual_us: float
     slow_us: float
-    sentence: str
-    advice: str
+    is_tuned: bool = False
+    is_told: bool = False
+    as_measured: bool = True
 
 
 def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost | None:
@@ -109,12 +112,9 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
         step_s=slow_s,
         usual_us=usual_us,
         slow_us=slow_us,
-        sentence=(
-            f"the host decides: a host that takes {usual_us:.0f} us for each op, "
-            f"{_assumed(place.topology.workers)}, is assumed; on one that takes {slow_us:.0f} us, "
-            f"{_measured(runtime, slow_us / usual_us)}, the step is {slow_s:.3g} s"
-        ),
-        advice=_advice(place.topology.workers),
+        is_tuned=any(device.find("tuned_host") is not None for device in kinds),
+        is_told=any(host_is_told(device) for device in kinds),
+        as_measured=not runtime.compiled and runtime.library == "torch2",
     )
 
 
@@ -133,24 +133,6 @@ def _added_s(
         for way in (0, 1)
     )
     return max(after - before for before, after in zip(usual, slow, strict=True))
-
-
-def _assumed(workers: Sequence[Device]) -> str:
-    tuned = any(device.find("tuned_host") is not None for device in workers)
-    return "of which no run of yours tells" if tuned else "as in published runs"
-
-
-def _measured(runtime: Runtime, factor: float) -> str:
-    machine = "as a virtual machine that was measured"
-    if not runtime.compiled and runtime.library == "torch2":
-        return machine
-    return f"{factor:.1f} times as long, {machine} did in PyTorch without a compiler"
-
-
-def _advice(workers: Sequence[Device]) -> str:
-    if any(host_is_told(device) for device in workers):
-        return "runs of such steps tell of yours (driple transfer --from gpu)"
-    return "if you know yours, --set host_us_per_op=N simulates it"
 
 
 def host_is_told(device: Device) -> bool:

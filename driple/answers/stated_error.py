@@ -2,12 +2,13 @@
 
     Setting, JobKind, checked runs -> StatedError (median, 90th percentile, 90 % interval)
 
-An error is stated only of the same task, kind of network, scheme and precision; of other frameworks
-where the job's own has no run on such a cluster in its precision. A job is at best a new size of a
-published family, so the errors are those of runs whose family, or whose size of a known family, was
-left out of the fit. Of a device without published runs of that kind, it is the error on devices
-that were left out, and no smaller than of a known device. It grows with the distance of the job's
-ops from those of the published jobs.
+An error is stated of the same task, kind of network, scheme and precision; of other frameworks
+where the job's own has no run on such a cluster in its precision. Where no run is of the answer's
+kind, those of the nearest kind are taken, in a wider interval, and the answer says so. A job is at
+best a new size of a published family, so the errors are those of runs whose family, or whose size
+of a known family, was left out of the fit. Of a device without published runs of that kind, it is
+the error on devices that were left out, and no smaller than of a known device. It grows with the
+distance of the job's ops from those of the published jobs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -26,18 +27,18 @@ from driple.answers.error_statement import StatedError
 from driple.answers.job_kind import JobKind, job_kind
 from driple.answers.like_cluster import (
     ClusterKind,
-    named,
     runs_like,
     unlike_servers,
-    where_of,
 )
+from driple.answers.nearest_kind import RunKind, RunKinds
 from driple.answers.op_mix import distance_of, network_of
 from driple.catalog import Device
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology
 from driple.graph.cost import GraphCost
 from driple.graph.opgraph import OpGraph
-from driple.schemes.scheme import RUN_WORDS, run_words
+from driple.remarks import Remark, remark
+from driple.schemes.scheme import RUN_KINDS
 from driple.simulate.calibration import Calibration, shipped_calibration
 
 __all__ = [
@@ -53,8 +54,6 @@ _WIDEST_TUNED = 20.0  # upper end over the time, where the runs of a tuning were
 _ENOUGH_RUNS = 5  # of one device, or in one framework, for an error of its own
 _ENOUGH_FAMILIES = 5  # of runs like an answer; with fewer, runs of its scheme are asked too
 _ENOUGH_ON_DEVICE = 2  # families that ran on a device by itself
-_TASKS = {"train": "training", "forward": "forward passes"}
-_OF_FIT = {"model": "model family", "device": "device"}
 _SIZE = "size"  # that was held out: evidence beside that of families, and no run more
 
 
@@ -84,10 +83,12 @@ def stated_error(
     if setting.on_cpu:
         return _on_cpu(setting, calibration or shipped_calibration(setting))
     kind = job if isinstance(job, JobKind) else job_kind(job, cost)
-    if kind.unlike:
+    if kind.unlike is not None:
         return StatedError(runs=kind.unlike)
-    table = _shipped_table() if runs is None else ErrorTable(runs)
-    found = table.error_of(kind, ClusterKind.of(setting, topology))
+    cluster = ClusterKind.of(setting, topology)
+    found = (
+        _shipped_error(kind, cluster) if runs is None else ErrorTable(runs).error_of(kind, cluster)
+    )
     return _with_tuning(found, setting.worker)
 
 
@@ -116,8 +117,8 @@ class _Part:
     spread: ErrorSpread
     cells: tuple[npt.NDArray[np.bool_], ...]
     num_runs: int
-    words: str
-    short: str
+    words: Remark
+    short: Remark
     errors: tuple[float, float]  # median and 90th percentile of the runs themselves, as shares
     least: tuple[_Part, ...] = ()  # whose errors are no larger
 
@@ -152,7 +153,7 @@ class ErrorTable:
 
     def __init__(self, runs: Sequence[CheckedRun] | RunColumns) -> None:
         self._runs = runs if isinstance(runs, RunColumns) else RunColumns.of(runs)
-        self._parts: dict[tuple[JobKind, ClusterKind], tuple[tuple[_Part, ...], str]] = {}
+        self._known: dict[tuple[JobKind, ClusterKind], _Part | Remark] = {}
         # Runs are made of the columns for the tasks and networks that are asked for alone.
         self._mixes = cache(lambda task: np.array(sorted(self._runs.mixes(task))))
         self._networks = cache(self._mixes_by_network)
@@ -160,6 +161,7 @@ class ErrorTable:
             lambda task, network: self._runs.runs(task, self._networks(task)[network])
         )
         self._num_seen = cache(self._runs.devices_seen)
+        self._kinds = cache(lambda: RunKinds(self._runs))
 
     def error_of(
         self, job: JobKind, cluster: ClusterKind, *, distance: float | None = None
@@ -172,92 +174,98 @@ class ErrorTable:
             distance: of the job from the nearest that a fit has seen; by default from the runs'.
         """
         key = (replace(job, mix=()), cluster)
-        if key not in self._parts:
-            self._parts[key] = self._find(job, cluster)
-        parts, reason = self._parts[key]
+        if key not in self._known:
+            self._known[key] = self._find(job, cluster)
+        known = self._known[key]
         distance = self._distance(job) if distance is None else distance
-        found = [part.at(distance) for part in parts]
-        if reason:
-            also = f"; of computing alone: {found[0].sentence()}" if found else ""
-            return StatedError(runs=f"{reason}{also}")
-        return max(found, key=lambda error: error.p90_pct or 0.0)
+        if isinstance(known, Remark):
+            return self._of_nearest(job, cluster, distance, known)
+        return known.at(distance)
 
-    def _find(self, job: JobKind, cluster: ClusterKind) -> tuple[tuple[_Part, ...], str]:
+    def _of_nearest(
+        self, job: JobKind, cluster: ClusterKind, distance: float, reason: Remark
+    ) -> StatedError:
+        """The error of the nearest kind of runs, in a wider interval."""
+        kinds = self._kinds()
+        for kind in kinds.by_distance(RunKind.of(job, cluster)):
+            part = self._find(*kinds.stand_in(kind, job, cluster))
+            if not isinstance(part, Remark):
+                error = part.at(distance).of_nearest(reason, kinds.exponent(kind, cluster))
+                one = cluster.one_machine
+                if one is None:
+                    return error
+                return error.no_surer_than(self.error_of(job, one, distance=distance))
+        return StatedError(runs=reason)
+
+    def _find(self, job: JobKind, cluster: ClusterKind) -> _Part | Remark:
         """Runs like an answer, or why there are none."""
         if not self._has_runs(cluster.kind):
-            return (), f"no published run in the stated errors uses {cluster.kind}"
+            return remark("no_run_of_scheme", kind=cluster.kind)
         some, reason = self._like_job(job)
-        if reason:
-            return (), reason
-        if cluster.kind == "servers":
-            return self._on_servers(job, cluster, some)
-        part, reason = self._joined_part(job, cluster, some)
-        if part is None and {job.framework} != set(self._runs.columns["framework"]):
-            others = self._joined_part(job, cluster, self._like_job(job, any_framework=True)[0])[0]
-            if others is not None:
-                words = f"{others.words} (of all frameworks, as {job.framework} has none such)"
-                return (replace(others, words=words),), ""
-        return (() if part is None else (part,)), reason
+        if reason is not None:
+            return reason
+        find = self._on_servers if cluster.kind == "servers" else self._joined_part
+        part = find(job, cluster, some)
+        if isinstance(part, Remark) and {job.framework} != set(self._runs.columns["framework"]):
+            part = find(job, cluster, self._like_job(job, any_framework=True)[0])
+            if not isinstance(part, Remark):
+                words = remark("of_all_frameworks", runs=part.words, framework=job.framework)
+                return replace(part, words=words)
+        return part
 
     def _has_runs(self, kind: str) -> bool:
         """Whether runs may be of a kind of cluster: a known one, or one that some run is of."""
-        return kind in RUN_WORDS or kind in self._runs.columns["kind"]
+        return kind in RUN_KINDS or kind in self._runs.columns["kind"]
 
     def _joined_part(
         self, job: JobKind, cluster: ClusterKind, some: Sequence[CheckedRun]
-    ) -> tuple[_Part | None, str]:
+    ) -> _Part | Remark:
         """Of some runs, those on clusters like an answer's; or why there are none."""
-        like, reason = runs_like(some, cluster)
-        if reason:
-            return None, reason
+        like, reason = runs_like(some, cluster, compiled=job.compiled)
+        if reason is not None:
+            return reason
         around = [run for run in some if run.kind == cluster.kind]
-        part, reason = self._part(job, cluster, like, around=around)
-        one = cluster.one_machine
-        if part is None or one is None:
-            return part, reason
+        part, one = self._part(job, cluster, like, around=around), cluster.one_machine
         # Several machines are never surer than one of them, however few runs say so.
-        alone, _ = self._joined_part(job, one, some)
-        return (part if alone is None else replace(part, least=(*part.least, alone))), reason
+        return part if one is None else _no_surer(part, self._joined_part(job, one, some))
 
     def _like_job(
         self, job: JobKind, *, any_framework: bool = False
-    ) -> tuple[list[CheckedRun], str]:
+    ) -> tuple[list[CheckedRun], Remark | None]:
         """Runs of the same task, kind of network and compiler; or why there are none.
 
         Of the job's own framework where it has enough, unless any will do.
         """
         networks = self._networks(job.task)
         if not networks:
-            return [], f"no published run is of {_TASKS[job.task]}"
+            return [], remark("no_run_of_task", task=job.task)
         if job.network not in networks:
-            return [], (
-                f"published runs of {_TASKS[job.task]} are of {named(sorted(networks))} networks, "
-                f"this one is {job.network}"
+            return [], remark(
+                "other_networks",
+                task=job.task,
+                networks=tuple(sorted(networks)),
+                network=job.network,
             )
         of_network = self._of_network(job.task, job.network)
         some = [run for run in of_network if run.compiled == job.compiled]
         if not some:
-            words = "compiled" if job.compiled else "not compiled"
-            return (
-                [],
-                f"no published run of {_TASKS[job.task]} of a {job.network} network is {words}",
+            return [], remark(
+                "no_run_so_compiled", task=job.task, network=job.network, compiled=job.compiled
             )
         own = [run for run in some if run.framework == job.framework]
-        return (own if len(own) >= _ENOUGH_RUNS and not any_framework else some), ""
+        return (own if len(own) >= _ENOUGH_RUNS and not any_framework else some), None
 
     def _on_servers(
         self, job: JobKind, cluster: ClusterKind, some: Sequence[CheckedRun]
-    ) -> tuple[tuple[_Part, ...], str]:
-        """Of few clusters with servers; and of the device by itself, which is part of each step."""
-        alone = ClusterKind(kind="single", devices=cluster.devices)
-        single, _ = self._part(job, alone, [run for run in some if run.kind == "single"])
-        parts = () if single is None else (single,)
+    ) -> _Part | Remark:
+        """Of clusters with servers; no surer than the device by itself, part of each step."""
         servers = [run for run in some if run.kind == "servers"]
         reason = unlike_servers(cluster, servers)
-        if reason:
-            return parts, reason
-        part, reason = self._part(job, cluster, servers)
-        return (parts, reason) if part is None else ((*parts, part), "")
+        if reason is not None:
+            return reason
+        alone = ClusterKind(kind="single", devices=cluster.devices)
+        single = self._part(job, alone, [run for run in some if run.kind == "single"])
+        return _no_surer(self._part(job, cluster, servers), single)
 
     def _part(
         self,
@@ -265,31 +273,28 @@ class ErrorTable:
         cluster: ClusterKind,
         some: Sequence[CheckedRun],
         around: Sequence[CheckedRun] = (),
-    ) -> tuple[_Part | None, str]:
+    ) -> _Part | Remark:
         """Runs in this precision on the answer's device, or on devices that were left out.
 
         Where they are of few families, runs of the same scheme on other clusters, and in other
         precisions, are their surroundings.
         """
-        words = run_words(cluster.kind)
         some = [run for run in some if run.half == job.half]
         if not some:
-            return None, f"no published run of {words} is in this precision"
+            return remark("no_run_in_precision", kind=cluster.kind)
         known = self._knows(cluster, job, some)
         held_out = "model" if known else "device"
         pool = [run for run in some if run.held_out == held_out]
         if not pool:
-            return None, (
-                f"no published run of {words} was predicted without its {_OF_FIT[held_out]}"
-            )
+            return remark("none_left_out", kind=cluster.kind, held_out=held_out)
         if known:
-            return _part_of(job, cluster, _without_family(some), known=True, around=around), ""
+            return _part_of(job, cluster, _without_family(some), known=True, around=around)
         part = _part_of(job, cluster, pool, known=False, around=around)
         like = _without_family(some)
         if any(run.held_out == "model" for run in like):
             least = _part_of(job, cluster, like, known=False, around=around)
             part = replace(part, least=(least,))
-        return part, ""
+        return part
 
     def _knows(self, cluster: ClusterKind, job: JobKind, like: Sequence[CheckedRun]) -> bool:
         """Whether a fit has seen enough of a device in one precision.
@@ -322,6 +327,13 @@ class ErrorTable:
         if not mixes.size or len(job.mix) != mixes.shape[1]:
             return 0.0
         return float(distance_of(job.mix, mixes).min())
+
+
+def _no_surer(part: _Part | Remark, least: _Part | Remark) -> _Part | Remark:
+    """The same, with errors no smaller than others where both are known."""
+    if isinstance(part, Remark) or isinstance(least, Remark):
+        return part
+    return replace(part, least=(*part.least, least))
 
 
 def _part_of(
@@ -357,15 +369,17 @@ def _part_of(
     shown = [run for i, run in enumerate(pool) if chosen[i] and once[i]]
     names = sorted({name for run in shown for name in run.devices})
     any_place = bool(around) and chosen is once
-    where = f"{run_words(cluster.kind)} of {named(names)}" if any_place else ""
-    words = (
-        f"published runs of {job.network} networks, {_TASKS[job.task]}, "
-        f"{where or where_of(cluster, names)}, without their {_OF_FIT[held_out]} in the fit"
+    words = remark(
+        "published_runs",
+        network=job.network,
+        task=job.task,
+        kind=cluster.kind,
+        devices=tuple(names),
+        several_machines=None if any_place else cluster.several_machines,
+        held_out=held_out,
+        too_few_of=None if known else device,
+        others_count=bool(around) and not any_place,
     )
-    if not known:
-        words += f", as too few are of {device}"
-    if around and not any_place:
-        words += f" (they are few, so other runs of {run_words(cluster.kind)} count as well)"
     spread = ErrorSpread(
         np.array([run.log_ratio for run in pool]),
         np.array([run.distance for run in pool]),
@@ -373,8 +387,7 @@ def _part_of(
         [run.family for run in pool],
     )
     errors = error_quantiles(np.array([run.log_ratio for run in shown]), _weights(shown))
-    left_out = "each family left out" if known else f"{device} itself left out"
-    short = f"runs of {job.network} networks; {left_out}"
+    short = remark("runs_in_short", network=job.network, left_out=None if known else device)
     return _Part(
         spread=spread,
         cells=cells,
@@ -396,6 +409,12 @@ def _shipped_table() -> ErrorTable:
     return ErrorTable(shipped_run_columns())
 
 
+@lru_cache(maxsize=64)
+def _shipped_error(job: JobKind, cluster: ClusterKind) -> StatedError:
+    """Asked for by each method of a question, and looked up once."""
+    return _shipped_table().error_of(job, cluster)
+
+
 def _weights(pool: Sequence[CheckedRun]) -> npt.NDArray[np.float64]:
     """Weights of runs, so that each family weighs the same."""
     sums: dict[str, float] = defaultdict(float)
@@ -409,13 +428,11 @@ def _on_cpu(setting: Setting, calibration: Calibration) -> StatedError:
     servers = calibration.errors.get("servers")
     measured = {} if servers is None else servers.settings
     if setting.name not in measured:
-        return StatedError(
-            runs=f"settings of CPUs that were measured are {', '.join(sorted(measured))}"
-        )
+        return StatedError(runs=remark("measured_cpu_settings", settings=tuple(sorted(measured))))
     found = measured[setting.name]
     return StatedError(
         num_runs=found.rows,
-        runs=f"workloads of the catalogue, measured on {setting.name}",
+        runs=remark("measured_workloads", setting=setting.name),
         median_pct=found.median_pct,
         p90_pct=found.p90_pct,
         runs_median_pct=found.median_pct,

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 from driple.checks import check_whole
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
-from driple.jobs.load import JobSource
+from driple.jobs.load import JobOptions, JobSource
+from driple.jobs.options import options_of
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.catalog.catalog import Catalog
@@ -26,6 +28,7 @@ __all__ = [
     "names_of",
     "path_of",
     "paths_of",
+    "scheme_remarks",
     "settings_of",
     "unread_settings_of",
     "whole_numbers_of",
@@ -41,13 +44,18 @@ def jobs_of(jobs: JobSource | Iterable[JobSource]) -> list[JobSource]:
 
 
 def settings_of(
-    settings: str | Setting | Sequence[str | Setting], catalog: Catalog | None = None
+    settings: str | Setting | Sequence[str | Setting],
+    catalog: Catalog | None = None,
+    options: JobOptions | None = None,
 ) -> list[Setting]:
     """One or several settings, by name or as they are.
+
+    A training config gives the scheme of those that name none.
 
     Args:
         settings: which.
         catalog: devices, links and instances that names stand for; as installed by default.
+        options: of the job, with its training config.
 
     Raises:
         ConfigError: neither names nor settings, or none at all.
@@ -59,9 +67,19 @@ def settings_of(
             "settings is empty; give one or more, or leave it out for the setting that each job is "
             "made for"
         )
-    return [
+    read = [
         one if isinstance(one, Setting) else Setting.parse(one, catalog=catalog) for one in found
     ]
+    scheme = options_of(options).config.scheme
+    return [setting.with_usual_scheme(scheme) for setting in read]
+
+
+def scheme_remarks(options: JobOptions | None, setting: Setting) -> tuple[Remark, ...]:
+    """A remark where a training config and the user name different schemes; the user's counts."""
+    config, own = options_of(options).config, setting.scheme.suffix
+    if not config.scheme or config.scheme == own or setting.num_workers < 2:
+        return ()
+    return (remark("other_scheme", file=config.file, scheme=config.scheme, asked=own),)
 
 
 def unread_settings_of(

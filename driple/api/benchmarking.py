@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driple.errors import ConfigError
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.api.json_types.validate import OwnRunJson
     from driple.runs.measured_run import MeasuredRun
     from driple.runs.steps import StepSource
     from driple.runs.validation.contest import Contest
-    from driple.runs.validation.predictions import Prediction
+    from driple.runs.validation.predictions import RowPrediction
     from driple.runs.validation.utilisation import UtilisationScore
 
 __all__ = [
@@ -42,7 +43,7 @@ class OwnRun:
     """
 
     run: MeasuredRun
-    prediction: Prediction
+    prediction: RowPrediction
 
     @property
     def error(self) -> float:
@@ -87,7 +88,7 @@ def contest_of_published(
     shipped = read_shipped(published, forward=forward)
     if shipped is None:
         return None
-    remarks: list[str] = []
+    remarks: list[Remark] = []
     given = None
     if against is not None:
         given = read_predictions(against, {row.id for row in shipped.rows}, remarks.append)
@@ -119,7 +120,7 @@ def contest_of_table(
     from driple.runs.validation.shipped import read_shipped
     from driple.simulate.calibration import shipped_calibration
 
-    remarks: list[str] = []
+    remarks: list[Remark] = []
     rows = read_runs(table, remarks.append)
     given = None
     if against is not None:
@@ -152,8 +153,8 @@ def own_runs_of(contest: Contest) -> list[OwnRun]:
 
 
 def _with_intervals(
-    rows: Sequence[MeasuredRun], predicted: Sequence[Prediction | None], steps: StepSource
-) -> list[Prediction | None]:
+    rows: Sequence[MeasuredRun], predicted: Sequence[RowPrediction | None], steps: StepSource
+) -> list[RowPrediction | None]:
     """The predictions with the 90 % intervals that answers about these jobs state.
 
     Of a user's own runs, which no interval was made of.

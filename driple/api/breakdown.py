@@ -6,7 +6,7 @@ Job, Setting -> Breakdown: FLOPs, bytes moved and time on one device of the sett
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,8 @@ import numpy.typing as npt
 from driple.api.module_tree import ModuleNode, module_tree
 from driple.graph.step_facts import Phase
 from driple.jobs.load import Job
+from driple.jobs.training_config import undecided_remark
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
@@ -58,8 +60,8 @@ class Breakdown:
         phases: in the order in which they run; empty if the graph does not show them.
         kinds: kinds of op, the one with the most time (or FLOPs) first.
         modules: tree of the model's modules; None if the graph names none.
-        assumptions: what stands in for measurements of the device, one sentence each.
-        unknown: what could not be worked out, one sentence each.
+        assumptions: what stands in for measurements of the device.
+        unknown: what could not be worked out.
     """
 
     device: str
@@ -67,8 +69,8 @@ class Breakdown:
     phases: tuple[Share, ...]
     kinds: tuple[Share, ...]
     modules: ModuleNode | None
-    assumptions: tuple[str, ...]
-    unknown: tuple[str, ...]
+    assumptions: tuple[Remark, ...]
+    unknown: tuple[Remark, ...]
 
 
 def break_down_step(job: Job, setting: Setting) -> Breakdown:
@@ -104,21 +106,25 @@ def break_down_step(job: Job, setting: Setting) -> Breakdown:
     unknown = []
     assumed = calibration.assumptions([spec], [])
     if on_servers and graph.is_training:
-        assumed += ("parameter servers update the parameters, which takes no time of the device",)
+        assumed += (remark("servers_update"),)
     phases: tuple[Share, ...] = ()
     if len(graph.phases):
         names = [Phase(phase).name.lower() for phase in graph.phases.tolist()]
         phases = _with_update(numbers.shares(names), graph, update_s, total_s, here=not on_servers)
     else:
-        unknown.append("the graph does not show which ops are of the forward or backward pass")
-    modules = module_tree(graph, flops, moved, times_s)
+        unknown.append(remark("phases_not_shown"))
+    untimed = job.open_fields("time")
+    if untimed:
+        unknown.append(undecided_remark(untimed))
+        phases, by_kind = _without_times(phases), _without_times(by_kind)
+    modules = module_tree(graph, flops, moved, None if untimed else times_s)
     if modules is None:
-        unknown.append("the graph names no modules")
+        unknown.append(remark("no_modules"))
     return Breakdown(
         device=spec.name,
-        total_s=total_s,
+        total_s=None if untimed else total_s,
         phases=phases,
-        kinds=by_kind,
+        kinds=tuple(by_kind),
         modules=modules,
         assumptions=assumed,
         unknown=tuple(unknown),
@@ -153,6 +159,10 @@ class _Numbers:
             for i, name in enumerate(known)
         ]
         return tuple(sorted(found, key=lambda one: (-(one.time_s or 0.0), -one.flops, one.name)))
+
+
+def _without_times(shares: tuple[Share, ...]) -> tuple[Share, ...]:
+    return tuple(replace(share, time_s=None, time_pct=None) for share in shares)
 
 
 def _pct(part: float, whole: float) -> float:

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from driple.catalog.model import Device
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.jobs.job import Job
+from driple.remarks import Remark, remark
 
 __all__ = ["device_remarks"]
 
-_BFLOAT16 = ("bf16", "amp-bf16")
+_BFLOAT16 = ("bf16", "amp-bf16", "bf16-mixed")
 
 
-def device_remarks(job: Job, setting: Setting, method: str) -> tuple[str, ...]:
-    """One sentence for each thing that a user of these devices would not expect.
+def device_remarks(job: Job, setting: Setting, method: str) -> tuple[Remark, ...]:
+    """One for each thing that a user of these devices would not expect.
 
     Args:
         job: the training job.
@@ -27,7 +28,7 @@ def device_remarks(job: Job, setting: Setting, method: str) -> tuple[str, ...]:
     from driple.simulate.gpu_rates import is_tuned
 
     gpus = [device for device in _devices(setting) if not device.is_cpu]
-    found = [words for device in gpus if (words := _lacking(job.precision, device))]
+    found = [lack for device in gpus if (lack := _lacking(job.precision, device))]
     found += _other_kernels(job, gpus)
     if method == "inspector":
         found += [_untold(device) for device in gpus if is_tuned(device)]
@@ -41,20 +42,21 @@ def _devices(setting: Setting) -> tuple[Device, ...]:
     return tuple(dict.fromkeys((setting.worker, *others)))
 
 
-def _lacking(precision: str, device: Device) -> str:
-    """How a format runs on a device that has no units for it; empty if it has them."""
+def _lacking(precision: str, device: Device) -> Remark | None:
+    """How a format runs on a device that has no units for it; None if it has them."""
     if precision in _BFLOAT16 and "bf16" not in (*device.formats, *device.unknown):
-        instead = " (its tensor cores compute in fp16)" if device.find("tensor_cores") else ""
-        return (
-            f"{device.name} has no units for bfloat16: products in {precision} are taken to run "
-            f"in single precision{instead}"
+        return remark(
+            "no_bfloat16",
+            device=device.name,
+            precision=precision,
+            has_tensor_cores=bool(device.find("tensor_cores")),
         )
     if precision == "tf32" and "tf32" not in (*device.formats, *device.unknown):
-        return f"{device.name} has no TF32: products run in fp32"
-    return ""
+        return remark("no_tf32", device=device.name)
+    return None
 
 
-def _other_kernels(job: Job, gpus: Sequence[Device]) -> list[str]:
+def _other_kernels(job: Job, gpus: Sequence[Device]) -> list[Remark]:
     """Which devices run attention otherwise than the one that the job was read for."""
     from driple.graph.torch.options import kernels_like, kernels_of
 
@@ -68,20 +70,12 @@ def _other_kernels(job: Job, gpus: Sequence[Device]) -> list[str]:
     if not others:
         return []
     if others[0] == gpus[0].name:
-        have = ".".join(map(str, job.compute_capability or ())) or "no NVIDIA GPU"
+        capability = ".".join(map(str, job.compute_capability or ()))
         return [
-            f"the job was read with the attention of another device (compute capability {have}), "
-            f"{others[0]} takes other kernels; in Python, load_job(..., setting=...) reads it for "
-            "this setting"
+            remark("attention_of_other_device", device=others[0], compute_capability=capability)
         ]
-    return [
-        f"attention runs by the kernels of {gpus[0].name} on all devices; {', '.join(others)} "
-        "would take others"
-    ]
+    return [remark("attention_of_first_device", device=gpus[0].name, others=tuple(others))]
 
 
-def _untold(device: Device) -> str:
-    return (
-        f"{device.name} is tuned by {device.origin}, which no inspector has learned from: its "
-        "answer leaves the tuning out (--method simulator has it)"
-    )
+def _untold(device: Device) -> Remark:
+    return remark("tuning_left_out", device=device.name, file=device.origin)

@@ -16,6 +16,7 @@ from driple.cluster.setting import Setting
 from driple.codec import Json, to_dict
 from driple.estimate import optional_estimate
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,22 +76,24 @@ class InspectResult(Result):
     memory: InspectedMemory | None = None
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What was assumed of the job and of the device, one sentence each."""
+    def assumptions(self) -> tuple[Remark, ...]:
+        """What was assumed of the job and of the device."""
         return (*self.job.assumptions, *self.breakdown.assumptions)
 
     @property
-    def unknown(self) -> tuple[str, ...]:
-        """What is unknown of the job, one sentence each."""
-        found = [f"{self.job.unknown_words}; they count as 1"] if self.job.has_unknown else []
+    def unknown(self) -> tuple[Remark, ...]:
+        """What is unknown of the job."""
+        known = self.job.unknown
+        found = [] if known is None else [remark("unknown_count_as_1", unknown=known)]
         unknown = self.job.op_types_without_cost
         if unknown:
-            named = ", ".join(f"{name} ({count})" for name, count in unknown.items())
-            found.append(f"FLOPs of {sum(unknown.values())} ops: {named}")
+            found.append(
+                remark("flops_unknown", op_types=tuple(unknown), counts=tuple(unknown.values()))
+            )
         if self.job.graph.is_training and not self.parameters.optimizer:
-            found.append("the optimizer")
+            found.append(remark("optimizer_unknown"))
         if self.job.batch_size is None:
-            found.append("the batch size (--batch-size states it)")
+            found.append(remark("batch_size_unknown"))
         return (*found, *self.breakdown.unknown)
 
     def to_dict(self) -> dict[str, Json]:
@@ -120,7 +123,9 @@ class InspectResult(Result):
             "tensor_bytes": int(graph.tensor_bytes.sum()),
             "flops": cost.total_flops,
             "memory_bytes": cost.total_bytes,
-            "least_device_memory": least_memory(graph) if graph.is_training else None,
+            "least_device_memory": least_memory(graph)
+            if graph.is_training and not self.job.open_fields("memory")
+            else None,
             "memory": None if self.memory is None else self.memory.to_dict(self.depth),
             "loops_of_unknown_length": report.loops_of_unknown_length,
             "layout": graph.layout,
@@ -222,9 +227,11 @@ def inspect(
         SettingError: an unknown setting.
     """
     catalog = catalog_of(catalogs)
-    given = None if setting is None else settings_of([setting], catalog)[0]
+    given = None if setting is None else settings_of([setting], catalog, options)[0]
     loaded = load_job(job, options, setting=given, training=False, forward=True)
     place = Setting.parse(loaded.usual_setting, catalog=catalog) if given is None else given
+    if memory:
+        loaded.require_decided("memory", "inspect --memory")
     from driple.api.inspecting_memory import inspected_memory
 
     return InspectResult(

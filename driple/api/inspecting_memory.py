@@ -19,7 +19,9 @@ from driple.jobs.load import Job
 from driple.memory.graph_lifetimes import with_lifetimes
 from driple.memory.modules import modules_joined
 from driple.memory.on_device import device_timeline
+from driple.memory.place import MemoryPlace
 from driple.memory.timeline import StepTimeline
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.api.json_types.inspect import StepMemoryJson
@@ -33,12 +35,8 @@ _PHASES: Mapping[int, str] = {
     Phase.UPDATE: "update",
     Phase.RECOMPUTE: "backward pass (recomputing)",
 }
-_NOTES: Mapping[str, tuple[str, ...]] = {
-    "tensorflow": (
-        "TensorFlow takes nearly all memory of a GPU when it starts, unless allow_growth is set "
-        "(TF_FORCE_GPU_ALLOW_GROWTH=true): the device then shows more than the step needs",
-        "lifetimes follow from the order of the graph's ops; TensorFlow may run them in another",
-    ),
+_NOTES: Mapping[str, tuple[Remark, ...]] = {
+    "tensorflow": (remark("whole_gpu_taken"), remark("order_of_ops")),
 }
 _UPDATE = "the optimizer's update"
 
@@ -55,7 +53,7 @@ class InspectedMemory:
         peak_phase: part of the step.
         phases: part of the step at each node; empty if unknown.
         has_update: whether parameters are updated at the end.
-        notes: what else a user should know, one sentence each.
+        notes: what else a user should know.
     """
 
     beside: JobMemory | None
@@ -65,15 +63,7 @@ class InspectedMemory:
     peak_phase: str
     phases: tuple[str, ...] = ()
     has_update: bool = True
-    notes: tuple[str, ...] = ()
-
-    @property
-    def peak_words(self) -> str:
-        """Where the peak is: `backward pass, aten::mm of layers.0.mlp`."""
-        if not self.peak_op:
-            return self.peak_phase
-        of = f" of {self.peak_module}" if self.peak_module else ""
-        return f"{self.peak_phase}, {self.peak_op}{of}" if self.peak_phase else self.peak_op + of
+    notes: tuple[Remark, ...] = ()
 
     def to_dict(self, depth: int) -> StepMemoryJson:
         """The `memory` of `driple inspect --memory --json`."""
@@ -109,7 +99,7 @@ def inspected_memory(job: Job, setting: Setting) -> InspectedMemory:
             is unknown.
     """
     graph = with_lifetimes(job.graph)
-    line = device_timeline(graph, setting)
+    line = device_timeline(graph, setting, MemoryPlace.of_job(job, setting)[0])
     names = tuple(_PHASES.get(one, "") for one in graph.phases.tolist())
     at = line.peak_at
     in_update = line.is_peak_in_update and job.trains

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from driple.checks import check_choice
 from driple.errors import ConfigError
-from driple.units import format_duration, format_size
+from driple.quantities import duration, size
 
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
@@ -47,8 +47,8 @@ def job_file_of(result: PlanResult, form: str) -> str:
     best = result.choice.best
     if best is None:
         raise ConfigError(
-            f"--format {form} needs a recommended offer: {result.choice.words or result.no_price} "
-            f"{result.remedy}".strip()
+            f"--format {form} needs a recommended offer, and there is none; driple plan without "
+            "--format says why"
         )
     if best.candidate is None:
         raise ConfigError(
@@ -72,22 +72,18 @@ def _facts(result: PlanResult, best: Offer) -> list[str]:
     job, ends = result.job, best.factors
     lines = [
         f"Training of {'a job' if job is None else job.name} on {best.words}, planned by Driple.",
-        f"Estimate: {format_duration(best.training_s)}"
+        f"Estimate: {duration(best.training_s)}"
         + (
             "; its error is not known."
             if ends is None
-            else f", 90 % interval {format_duration(ends[0] * best.training_s)} to "
-            + (
-                "no limit."
-                if math.isinf(ends[1])
-                else f"{format_duration(ends[1] * best.training_s)}."
-            )
+            else f", 90 % interval {duration(ends[0] * best.training_s)} to "
+            + ("no limit." if math.isinf(ends[1]) else f"{duration(ends[1] * best.training_s)}.")
         ),
     ]
     needed = best.memory_bytes
     if needed is not None:
         lines.append(
-            f"Memory of each device: {format_size(needed)}; fits: {best.fits_words or 'unknown'}."
+            f"Memory of each device: {size(needed)}; fits: {best.fits_words or 'unknown'}."
         )
     variant = best.variant
     if variant is not None:

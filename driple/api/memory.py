@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driple.errors import GraphError
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.api.json_types.memory import MemoryJson, MemoryNumbersJson
@@ -21,10 +22,7 @@ __all__ = [
     "Remedy",
     "memory_beside",
     "memory_dict",
-    "memory_sentence",
 ]
-
-_GIB = 2.0**30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +44,7 @@ class JobMemory:
 
     Attributes:
         estimate: what it needs; None if it is unknown.
-        reason: why it is unknown; empty if it is known.
+        reason: why it is unknown; None if it is known.
         remedies: what would make it fit, if it may not; those that fit come first.
         remedies_asked: whether remedies were looked for.
         largest_batch: samples of a device, the most that fit, where the job fits; None if that is
@@ -54,7 +52,7 @@ class JobMemory:
     """
 
     estimate: MemoryEstimate | None
-    reason: str = ""
+    reason: Remark | None = None
     remedies: tuple[Remedy, ...] = ()
     remedies_asked: bool = False
     largest_batch: int | None = None
@@ -74,7 +72,7 @@ def memory_beside(job: Job, setting: Setting) -> JobMemory | None:
     try:
         made = memory_of(job, setting)
     except GraphError as error:
-        return JobMemory(estimate=None, reason=str(error))
+        return JobMemory(estimate=None, reason=Remark.of_text(str(error)))
     if made.allocated is None:
         return JobMemory(estimate=None, reason=made.source)
     return JobMemory(estimate=made)
@@ -89,7 +87,7 @@ def memory_dict(found: JobMemory | None) -> MemoryJson | None:
         return {"known": False, "reason": found.reason}
     return {
         "known": True,
-        "reason": "",
+        "reason": None,
         **_estimate_dict(made),
         "parts": made.parts,
         "largest": made.largest,
@@ -111,47 +109,6 @@ def _estimate_dict(made: MemoryEstimate) -> MemoryNumbersJson:
         "usable_bytes": made.usable_bytes,
         "fits": made.fits,
         "margin_bytes": made.margin_bytes,
+        "host_bytes": made.host_bytes,
         "device": made.device or None,
     }
-
-
-def memory_sentence(made: MemoryEstimate) -> str:
-    """Three numbers, whether the job fits, and what is largest, in one line."""
-    numbers = [
-        f"{_gib(one.value)} {words}"
-        for one, words in (
-            (made.allocated, "allocated"), (made.reserved, "reserved"),
-        )
-        if one is not None
-    ]  # fmt: skip
-    total = made.device_total
-    if total is not None:
-        ends = ""
-        if total.lower is not None and total.upper is not None:
-            ends = f" ({_gib(total.lower, unit=False)} to {_gib(total.upper, unit=False)})"
-        numbers.append(f"{_gib(total.value)} on the device{ends}")
-    bound = "at most " if made.is_upper_bound else ""
-    bound = "at least " if made.is_lower_bound else bound
-    words = f"memory {bound}{', '.join(numbers)}"
-    if made.capacity_bytes is not None:
-        where = f" on {made.device}, which has least room" if made.device else ""
-        words += f" of {_gib(made.capacity_bytes)}{where}: {_fits_words(made)}"
-    return f"{words}; largest: {made.largest}" if made.largest else words
-
-
-def _fits_words(made: MemoryEstimate) -> str:
-    margin = made.margin_bytes or 0.0
-    left = f"{_gib(margin)} left" if margin >= 0 else f"{_gib(-margin)} too little"
-    if made.fits is None:
-        return "unknown whether it fits, as sizes are unknown"
-    return {
-        "yes": f"fits, {left} (the cache counts as free)",
-        "likely not": f"likely does not fit ({left})",
-    }.get(made.fits, f"does not fit, {left}")
-
-
-def _gib(nbytes: float, *, unit: bool = True) -> str:
-    """Gibibytes with three significant digits."""
-    value = nbytes / _GIB
-    text = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    return f"{text} GiB" if unit else text

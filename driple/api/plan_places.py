@@ -19,6 +19,7 @@ from driple.planning.places import Refused
 
 if TYPE_CHECKING:
     from driple.catalog import Catalog, Instance
+    from driple.jobs.load import JobOptions
     from driple.planning.offers import Offer
     from driple.planning.places import Machines
     from driple.planning.prices import PriceBook
@@ -47,6 +48,7 @@ class PlacesAsked:
         machines: numbers of instances of a kind.
         settings: the user's own machines, in place of instances: names of settings, or settings.
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
+        options: of the job, whose training config may state the scheme.
     """
 
     instances: Sequence[str] = ()
@@ -54,6 +56,7 @@ class PlacesAsked:
     machines: Sequence[int] = (1,)
     settings: Sequence[str | Setting] = ()
     catalogs: Sequence[Path] = ()
+    options: JobOptions | None = None
 
     def __post_init__(self) -> None:
         if self.settings and (self.instances or self.devices or tuple(self.machines) != (1,)):
@@ -164,7 +167,7 @@ def places_of(
     from driple.planning.places import places_of as places_with
 
     if asked.settings:
-        settings = settings_of(asked.settings, catalog)
+        settings = settings_of(asked.settings, catalog, asked.options)
         for setting in settings:
             setting.check_scheme(schemes)
         return [place_of_setting(one) for one in {one.name: one for one in settings}.values()], []

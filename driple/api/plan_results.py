@@ -14,7 +14,8 @@ from driple.estimate import LEVEL, estimate
 from driple.jobs.load import Job
 from driple.planning.offers import Offer
 from driple.planning.places import Refused
-from driple.planning.ranking import Choice, Limits, Rank, pareto, ranked
+from driple.planning.ranking import Choice, Rank, TrainingLimits, pareto, ranked
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.api.json_types.plan import OfferJson, OfferMemoryJson, PlanJson
@@ -36,13 +37,13 @@ class PlanResult(Result):
         tried: number of candidates.
         rank: by what offers are in order.
         limits: budget and deadline.
-        choice: the recommended offer and the runner-up, in words too.
+        choice: the recommended offer and the runner-up, and why.
         assumptions: what the simulated offers rest on; None if all were measured.
-        no_price: why there are no prices; empty if there are.
-        scaling: how many machines pay, in words; empty if only one number was tried.
-        remedy: what would make the job fit, in words; empty if something fits.
+        no_price: why there are no prices; None if there are.
+        scaling: how many machines pay; None if only one number was tried.
+        remedy: what would make the job fit; None if something fits.
         changes: what would help most; empty if that was not asked.
-        remarks: what a user should know of devices and prices, one sentence each.
+        remarks: what a user should know of devices and prices.
     """
 
     job: Job | None
@@ -50,19 +51,19 @@ class PlanResult(Result):
     refused: tuple[Refused, ...]
     tried: int
     rank: Rank = "cost"
-    limits: Limits = field(default_factory=Limits)
+    limits: TrainingLimits = field(default_factory=TrainingLimits)
     choice: Choice = field(default_factory=Choice)
     assumptions: Assumptions | None = None
-    no_price: str = ""
-    scaling: str = ""
-    remedy: str = ""
+    no_price: Remark | None = None
+    scaling: Remark | None = None
+    remedy: Remark | None = None
     changes: tuple[Change, ...] = ()
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     @property
-    def recommendation(self) -> str | None:
-        """What to take, as text for users; None for a job with unknown sizes."""
-        return self.choice.words or None
+    def recommendation(self) -> Remark | None:
+        """What to take; None for a job with unknown sizes."""
+        return self.choice.why
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple plan --json` prints."""
@@ -72,7 +73,7 @@ class PlanResult(Result):
         plan: PlanJson = {
             "question": "plan",
             "job": None if self.job is None else job_facts(self.job),
-            "no_price": self.no_price or None,
+            "no_price": self.no_price,
             "assumptions": assumed,
             "rank": self.rank,
             "budget": self.limits.budget,
@@ -84,8 +85,8 @@ class PlanResult(Result):
             "runner_up": None if runner_up is None else place[id(runner_up)],
             "pareto": [place[id(offer)] for offer in pareto(self.offers)],
             "recommendation": self.recommendation,
-            "scaling": self.scaling or None,
-            "would_fit": self.remedy or None,
+            "scaling": self.scaling,
+            "would_fit": self.remedy,
             "would_help": [
                 {
                     "change": one.words,
@@ -125,7 +126,7 @@ class PlanResult(Result):
             "cost": None if offer.cost is None else _number(offer, offer.cost),
             "price_per_hour": offer.per_hour,
             "price": offer.price,
-            "no_price": offer.no_price or None,
+            "no_price": offer.no_price,
             "keeps_limits": self.limits.kept_by(offer),
             "memory": _memory_dict(offer),
             "bottleneck": None if offer.parts is None else offer.parts.bottleneck,
@@ -140,7 +141,7 @@ class PlanResult(Result):
         }
 
 
-def _row(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, Cell]:
+def _row(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, Cell]:
     """A flat row of an offer."""
     kept = limits.kept_by(offer)
     variant, ends, price = offer.variant, offer.factors, offer.price

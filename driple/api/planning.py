@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -38,9 +38,11 @@ from driple.jobs.load import Job, JobOptions, JobSource
 from driple.jobs.options import options_of
 from driple.jobs.own_model import kept_processes
 from driple.jobs.readers import reader_of
+from driple.jobs.training_config import undecided_remark
 from driple.planning.amount import AmountAsked
 from driple.planning.places import Refused
-from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
+from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose, ranked
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.planning.assumptions import Assumptions
@@ -125,11 +127,17 @@ def plan(
 
     check_choice("--set rank", rank, RANKS)
     varied = names_of("--set vary", vary)
+    asked_schemes = names_of("--scheme", schemes)
+    options = _with_schemes(options, asked_schemes)
+    config = options_of(options).config
+    if global_batch is None and options_of(options).grad_accumulation is None:
+        global_batch = config.global_batch
     asked = Asked(
-        schemes=names_of("--scheme", schemes),
+        schemes=asked_schemes,
+        usual_scheme=config.scheme,
         vary=() if varied == (_NOTHING,) else varied,
         global_batch=global_batch,
-        fixed_batch=options_of(options).batch_size is not None,
+        fixed_batch=(options_of(options).batch_size or config.batch_size) is not None,
     )
     measured = profiles_of(profiles)
     question = _Question(
@@ -140,6 +148,7 @@ def plan(
             machines=whole_numbers_of("--machines", machines, most=MOST_MACHINES),
             settings=unread_settings_of(settings),
             catalogs=paths_of("--catalog", catalogs),
+            options=options,
         ),
         prices=PricesAsked(
             files=paths_of("--prices", prices),
@@ -148,7 +157,7 @@ def plan(
             spot=spot,
         ),
         ways=asked,
-        limits=Limits(budget=budget, deadline_s=deadline_s),
+        limits=TrainingLimits(budget=budget, deadline_s=deadline_s),
         rank=cast("Rank", rank),
         would_help=would_help,
     )
@@ -164,9 +173,18 @@ class _Question:
     places: PlacesAsked
     prices: PricesAsked
     ways: Asked
-    limits: Limits
+    limits: TrainingLimits
     rank: Rank
     would_help: bool
+
+
+def _with_schemes(options: JobOptions | None, schemes: Sequence[str]) -> JobOptions | None:
+    """The options, whose training config states no scheme where the user does."""
+    if options is None or not schemes:
+        return options
+    asked = schemes[0] if len(schemes) == 1 else ""
+    known = options_of(options)
+    return replace(known, config=known.config.without_scheme(asked))
 
 
 def _check_job(
@@ -202,9 +220,9 @@ class _Draft:
     job: Job | None = None
     evaluator: Evaluator | None = None
     refused: list[Refused] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
     tried: int = 0
-    remedy: str = ""
+    remedy: Remark | None = None
 
 
 def _answer(
@@ -218,7 +236,7 @@ def _answer(
     from driple.planning.amount import amount_of
     from driple.planning.changes import helpful_changes
     from driple.planning.evaluator import Evaluator
-    from driple.planning.scaling import scaling_words
+    from driple.planning.scaling import scaling_of
     from driple.planning.variants import JobVariants
 
     files = question.places.catalogs
@@ -227,7 +245,7 @@ def _answer(
     book = book_of(question.prices, known, catalog)
     draft = _Draft(offers=measured_offers(profiles, known, book, question.amount))
     draft.remarks += [
-        file.unused_words(path)
+        file.unused(path)
         for path, file in zip(question.prices.files, book.files, strict=True)
         if file.unknown
     ]
@@ -239,9 +257,12 @@ def _answer(
         )
         variants = JobVariants(job, options)
         amount = amount_of(variants.given, question.amount)
-        evaluator = Evaluator(variants, amount, book, catalog)
-        _add_simulated(draft, evaluator, question.ways, places, progress)
-    unknown = draft.job is not None and draft.job.has_unknown
+        if variants.given.undecided:
+            draft.job = variants.given
+        else:
+            evaluator = Evaluator(variants, amount, book, catalog)
+            _add_simulated(draft, evaluator, question.ways, places, progress)
+    unknown = draft.job is not None and (draft.job.has_unknown or bool(draft.job.undecided))
     rank = _rank_of(question, draft.offers)
     offers = ranked(draft.offers, rank)
     choice = Choice() if unknown else choose(offers, question.limits, rank)
@@ -268,7 +289,7 @@ def _answer(
         choice=choice,
         assumptions=_assumptions(draft, question),
         no_price=_why_no_price(draft.job),
-        scaling="" if unknown else scaling_words(offers, choice.best),
+        scaling=None if unknown else scaling_of(offers, choice.best),
         remedy=draft.remedy,
         changes=changes,
         remarks=tuple(draft.remarks),
@@ -296,7 +317,7 @@ def _add_simulated(
         GraphError: the graph has no training step.
     """
     from driple.planning.places import least_needed
-    from driple.planning.remedies import remedy_words
+    from driple.planning.remedies import remedy_of
     from driple.planning.search import search
 
     draft.job, draft.evaluator = evaluator.variants.given, evaluator
@@ -310,8 +331,8 @@ def _add_simulated(
         return
     too_large = any(one.needed_bytes is not None for one in found.refused)
     if too_large and not draft.job.has_unknown:
-        draft.remedy = remedy_words(evaluator, places)
-    if not draft.offers and not draft.remedy:
+        draft.remedy = remedy_of(evaluator, places)
+    if not draft.offers and draft.remedy is None:
         reason = _commonest(draft.refused) or "there are none"
         raise ConfigError(
             f"none of these machines can run the job: {reason}; choose others (--instance)"
@@ -339,23 +360,23 @@ def _assumptions(draft: _Draft, question: _Question) -> Assumptions | None:
     )
 
 
-def _why_no_price(job: Job | None) -> str:
-    """Why the job has no price; empty if it has one."""
-    if job is None or not job.has_unknown:
-        return ""
-    options = job.options_that_set
-    advice = f"; set them with {options}" if options else ""
-    return f"no price and no recommendation: {job.unknown_words}, so times are too short{advice}"
+def _why_no_price(job: Job | None) -> Remark | None:
+    """Why the job has no price; None if it has one."""
+    if job is not None and job.undecided:
+        return undecided_remark(job.undecided)
+    if job is None or job.unknown is None:
+        return None
+    return remark("no_price", unknown=job.unknown, options=job.options_that_set)
 
 
-def _doubts(shown: Sequence[Offer], variants: JobVariants) -> list[str]:
+def _doubts(shown: Sequence[Offer], variants: JobVariants) -> list[Remark]:
     """What stands in for devices and links of these offers, and what they lack."""
     from driple.cluster.topology import topology_of
     from driple.simulate.calibration import shipped_calibration
     from driple.simulate.run import calibration_assumptions
 
     calibration = shipped_calibration()
-    found: dict[str, None] = {}
+    found: dict[Remark, None] = {}
     for offer in shown:
         if offer.candidate is not None:
             setting = offer.candidate.setting

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from driple.api.memory import memory_dict
-from driple.api.method_words import trust_sentence
 from driple.api.results import Cell, job_facts
 from driple.estimate import estimate, optional_estimate
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
@@ -30,7 +29,7 @@ __all__ = ["answer_dict", "answer_row"]
 
 def answer_dict(answer: Answer) -> AnswerJson:
     """All that is known of one job on one setting."""
-    from driple.answers.ask import disagreements
+    from driple.answers.ask import disagreements, trust_of
     from driple.api.throughput import throughput_of
 
     made, forms, compared = answer.prediction, answer.forms, answer.compared
@@ -42,8 +41,8 @@ def answer_dict(answer: Answer) -> AnswerJson:
         "setting": answer.setting.name,
         "method": answer.method,
         "reason": answer.reason,
-        "iteration_time_s": answer.iteration_time_s,
-        "throughput": throughput_of(answer),
+        "iteration_time_s": None if answer.best is None else answer.best.step_time,
+        "throughput": None if answer.best is None else throughput_of(answer),
         "memory": memory_dict(answer.memory),
         "targets": _targets(answer),
         "units": UNITS,
@@ -56,7 +55,7 @@ def answer_dict(answer: Answer) -> AnswerJson:
             {"methods": [pair.one.method, pair.other.method], "factor": pair.factor}
             for pair in disagreements(compared.answers)
         ],
-        "trust": "" if compared is None else trust_sentence(compared.trusted),
+        "trust": None if compared is None else trust_of(compared.trusted),
         "assumptions": answer.assumptions,
         "warnings": made.warnings if is_inspector and made is not None else (),
         "remarks": made.remarks if is_inspector and made is not None else (),
@@ -72,7 +71,7 @@ def answer_dict(answer: Answer) -> AnswerJson:
             {"part": name, "seconds": seconds, "pct": pct}
             for name, seconds, pct in answer.parts.rows()
         ],
-        "is_guess": answer.iteration_time_s.is_guess,
+        "is_guess": answer.best is not None and answer.best.step_time.is_guess,
         "communication_ratio": None if form is None else form.communication_ratio,
         "work": _work(answer),
         "workers": []
@@ -188,14 +187,15 @@ def _checkpoint(answer: Answer) -> CheckpointJson | None:
 
 def answer_row(answer: Answer) -> dict[str, Cell]:
     """The answer as one flat row: iteration time, its interval, and the twelve targets."""
-    time = answer.iteration_time_s
+    time = None if answer.best is None else answer.best.step_time
+    ends = None if time is None else time.interval
     row: dict[str, Cell] = {
         "job": answer.job.source,
         "setting": answer.setting.name,
-        "method": time.method,
-        "iteration_time_s": time.value,
-        "low_s": None if time.interval is None else time.interval.low,
-        "high_s": None if time.interval is None else time.interval.high,
+        "method": answer.method if time is None else time.method,
+        "iteration_time_s": None if time is None else time.value,
+        "low_s": None if ends is None else ends.low,
+        "high_s": None if ends is None else ends.high,
     }
     if answer.targets is not None:
         for resource, figures in answer.targets.to_dict().items():

@@ -21,7 +21,7 @@ from driple.answers.choosing import (
     plan_with_checkpoint,
 )
 from driple.answers.options import MethodOptions
-from driple.api.arguments import PathLike, catalog_of, jobs_of, path_of, settings_of
+from driple.api.arguments import PathLike, catalog_of, jobs_of, path_of, scheme_remarks, settings_of
 from driple.api.device_remarks import device_remarks
 from driple.api.memory import JobMemory, memory_beside
 from driple.api.memory_remedies import with_remedies
@@ -33,6 +33,7 @@ from driple.codec import Json, to_dict
 from driple.errors import ConfigError, DripleError, PredictionError
 from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
 from driple.jobs.own_model import kept_processes
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.answers.ask import AllAnswers
@@ -66,11 +67,12 @@ class Answer:
         job: the training job.
         setting: the cluster.
         method: what answered: `inspector`, `simulator`, `analytic` or `all`.
-        reason: why this method was chosen; empty if the user chose it.
-        best: the answer that counts: with several methods, that of the most trusted one.
+        reason: why this method was chosen; None if the user chose it.
+        best: the answer that counts: with several methods, that of the most trusted one; None
+            where a field of the training config that changes the time was not read.
         answers: of all methods that were asked.
         compared: all methods side by side, with `all`.
-        assumptions: what was assumed where the job and the setting do not fit, one sentence each.
+        assumptions: what was assumed where the job and the setting do not fit.
         parts: where the time of a step goes; None on processors and with servers.
         flops_pct: model FLOPs utilisation, percent; None where it is not known.
         bottleneck: what holds a setting with servers back, a key of
@@ -82,11 +84,11 @@ class Answer:
     job: Job
     setting: Setting
     method: str
-    reason: str = ""
-    best: MethodAnswer
-    answers: tuple[MethodAnswer, ...]
+    reason: Remark | None = None
+    best: MethodAnswer | None = None
+    answers: tuple[MethodAnswer, ...] = ()
     compared: AllAnswers | None = None
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Remark, ...] = ()
     parts: StepParts | None = None
     flops_pct: float | None = None
     bottleneck: str = ""
@@ -94,12 +96,19 @@ class Answer:
     host: HostTuning | None = None
 
     def __repr__(self) -> str:
-        step_s = f"{self.iteration_time_s.value:.3g} s"
+        step_s = f"{self.best.step_time.value:.3g} s" if self.best else "step time undecided"
         return f"<Answer {self.job.source} on {self.setting.name}, {self.method}: {step_s}>"
 
     @property
     def iteration_time_s(self) -> Estimate:
-        """Time of one training iteration, with its interval."""
+        """Time of one training iteration, with its interval.
+
+        Raises:
+            ConfigError: a field of the training config changes it and was not read.
+        """
+        if self.best is None:
+            self.job.require_decided("time", "the step time")
+            raise ConfigError("the step time is not known; ask a method")
         return self.best.step_time
 
     @property
@@ -247,7 +256,7 @@ def predict(
     elif settings is None:
         plans = []
     else:
-        plans = [plan_of(one, method, preset) for one in settings_of(settings, catalog)]
+        plans = [plan_of(one, method, preset) for one in settings_of(settings, catalog, options)]
     answers = []
     usual = cache(lambda name: [plan_of(Setting.parse(name, catalog=catalog), method, preset)])
     for source in jobs_of(jobs):
@@ -264,6 +273,7 @@ def predict(
             memory = memory_beside(job, plan.setting)
             memory = with_remedies(memory, job, plan.setting, source, options)
             remarks = device_remarks(job, plan.setting, answer.method)
+            remarks += scheme_remarks(options, plan.setting)
             assumed = (*answer.assumptions, *remarks)
             answers.append(replace(answer, assumptions=assumed, memory=memory))
     return PredictResult(answers=tuple(answers))
@@ -293,6 +303,8 @@ def _answer(plan: AnswerPlan, ready: ReadyJob, asked: MethodOptions) -> Answer:
     if not ready.job.trains:
         plan = plan_of_forward(plan)
     asked.check_method(plan.method)
+    if ready.job.open_fields("time"):
+        return Answer(job=ready.job, setting=plan.setting, method=plan.method, reason=plan.reason)
     if plan.method == "inspector":
         from driple.answers.by_inspector import ask_inspector
 
@@ -301,10 +313,10 @@ def _answer(plan: AnswerPlan, ready: ReadyJob, asked: MethodOptions) -> Answer:
         except PredictionError as error:
             if not plan.may_fall_back:
                 raise
-            plan = plan_instead(plan, str(error))
+            plan = plan_instead(plan, Remark.of_text(str(error)))
         else:
-            doubt = doubt_of(found) if plan.may_fall_back else ""
-            if not doubt:
+            doubt = doubt_of(found) if plan.may_fall_back else None
+            if doubt is None:
                 return _of(plan, ready, found, host=asked.host)
             plan = plan_instead(plan, doubt)
     from driple.answers.ask import ask, ask_all
@@ -332,7 +344,7 @@ def _of(
     if plan.place is not None and simulated is not None:
         parts = parts_of(ready, plan.place, simulated.step_s)
         flops_pct = flops_utilisation_pct(ready.prepared, plan.place, answers[0].step_s)
-    said = dict.fromkeys(words for one in answers for words in one.assumptions)
+    said = dict.fromkeys(assumed for one in answers for assumed in one.assumptions)
     return Answer(
         job=ready.job,
         setting=plan.setting,

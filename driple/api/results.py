@@ -82,6 +82,7 @@ def job_facts(job: Job) -> JobJson:
         "kind": job.kind,
         "samples": job.samples,
         "assumptions": job.assumptions,
+        "undecided": job.undecided,
         "unknown_dimensions": report.unknown_dimensions,
         "unknown_share": report.unknown_share,
         "unknown_turns": report.unknown_turns,

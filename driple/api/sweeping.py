@@ -19,6 +19,7 @@ from driple.errors import ConfigError
 from driple.jobs.job import ON_SERVERS
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 from driple.jobs.options import options_of
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridOptions, GridSweep
@@ -84,8 +85,8 @@ class SweepResult(Result):
         estimates: what is estimated at each point.
         bottlenecks: what holds each point back; None where nothing is claimed.
         bottleneck_words: meaning of these.
-        assumptions: one sentence each.
-        remarks: what a user should know, one sentence each.
+        assumptions: what the answers rest on.
+        remarks: what a user should know.
         facts: other numbers that the answer rests on.
         grid: the sweep of a job with all its parts; None for a trace.
         trace: the sweep of a trace; None for a job.
@@ -98,8 +99,8 @@ class SweepResult(Result):
     estimates: dict[str, Column]
     bottlenecks: list[str] | None = None
     bottleneck_words: dict[str, str] = field(default_factory=dict)
-    assumptions: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    assumptions: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     facts: SweepFactsJson
     grid: GridSweep | None = None
     trace: TraceSweep | None = None
@@ -181,7 +182,7 @@ def sweep(
         )
     from driple.analytic.whatif import GridOptions
 
-    (wanted,) = settings_of([ON_SERVERS if setting is None else setting], catalog)
+    (wanted,) = settings_of([ON_SERVERS if setting is None else setting], catalog, options)
     return _sweep_job(source, wanted, grid or GridOptions(), options)
 
 
@@ -194,6 +195,7 @@ def _sweep_job(
 
     grid_of(setting, grid)  # refuses too many points before a large graph is read
     job = load_job(source, options, setting=setting)
+    job.require_decided("time", "a sweep")
     made = sweep_grid(PreparedJob.of_job(job), setting, grid)
     flat, parts = made.points.arrays(), made.parts
     estimates = {
@@ -225,7 +227,7 @@ def _sweep_job(
         bottlenecks=made.bottlenecks.tolist() if advise else None,
         bottleneck_words=dict(BOTTLENECKS),
         assumptions=closed_form_assumptions(job.graph, setting),
-        remarks=(*made.remarks, *made.spread.messages()),
+        remarks=(*made.remarks, *made.spread.remarks()),
         facts={"exchange": grid.exchange, "placement": grid.placement},
         grid=made,
     )

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from driple.api.arguments import settings_of
 from driple.api.memory import JobMemory, memory_beside
 from driple.api.sweeping import Column, SweepResult
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.jobs.load import Job, JobOptions, load_job
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.answers.method_answer import MethodAnswer
@@ -74,8 +76,9 @@ def _point(source: str, setting: str | Setting | None, options: JobOptions) -> _
     from driple.answers.ready_job import ReadyJob
     from driple.simulate.place import place_of
 
-    named = Setting.parse(setting) if isinstance(setting, str) else setting
+    named = None if setting is None else settings_of([setting], options=options)[0]
     job = load_job(source, options, setting=named)
+    job.require_decided("time", "a sweep")
     there = named or Setting.parse(job.usual_setting)
     return _Point(
         job=job,
@@ -120,13 +123,13 @@ def _result(found: Sequence[_Point], batch_sizes: Sequence[int]) -> SweepResult:
 
 def _memory(
     found: Sequence[_Point], batch_sizes: Sequence[int]
-) -> tuple[dict[str, Column], BatchFactsJson, tuple[str, ...]]:
+) -> tuple[dict[str, Column], BatchFactsJson, tuple[Remark, ...]]:
     """Columns of memory, whether each batch size fits, and remarks."""
     known = [one.memory.estimate for one in found if one.memory and one.memory.estimate]
     if len(known) < len(found):
         nothing: list[None] = [None] * len(found)
-        reason = "" if found[0].memory is None else found[0].memory.reason
-        remarks = (f"memory: unknown; {reason}",) if reason else ()
+        reason = None if found[0].memory is None else found[0].memory.reason
+        remarks = () if reason is None else (remark("memory_unknown", reason=reason),)
         return {}, {"fits": nothing, "margin_bytes": nothing}, remarks
     columns = {}
     for name in ("allocated", "reserved", "device_total"):
@@ -143,7 +146,7 @@ def _memory(
         facts["device"] = [one.device for one in known]
         facts["device_capacity_bytes"] = [one.capacity_bytes for one in known]
         del facts["capacity_bytes"]
-    return columns, facts, (_fit_words(known, batch_sizes),)
+    return columns, facts, (_largest_that_fits(known, batch_sizes),)
 
 
 def _column(numbers: Sequence[Bytes | None]) -> Column | None:
@@ -161,11 +164,10 @@ def _column(numbers: Sequence[Bytes | None]) -> Column | None:
     )
 
 
-def _fit_words(known: Sequence[MemoryEstimate], batch_sizes: Sequence[int]) -> str:
+def _largest_that_fits(known: Sequence[MemoryEstimate], batch_sizes: Sequence[int]) -> Remark:
     fitting = [size for one, size in zip(known, batch_sizes, strict=True) if one.fits == "yes"]
-    if not fitting:
-        words = "no batch size of these fits the device's memory"
-    else:
-        words = f"the largest of these batch sizes that fits: {max(fitting)}"
-    devices = dict.fromkeys(one.device for one in known if one.device)
-    return f"{words}; least room: {', '.join(devices)}" if devices else words
+    return remark(
+        "largest_batch",
+        batch_size=max(fitting, default=None),
+        devices=tuple(dict.fromkeys(one.device for one in known if one.device)),
+    )

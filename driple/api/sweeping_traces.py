@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from driple.async_sgd.compiled import CompiledJob
     from driple.async_sgd.curve import Prices
     from driple.async_sgd.jobtrace import JobTrace
-    from driple.async_sgd.scaling import ScaledCluster, Throughput
+    from driple.async_sgd.scaling import ScaledCluster, SimulatedThroughput
     from driple.estimate import Method
 
 __all__ = ["BASELINES", "LEAST_STEPS", "MOST_STEPS", "TraceOptions", "TraceSweep", "sweep_trace"]
@@ -90,13 +90,13 @@ class TraceSweep:
     trace: JobTrace
     job: CompiledJob
     cluster: ScaledCluster
-    curve: tuple[Throughput, ...]
+    curve: tuple[SimulatedThroughput, ...]
     baselines: tuple[dict[str, float], ...]
     knee: int | None
     prices: Prices | None
     options: TraceOptions
 
-    def timeline(self) -> Throughput:
+    def timeline(self) -> SimulatedThroughput:
         """A short run of the largest number of workers that keeps what each of them does."""
         from driple.async_sgd.scaling import simulate_workers
 

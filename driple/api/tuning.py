@@ -18,6 +18,7 @@ from driple.catalog.fields import TUNED
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.files import atomic_write
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.api.json_types.validate import TunedStepJson, TuningJson
@@ -45,7 +46,7 @@ class TuningResult(Result):
     table: str
     runs: tuple[MeasuredRun, ...]
     tuning: Tuning
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple transfer --from gpu --json` prints."""
@@ -117,16 +118,16 @@ def tune_device(
             f"1x{setting.device}"
         )
     device = setting.device
-    remarks: list[str] = []
+    remarks: list[Remark] = []
     rows = read_runs(table, remarks.append)
     own = [row for row in rows if row.device == device]
     single = [row for row in own if row.num_devices == 1]
     if len(own) < len(rows):
-        remarks.append(f"{len(rows) - len(own)} of {len(rows)} rows are of other devices")
-    if len(single) < len(own):
         remarks.append(
-            f"{len(own) - len(single)} rows are of several devices; runs on one tell of its kernels"
+            remark("rows_of_other_devices", num_rows=len(rows) - len(own), num_all=len(rows))
         )
+    if len(single) < len(own):
+        remarks.append(remark("rows_of_several_devices", num_rows=len(own) - len(single)))
     if len(single) < LEAST_RUNS:
         raise ConfigError(
             f"{table}: {len(single)} of {len(rows)} rows are of one {device}; tuning needs "

@@ -21,6 +21,7 @@ from driple.api.benchmarking import (
 )
 from driple.api.results import Cell, Result
 from driple.codec import Json, to_dict
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.api.json_types.validate import ValidateJson
@@ -47,7 +48,7 @@ class ValidateResult(Result):
         errors: on TensorFlow runs, by kind of cluster, what was held out of the fit, and source;
             percent.
         facts: figures of the Driple paper, and what the simulator gives for them.
-        remarks: what is missing, one sentence each.
+        remarks: what is missing.
         scores: of the simulator, the baselines and predictions of another tool on rows of the
             benchmark, by group of rows.
         rankings: how well the simulator ranks configurations of a job, and devices.
@@ -57,7 +58,7 @@ class ValidateResult(Result):
 
     errors: tuple[ErrorRow, ...]
     facts: tuple[Fact, ...]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     scores: tuple[GroupScore, ...] = ()
     rankings: tuple[RankSummary, ...] = ()
     utilisation: tuple[UtilisationScore, ...] = ()
@@ -169,21 +170,21 @@ def _tensorflow(datasets: Path) -> ValidateResult:
     jobs = {
         name: PreparedJob(store.graph(name)) for name in workloads_of(rows) if name in store.places
     }
-    whole, remark = _whole_catalogue(datasets)
+    whole, missing = _whole_catalogue(datasets)
     facts = check_facts(rows, jobs, shipped_calibration(), whole)
     return ValidateResult(
         errors=tuple(error_rows(predictions)),
         facts=tuple(facts),
-        remarks=(remark,) if remark else (),
+        remarks=() if missing is None else (missing,),
     )
 
 
-def _whole_catalogue(datasets: Path) -> tuple[Dataset | None, str]:
+def _whole_catalogue(datasets: Path) -> tuple[Dataset | None, Remark | None]:
     """The simulated data set that some figures of the paper need; or a remark."""
     from driple.dataset.store import read_dataset
     from driple.errors import DatasetError, MissingExtraError
 
     try:
-        return read_dataset(datasets / _WHOLE), ""
+        return read_dataset(datasets / _WHOLE), None
     except (DatasetError, MissingExtraError) as error:
-        return None, f"rows over the whole catalogue stay empty: {error}"
+        return None, remark("no_whole_catalogue", reason=str(error))

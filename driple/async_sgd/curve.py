@@ -1,6 +1,6 @@
 """Throughput by number of workers (one simulation each, on all cores), and its knee.
 
-CompiledJob, numbers of workers -> Throughput, Throughput, ... -> knee, cost
+CompiledJob, numbers of workers -> SimulatedThroughput, ... -> knee, cost
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from driple.async_sgd.compiled import CompiledJob
-from driple.async_sgd.scaling import ScaledCluster, Throughput, simulate_workers
+from driple.async_sgd.scaling import ScaledCluster, SimulatedThroughput, simulate_workers
 from driple.checks import check_number
 
 __all__ = ["Prices", "knee", "throughput_curve"]
@@ -38,7 +38,7 @@ class Prices:
         check_number("--set price", self.worker_per_hour, least=0)
         check_number("--set price", self.server_per_hour, least=0)
 
-    def per_example(self, made: Throughput, num_servers: int) -> float:
+    def per_example(self, made: SimulatedThroughput, num_servers: int) -> float:
         """Cost of one example, in the currency of the prices."""
         hourly = made.num_workers * self.worker_per_hour + num_servers * self.server_per_hour
         return hourly / _SECONDS_PER_HOUR / made.examples_per_s
@@ -53,7 +53,7 @@ def throughput_curve(
     seed: int = 0,
     threads: int = 1,
     progress: Callable[[], None] = lambda: None,
-) -> list[Throughput]:
+) -> list[SimulatedThroughput]:
     """Throughput for each number of workers.
 
     Args:
@@ -66,7 +66,7 @@ def throughput_curve(
         progress: called after each simulation.
     """
 
-    def one(count: int) -> Throughput:
+    def one(count: int) -> SimulatedThroughput:
         made = simulate_workers(
             job, replace(cluster, num_workers=count), num_steps=num_steps, seed=seed
         )
@@ -83,7 +83,7 @@ def throughput_curve(
     return [found[count] for count in workers]
 
 
-def knee(curve: Sequence[Throughput], least_gain: float = 0.1) -> int | None:
+def knee(curve: Sequence[SimulatedThroughput], least_gain: float = 0.1) -> int | None:
     """Number of workers at which one more adds less than `least_gain`; None if all add more."""
     for fewer, more in pairwise(curve):
         gain = more.examples_per_s / fewer.examples_per_s - 1

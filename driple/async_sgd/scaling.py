@@ -1,7 +1,7 @@
 """Throughput of many workers by simulation, with an interval (section 3.4).
 
 CompiledJob, ScaledCluster -> run_steps, some replications -> ends of all steps
-                     -> Throughput (examples/s, interval)
+                     -> SimulatedThroughput (examples/s, interval)
 
 Workers that share links fairly keep their initial phases, so each replication draws start times at
 random within a step. A simultaneous start, as in the paper, is the worst case.
@@ -29,7 +29,7 @@ __all__ = [
     "MOST_WORKERS",
     "Chunk",
     "ScaledCluster",
-    "Throughput",
+    "SimulatedThroughput",
     "alone_s",
     "event_tables",
     "fitted_to_step",
@@ -108,7 +108,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Throughput:
+class SimulatedThroughput:
     """Throughput of all workers.
 
     Attributes:
@@ -135,7 +135,7 @@ def simulate_workers(
     num_steps: int = 1000,
     seed: int = 0,
     keep_chunks: int = 0,
-) -> Throughput:
+) -> SimulatedThroughput:
     """Simulate steps that are sampled from the profiled ones, with replacement.
 
     Args:
@@ -175,7 +175,7 @@ def simulate_workers(
             )
     per_s = float(np.mean(rates))
     width = _STUDENT * float(np.std(rates, ddof=1)) / np.sqrt(_REPLICATIONS)
-    return Throughput(
+    return SimulatedThroughput(
         num_workers=workers,
         examples_per_s=per_s * job.batch_size,
         interval=((per_s - width) * job.batch_size, (per_s + width) * job.batch_size),

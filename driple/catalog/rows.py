@@ -28,7 +28,7 @@ from driple.catalog.fields import (
 from driple.checks import check_number
 from driple.errors import ConfigError
 
-__all__ = ["TABLES", "PriceRow", "Row", "merged", "parse_file", "parse_table", "read_file"]
+__all__ = ["TABLES", "PriceRow", "Row", "merged", "parse_file", "read_file"]
 
 FORMAT = 1
 MAX_BYTES = 2**19
@@ -171,23 +171,6 @@ def parse_file(text: str, file: str, *, own: bool) -> dict[str, list[Row]]:
         raise ConfigError(f"{file}: [sources] must be names with their texts")
     source = _Source(file, texts, own)
     return {table: _rows(content.get(table, []), table, source) for table in TABLES}
-
-
-def parse_table(
-    entries: list[object], table: str, file: str, sources: Mapping[str, str]
-) -> list[Row]:
-    """Rows of one table that another reader took from a user's file.
-
-    Args:
-        entries: rows of the file, each a mapping of fields.
-        table: whose fields they have.
-        file: its name, as errors give it.
-        sources: texts that a `source` may name.
-
-    Raises:
-        ConfigError: a row that is wrong; with file, row and field.
-    """
-    return _rows(entries, table, _Source(file, sources, own=True))
 
 
 def _parse(text: str, file: str) -> dict[str, object]:

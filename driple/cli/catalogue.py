@@ -12,8 +12,9 @@ from driple.cli.extras import require_tensorflow, require_torch
 from driple.cli.numbers import whole_number
 from driple.cli.outputs import check_output_file, check_output_folder
 from driple.cli.overrides import override, set_option, whole
-from driple.cli.show import note, print_json, progress_bar
+from driple.cli.progress import progress_bar
 from driple.errors import ConfigError
+from driple.render.show import note, print_json
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import BuildJson, JobsJson

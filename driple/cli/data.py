@@ -12,9 +12,10 @@ from driple.cli.data_simulate import simulate
 from driple.cli.joboptions import file_options
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch
-from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
+from driple.cli.progress import progress_bar
 from driple.cli.train import USUAL_DATASETS, datasets_folder
 from driple.jobs.load import JobOptions
+from driple.render.show import note, print_json, print_table, print_targets
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import DataListJson, DataMadeJson, DataSetJson, LabelJson

@@ -11,7 +11,8 @@ import typer
 from driple.checks import MOST_SEED
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, whole
-from driple.cli.show import note, print_json, progress_bar
+from driple.cli.progress import progress_bar
+from driple.render.show import note, print_json
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import DataSimulatedJson

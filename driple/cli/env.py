@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import print_json
+from driple.render.show import print_json
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import EnvJson

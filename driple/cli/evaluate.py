@@ -12,9 +12,11 @@ from driple.cli.evaluate_published import PUBLISHED_GPU, evaluate_published_gpu
 from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, text, whole
-from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, dataset_roots, require_training
+from driple.render.errors_stated import coverage_sentence
+from driple.render.show import note, print_json, print_table
 
 if TYPE_CHECKING:
     from driple.api.json_types.validate import EvaluateJson
@@ -221,7 +223,7 @@ def _print(result: BenchmarkResult) -> None:
     for method in methods:
         coverage = result.coverage(method)
         if coverage is not None:
-            print(f"{method}: {coverage.sentence()}")
+            print(f"{method}: {coverage_sentence(coverage)}")
 
 
 def _title(result: BenchmarkResult) -> str:

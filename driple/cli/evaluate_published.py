@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driple.cli.overrides import override, whole
-from driple.cli.show import named_steps, note, print_json, print_table
+from driple.cli.progress import named_steps
 from driple.errors import ConfigError
+from driple.render.show import note, print_json, print_table
 
 if TYPE_CHECKING:
     from driple.api.evaluating_published import PublishedResult

@@ -11,8 +11,8 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, job_options
 from driple.cli.numbers import whole_number
 from driple.cli.outputs import output_file
-from driple.cli.show import note, print_json
 from driple.jobs.load import JobOptions
+from driple.render.show import note, print_json
 
 if TYPE_CHECKING:
     from driple.api.inspecting import InspectResult
@@ -81,8 +81,8 @@ def inspect(
     if json:
         print_json(result.to_dict())
         return
-    from driple.cli.inspect_tables import print_inspected
-    from driple.cli.memory_tables import print_memory
+    from driple.render.inspect_tables import print_inspected
+    from driple.render.memory_tables import print_memory
 
     if result.memory is not None:
         print_memory(result, result.memory, top)

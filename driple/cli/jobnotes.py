@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driple.cli.show import note, note_unknown_costs, print_assumptions
+from driple.jobs.training_config import undecided_remarks
+from driple.render.job_facts import facts_words
+from driple.render.remarks import sentences
+from driple.render.show import note, note_unknown_costs, print_assumptions
 
 if TYPE_CHECKING:
     from driple.jobs.load import Job
@@ -22,13 +25,13 @@ def show_doubts(job: Job, *, json: bool) -> None:
         json: whether stdout is for JSON.
     """
     report = job.graph.report
-    for doubt in report.doubts:
+    for doubt in sentences(report.doubts):
         if json:
             note(doubt)
         else:
             print(doubt)
-    for remark in report.notes[len(report.doubts) :]:
-        note(remark)
+    for words in sentences(report.notes[len(report.doubts) :]):
+        note(words)
     note_unknown_costs(job.op_types_without_cost, job.cost.without_formula)
 
 
@@ -42,5 +45,7 @@ def show_job(job: Job, *, json: bool, samples: str = "") -> None:
     """
     show_doubts(job, json=json)
     if not json:
-        print(f"job: {job.facts_with(samples) if samples else job.facts_words}")
+        for words in sentences(undecided_remarks(job.undecided)):
+            print(f"not read: {words}")
+        print(f"job: {facts_words(job, samples)}")
         print_assumptions(job.assumptions)

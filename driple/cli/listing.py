@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driple.checks import check_choice
-from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
+from driple.render.show import note, print_json, print_table
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import ListJson

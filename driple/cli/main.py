@@ -6,10 +6,12 @@ Exit status 0: done; 1: the work failed in a way nobody planned for; 2: bad inpu
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,15 +19,18 @@ import typer
 from driple.cli.helptext import FIRST_SCREEN, GroupedHelp
 from driple.cli.oldnames import new_name
 from driple.cli.overrides import set_values
-from driple.cli.terminal import escaped, escaped_streams, one_line
 from driple.errors import DripleError
 from driple.files import advice_on
 from driple.garbage import rare_search_for_garbage
+from driple.render.terminal import ReaderGoneError, escaped, escaped_streams, one_line
 
 __all__ = ["app", "run"]  # noqa: F822  # made by __getattr__
 
 # What the system may refuse, in one line. Everything else is a defect, and shows where.
-_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.ENOENT)
+_REFUSALS = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT,
+    errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EBADF, errno.EIO,
+)  # fmt: skip
 _LONGEST_LINE = 2000  # characters of an error
 _STOPPED = 130  # what a shell calls the end by Ctrl-C
 _VERBOSE = "--verbose"
@@ -132,7 +137,36 @@ def _exists(words: tuple[str, ...], flags: tuple[str, ...]) -> bool:
 def run(arguments: list[str] | None = None) -> None:
     """Entry point: run the command line and exit with its status."""
     with rare_search_for_garbage():
-        sys.exit(_run(arguments))
+        sys.exit(_with_streams(arguments))
+
+
+def _with_streams(arguments: list[str] | None) -> int:
+    """Run the command line; whatever is left to print is printed or given up before the end."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # to the end
+    if sys.stdout is None:
+        return _say("standard output is closed; send it to a file, or to /dev/null")
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        _give_up_output()
+        return 0
+    except OSError as error:
+        _give_up_output()
+        return _refused(error)
+    return status
+
+
+def _give_up_output() -> None:
+    """Let what was not written yet go nowhere, or Python complains of it as it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
 
 
 def _run(arguments: list[str] | None) -> int:
@@ -160,18 +194,24 @@ def _answer(given: list[str], *, verbose: bool = False) -> int:
         if verbose:
             print(escaped("".join(traceback.format_exception(error))), file=sys.stderr)
         return _say(str(error))
-    except BrokenPipeError:
+    except ReaderGoneError:
+        _give_up_output()
         return 0
     except OSError as error:
-        if error.errno not in _REFUSALS:
-            raise
-        place = f" ({error.filename})" if error.filename else ""
-        return _say(
-            f"{error.strerror}{place}; nothing was half-written: {advice_on(error)}, and run again"
-        )
+        return _refused(error)
     if result == _STOPPED:  # Typer makes this of Ctrl-C
         print("driple: stopped; run the same command again to continue", file=sys.stderr)
     return int(result) if isinstance(result, int) else 0
+
+
+def _refused(error: OSError) -> int:
+    """One line for what the system refuses; anything else is raised again."""
+    if error.errno not in _REFUSALS:
+        raise error
+    place = f" ({error.filename})" if error.filename else ""
+    return _say(
+        f"{error.strerror}{place}; nothing was half-written: {advice_on(error)}, and run again"
+    )
 
 
 def _set_hint(error: typer.TyperException) -> str:

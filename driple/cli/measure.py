@@ -11,9 +11,11 @@ import typer
 from driple.cli.extras import require_tensorflow
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, whole
-from driple.cli.show import note, print_json, progress_bar
+from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
+from driple.render.errors_stated import host_sentence
+from driple.render.show import note, print_json
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import MeasureJson
@@ -92,7 +94,7 @@ def measure(
     from driple.api.own_host import HOST_FILE, host_of_campaign, known_inspector
     from driple.cluster.setting import Setting
     from driple.inspector.host import check_count, write_host
-    from driple.measure.testbed.campaign import Campaign, Limits
+    from driple.measure.testbed.campaign import Campaign, DisturbanceLimits
     from driple.measure.testbed.cluster import RunPlan
 
     values = override(_Values, set_)
@@ -114,7 +116,7 @@ def measure(
         max_iterations=max(100, values.iterations),
         seconds=values.seconds,
     )
-    limits = Limits(tries=values.tries, quiet_wait_s=values.quiet_wait)
+    limits = DisturbanceLimits(tries=values.tries, quiet_wait_s=values.quiet_wait)
     campaign = Campaign(output, parsed, plan, limits)
     with ending_on_sigterm(), progress_bar() as bar:
         task = bar.add_task("measuring", total=None)
@@ -143,7 +145,7 @@ def measure(
         made = host_of_campaign(output, campaign.about, parsed)
         write_host(made, output / HOST_FILE)
         summary["host"] = made
-        told = f"{made.sentence()}\nwritten: {output / HOST_FILE}"
+        told = f"{host_sentence(made)}\nwritten: {output / HOST_FILE}"
     if json:
         print_json(summary, "measure")
     else:

@@ -13,6 +13,7 @@ from pathlib import Path
 import typer
 
 from driple.errors import ConfigError
+from driple.files import is_nameable
 
 __all__ = [
     "check_apart",
@@ -39,6 +40,7 @@ def output_folder(param: typer.CallbackParam, value: Path | None) -> Path | None
 
 def check_output_file(flag: str, file: Path) -> None:
     """Raise ConfigError unless the file's folder is there and may be written."""
+    _check_length(flag, file)
     folder = file.absolute().parent
     if file.is_dir():
         raise ConfigError(f"{flag} {file}: it is a folder; give the name of a file in it")
@@ -71,12 +73,18 @@ def check_apart(outputs: Mapping[str, Path | None], inputs: Mapping[str, Iterabl
 
 def check_output_folder(flag: str, folder: Path) -> None:
     """Raise ConfigError unless the folder is there or can be made, and may be written."""
+    _check_length(flag, folder)
     place = folder.absolute()
     while not place.exists() and place != place.parent:
         place = place.parent
     if not place.is_dir():
         raise ConfigError(f"{flag} {folder}: {place} is no folder; give another place")
     _check_writable(flag, folder, place)
+
+
+def _check_length(flag: str, path: Path) -> None:
+    if not is_nameable(str(path)):
+        raise ConfigError(f"{flag} {str(path)[:60]}...: the name is too long; give a shorter name")
 
 
 def _missing(folder: Path) -> str:

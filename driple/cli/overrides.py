@@ -59,7 +59,7 @@ class SetValue:
 
     name: str
     help: str
-    rule: rules.Rule
+    rule: rules.OptionRule
     default: object = None
 
     @property
@@ -142,7 +142,7 @@ def switch(default: bool | None, help_: str) -> Any:
     return _declared(default, help_, rules.switch())
 
 
-def _declared(default: object, help_: str, rule: rules.Rule) -> Any:
+def _declared(default: object, help_: str, rule: rules.OptionRule) -> Any:
     return field(default=default, metadata={_RULE: rule, _HELP: help_})
 
 

@@ -13,9 +13,11 @@ from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import check_apart, output_file
 from driple.cli.overrides import choice, override, set_option, text, whole
-from driple.cli.show import late_bar, note, print_json
+from driple.cli.progress import late_bar
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
+from driple.render.remarks import sentences
+from driple.render.show import note, print_json
 from driple.units import HOUR_S, parse_count, parse_duration, parse_whole_numbers
 
 if TYPE_CHECKING:
@@ -209,8 +211,8 @@ def plan(
         )
     if result.job is not None:
         show_doubts(result.job, json=json or job_file is not None)
-    for remark in result.remarks:
-        note(remark)
+    for words in sentences(result.remarks):
+        note(words)
     _show(result, values, job_file, json=json, explain=explain, would_help=what_would_help)
     _write(result, csv, html, plot)
 
@@ -247,7 +249,7 @@ def _show(
     elif json:
         print_json(result.to_dict())
     else:
-        from driple.cli.plan_tables import print_plan
+        from driple.render.plan_tables import print_plan
 
         print_plan(result, values.rows, explain=explain, would_help=would_help)
 

@@ -15,8 +15,9 @@ from driple.cli.jobnotes import show_doubts, show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, SettingOption, job_options
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, text, whole
-from driple.cli.show import note, print_json, print_target_rows
 from driple.jobs.load import JobOptions
+from driple.render.remarks import sentences
+from driple.render.show import note, print_json, print_target_rows
 
 if TYPE_CHECKING:
     from driple.api.predicting import Answer, AnswerMethod
@@ -142,9 +143,13 @@ def predict(
         catalogs=catalog or (),
     )
     answers = result.answers
+    untimed = any(answer.best is None for answer in answers)
+    if plot is not None:
+        for answer in answers:
+            answer.job.require_decided("time", "a picture")
     if checkpoint is None and not setting:
         note(f"no --setting given; predicting for {answers[0].setting.name}")
-    show = show_job if explain or method == "all" else show_doubts
+    show = show_job if (explain or method == "all") and not untimed else show_doubts
     show(answers[0].job, json=json)
     _note_inspectors(answers)
     if plot is not None:
@@ -153,12 +158,14 @@ def predict(
     if json:
         print_json(result.to_dict())
         return
-    if method == "all":
-        from driple.cli.predict_explain import print_compared
+    if untimed:
+        _print(answers)
+    elif method == "all":
+        from driple.render.predict_explain import print_compared
 
         print_compared(answers)
     elif explain:
-        from driple.cli.predict_explain import print_explained
+        from driple.render.predict_explain import print_explained
 
         for answer in answers:
             print_explained(answer)
@@ -170,7 +177,7 @@ def _note_inspectors(answers: Sequence[Answer]) -> None:
     """What inspectors say besides, on stderr."""
     for answer in answers:
         if answer.method == "inspector" and answer.prediction is not None:
-            for words in answer.prediction.remarks:
+            for words in sentences(answer.prediction.remarks):
                 note(f"{words} ({answer.setting.name})")
             if answer.prediction.provenance == "measured" and answer.host is None:
                 note(
@@ -220,8 +227,8 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
     if methods == {"inspector"}:
         _draw_inspectors(answers, plot, title)
     elif methods == {"all"}:
-        from driple.api.method_words import METHOD_WORDS
         from driple.plot.compare import plot_compared
+        from driple.render.method_words import METHOD_WORDS
 
         bars = [
             (one.setting.name, one.compared.answers) for one in answers if one.compared is not None
@@ -245,8 +252,8 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
 
             plot_timeline(made_by, plot, title=title)
     else:
-        from driple.api.method_words import METHOD_WORDS
         from driple.plot.closed_forms import plot_parts
+        from driple.render.method_words import METHOD_WORDS
 
         parts = [
             (METHOD_WORDS[one.method], one.form.parts_s) for one in answers[0].forms if one.form

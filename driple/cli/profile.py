@@ -14,8 +14,10 @@ from driple.cli.numbers import BANDWIDTH_HELP, whole_number
 from driple.cli.outputs import output_file, output_folder
 from driple.cli.overrides import number, override, set_option, text, texts, whole
 from driple.cli.profile_links import links
-from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
+from driple.render.remarks import sentences
+from driple.render.show import note, print_json, print_table
 from driple.units import parse_rate, parse_whole_numbers
 
 if TYPE_CHECKING:
@@ -120,11 +122,11 @@ def _profile(
     command: list[str], plan: Plan, output: Path, reads: list[Path], steps: Sequence[int]
 ) -> StallProfile | None:
     """Profile with a progress bar; None on a machine that only takes part."""
-    from driple.profiler.machines import Group
+    from driple.profiler.machines import JoinedMachines
     from driple.profiler.steps_runner import follow, profile_script
 
     with ending_on_sigterm():
-        group = Group.of_environment()
+        group = JoinedMachines.of_environment()
         if group is not None and group.rank:
             note(f"machine {group.rank} of {group.size}: waiting for machine 0")
             launches = follow(group, command, plan, output)
@@ -182,7 +184,7 @@ def _show(profile: StallProfile, *, json: bool) -> None:
         print_json(profile.to_dict(), "profile")
     else:
         _print(profile)
-    for warning in profile.warnings():
+    for warning in sentences(profile.warnings()):
         note(warning)
 
 

@@ -12,9 +12,9 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import BANDWIDTH_HELP
 from driple.cli.outputs import check_output_file
-from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
+from driple.render.show import note, print_json, print_table
 from driple.units import parse_rate
 
 if TYPE_CHECKING:

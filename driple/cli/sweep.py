@@ -15,10 +15,12 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, switch, text, whole
-from driple.cli.show import late_bar, note, print_assumptions, print_json, progress_bar
+from driple.cli.progress import late_bar, progress_bar
 from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION
 from driple.jobs.load import JOB_HELP, JobOptions
+from driple.render.remarks import sentences
+from driple.render.show import note, print_assumptions, print_json
 from driple.units import (
     parse_doubled,
     parse_rate,
@@ -207,8 +209,8 @@ def _sweep_batches(
 ) -> None:
     """Step time and memory at several batch sizes."""
     from driple.api.sweeping_batches import sweep_batches
-    from driple.cli.sweep_tables import print_batches
     from driple.cluster.setting import parse_setting
+    from driple.render.sweep_tables import print_batches
 
     flags = [flag for flag, value in others.items() if value]
     if flags:
@@ -304,21 +306,21 @@ def _floats(flag: str, words: str) -> tuple[float, ...]:
 
 
 def _show_job(result: SweepResult, plot: Path | None, *, json: bool) -> None:
-    from driple.cli.sweep_tables import print_grid
+    from driple.render.sweep_tables import print_grid
 
     job, grid = result.job, result.grid
     if job is None or grid is None:
         raise ConfigError("this sweep is of a trace, and has no job")
     show_job(job, json=json)
-    for remark in grid.remarks:
-        note(remark)
+    for words in sentences(grid.remarks):
+        note(words)
     if json:
         print_json(result.to_dict())
     else:
         print_assumptions(result.assumptions)
-        print_grid(grid, unknown=job.unknown_words)
-        for message in grid.spread.messages():
-            print(message)
+        print_grid(grid, unknown=job.unknown)
+        for words in sentences(grid.spread.remarks()):
+            print(words)
     if plot is not None:
         from driple.plot.sweep import plot_whatif
 
@@ -333,7 +335,7 @@ def _show_job(result: SweepResult, plot: Path | None, *, json: bool) -> None:
 def _show_trace(
     result: SweepResult, name: str, plot: Path | None, timeline: Path | None, *, json: bool
 ) -> None:
-    from driple.cli.sweep_tables import print_curve
+    from driple.render.sweep_tables import print_curve
 
     made = result.trace
     if made is None:

@@ -13,8 +13,8 @@ from driple.cli.extras import require_tensorflow
 from driple.cli.numbers import BANDWIDTH_HELP, finite_number, whole_number
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, whole
-from driple.cli.show import note, print_json
 from driple.errors import ConfigError
+from driple.render.show import note, print_json
 from driple.units import parse_rate
 
 if TYPE_CHECKING:

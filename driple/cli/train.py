@@ -13,9 +13,11 @@ from driple.checks import MOST_SEED
 from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, text, whole
-from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError, DatasetError, MissingExtraError, install_hint
+from driple.render.errors_stated import impossible_sentence
+from driple.render.show import note, print_json, print_table
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import TrainJson
@@ -118,7 +120,7 @@ def train(
         result = train_inspector(data, split, chosen, folder, options=options, init=init)
     note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
     metrics, test = result.checkpoint.metrics, result.scores.get("test")
-    if test is not None and (words := test.sentence_on_impossible()):
+    if test is not None and (words := impossible_sentence(test)):
         note(f"test part: {words}")
     if json:
         file = str(folder / "checkpoint.safetensors")

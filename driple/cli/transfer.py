@@ -12,12 +12,14 @@ from driple.checks import MOST_SEED
 from driple.cli.numbers import MOST_THREADS, whole_number
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch, text, whole
-from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, dataset_roots, require_training
 from driple.cli.transfer_gpu import GPU, tune
 from driple.errors import ConfigError
 from driple.inspector.checkpoint_places import checkpoint_path
+from driple.render.errors_stated import impossible_sentence
+from driple.render.show import note, print_json, print_table
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import TransferJson
@@ -348,7 +350,7 @@ def _show(
 ) -> None:
     """Errors and learning curve, or the reason why there is none."""
     metrics = result.checkpoint.metrics
-    if words := result.scores["test"].sentence_on_impossible():
+    if words := impossible_sentence(result.scores["test"]):
         note(f"test part: {words}")
     if json:
         adapted: TransferJson = {

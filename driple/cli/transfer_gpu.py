@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driple.cli.show import named_steps, note, print_json, print_table
+from driple.cli.progress import named_steps
 from driple.errors import ConfigError
+from driple.render.remarks import sentences
+from driple.render.show import note, print_json, print_table
 
 if TYPE_CHECKING:
     from driple.api.tuning import TuningResult
@@ -58,7 +60,7 @@ def tune(
     setting = parse_setting(target, [] if catalog is None else [Path(catalog)])
     with named_steps() as advance:
         result = tune_device(dataset, setting, progress=advance)
-    for words in result.remarks:
+    for words in sentences(result.remarks):
         note(words)
     written = None
     if result.tuning.helps:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import named_steps, note, print_json, print_table
+from driple.cli.progress import named_steps
 from driple.cli.train import USUAL_DATASETS, datasets_folder
-from driple.cli.validate_tables import (
+from driple.render.remarks import sentences
+from driple.render.show import note, print_json, print_table
+from driple.render.validate_tables import (
     print_own_runs,
     print_rankings,
     print_scores,
@@ -73,8 +75,8 @@ def validate(
     folder = datasets_folder(datasets)
     with named_steps() as advance:
         result = ask(folder, rows=rows, against=against, forward=all_, progress=advance)
-    for remark in result.remarks:
-        note(remark)
+    for words in sentences(result.remarks):
+        note(words)
     if json:
         print_json(result.to_dict())
         return

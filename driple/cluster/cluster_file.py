@@ -80,6 +80,7 @@ def read_cluster_file(path: Path, catalog: Catalog) -> Setting:
         homogeneous=len(set(cluster.devices)) == 1,
         network="+".join(link.name for link in (cluster.link, cluster.network) if link),
         described=cluster,
+        states_scheme="scheme" in fields or servers > 0,
     )
 
 

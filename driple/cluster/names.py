@@ -75,14 +75,12 @@ def _new_name(wanted: str, known: Catalog, catalog: Catalog | None) -> Setting |
     counts = [int(word) for word in match["counts"].lower().split("x")[:-1]]
     if 0 in counts:
         raise SettingError(f"setting '{wanted}' has no machine or no device; give one at least")
-    scheme = (match["scheme"] or SchemeChoice.usual().name).lower()
     device = known.find_device(match["what"])
     links = match["links"] or match["network"] or ""
     if device is not None and (counts or links or match["scheme"]):
         num_machines, num_devices = ([1, 1, *counts])[-2:]
-        return machines_setting(known, device, num_machines, num_devices, links=links).with_scheme(
-            scheme
-        )
+        found = machines_setting(known, device, num_machines, num_devices, links=links)
+        return found.with_scheme(match["scheme"].lower()) if match["scheme"] else found
     if device is not None or links or len(counts) > 1:
         return None
     instances = (catalog or shipped_catalog()).instances
@@ -91,7 +89,7 @@ def _new_name(wanted: str, known: Catalog, catalog: Catalog | None) -> Setting |
     if instance is None:
         return None
     found = instance_cluster_setting(known, instance, counts[0] if counts else 1)
-    return found.with_scheme(scheme)
+    return found.with_scheme(match["scheme"].lower()) if match["scheme"] else found
 
 
 def machines_setting(

@@ -90,6 +90,7 @@ def paper_setting(text: str, catalog: Catalog) -> Setting | None:
         homogeneous=homogeneous,
         network=network,
         described=described,
+        states_scheme=True,
     )
 
 

@@ -64,6 +64,7 @@ class Setting:
         network: what joins them, as the name says it: `PCIe` when co-located, `40G`, `NVLink+400G`;
             empty for a device alone.
         described: the machines, or why they are not known.
+        states_scheme: whether the user named the scheme, so that no training config does.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Setting:
     homogeneous: bool = True
     network: str = ""
     described: Cluster | UnknownCluster = field(repr=False)
+    states_scheme: bool = field(default=False, repr=False, compare=False)
 
     @property
     def cluster(self) -> Cluster:
@@ -130,7 +132,7 @@ class Setting:
         """
         choice = self.scheme if name == self.scheme.name else SchemeChoice.parse(name)
         if choice == self.scheme:
-            return self
+            return replace(self, states_scheme=True)
         if self.num_servers:
             raise SettingError(
                 f"setting {self.name} has parameter servers, so that its scheme is ps, not {name}; "
@@ -140,7 +142,20 @@ class Setting:
             self._check_degrees(choice)
         bare = self.name.partition("@")[0]
         suffix = "" if choice.is_usual else f"@{choice.suffix}"
-        return replace(self, name=f"{bare}{suffix}", scheme=choice)
+        return replace(self, name=f"{bare}{suffix}", scheme=choice, states_scheme=True)
+
+    def with_usual_scheme(self, name: str) -> Setting:
+        """The same machines with the scheme of a training config, where the user names none.
+
+        Args:
+            name: as for `with_scheme`; nothing changes if empty.
+
+        Raises:
+            SettingError: as `with_scheme`.
+        """
+        if self.states_scheme or not name or self.num_workers < 2:
+            return self
+        return replace(self.with_scheme(name), states_scheme=False)
 
     def check_scheme(self, asked: Sequence[str]) -> None:
         """Refuse schemes of --scheme of which none is the one that the name ends with.

@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.codec import from_json
+from driple.dataset.tables import check_columns
 from driple.errors import DatasetError, GraphError
 from driple.graph.opgraph import FRAMEWORKS, LAYOUTS, OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.opkind import family_of
 from driple.graph.optimizers import update_of_remote
 from driple.graph.signature import signatures_from_json, signatures_to_json
 from driple.graph.tf.op_kinds import kind_of_op_type
+from driple.storedfiles import parse_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +57,13 @@ NUMBER_LISTS = {
     "received_by": "int32",
     "sent_bytes": "int64",
     "sent_by": "int32",
+}
+_KINDS = {
+    HASH_COLUMN: "string",
+    SIGNATURES_COLUMN: "string",
+    REPORT_COLUMN: "string",
+    **dict.fromkeys(TEXT_LISTS, "list<string>"),
+    **{name: f"list<{kind}>" for name, kind in NUMBER_LISTS.items()},
 }
 ENCODINGS = {
     "names.list.element": "DELTA_BYTE_ARRAY",
@@ -96,18 +106,12 @@ def graphs_from_table(table: pa.Table, file: Path) -> dict[str, OpGraph]:
     """The graphs of a table by content hash; the hashes themselves are not checked here.
 
     Raises:
-        DatasetError: a column is missing or empty, or lists of unequal length.
+        DatasetError: a column is missing, of another type or empty, or lists of unequal length.
     """
-    lists = (*TEXT_LISTS, *NUMBER_LISTS)
-    wanted = (HASH_COLUMN, *lists, SIGNATURES_COLUMN, REPORT_COLUMN)
-    for name in wanted:
-        if name not in table.column_names:
-            raise DatasetError(f"{file}: column {name!r} is missing; write the data set again")
-        if table[name].null_count:
-            raise DatasetError(f"{file}: column {name!r} has empty rows; restore the file")
+    check_columns(table, _KINDS, file)
     hashes = table[HASH_COLUMN].to_pylist()
     texts = {name: _text_rows(table[name]) for name in TEXT_LISTS}
-    numbers = {name: _number_rows(table[name], NUMBER_LISTS[name], file) for name in NUMBER_LISTS}
+    numbers = {name: _number_rows(table[name]) for name in NUMBER_LISTS}
     signatures = table[SIGNATURES_COLUMN].to_pylist()
     reports = table[REPORT_COLUMN].to_pylist()
     graphs = {}
@@ -175,14 +179,11 @@ def _text_rows(column: pa.ChunkedArray) -> list[tuple[str, ...]]:
     return rows
 
 
-def _number_rows(column: pa.ChunkedArray, kind: str, file: Path) -> list[npt.NDArray[Any]]:
+def _number_rows(column: pa.ChunkedArray) -> list[npt.NDArray[Any]]:
     rows: list[npt.NDArray[Any]] = []
     for chunk in column.chunks:
-        flat = chunk.flatten()
-        if str(flat.type) != kind or flat.null_count:
-            raise DatasetError(f"{file}: a column of {kind} holds {flat.type}; restore the file")
         starts = np.cumsum(chunk.value_lengths())[:-1]
-        rows += np.split(flat.to_numpy(zero_copy_only=False), starts)
+        rows += np.split(chunk.flatten().to_numpy(zero_copy_only=False), starts)
     return rows
 
 
@@ -208,7 +209,10 @@ def _graph(
         RemoteOps(op_type=op_type, kind=kind, num_nodes=nodes, tensor_bytes=size)
         for (op_type, kind), nodes, size in remote_rows
     )
-    traffic, reported = _traffic(numbers, num_nodes), _report(report)
+    stored = parse_json(report.encode())
+    if not isinstance(stored, dict):
+        raise GraphError("its report is no JSON object")
+    traffic, reported = _traffic(numbers, num_nodes), _report(stored)
     return OpGraph(
         names=texts["names"],
         op_types=texts["op_types"],
@@ -221,7 +225,7 @@ def _graph(
         traffic=traffic,
         report=reported,
         update=update_of_remote(remote, traffic, reported.state_bytes),
-        **_said(report),
+        **_said(stored),
         signatures=table,
         signature_of=signature_of,
         executions=numbers["executions"],
@@ -257,9 +261,8 @@ def _check_lengths(what: str, expected: int, arrays: tuple[Any, ...]) -> None:
             raise ValueError(f"{len(array)} values for {expected} {what}")
 
 
-def _said(text: str) -> dict[str, Any]:
+def _said(stored: Mapping[str, object]) -> dict[str, Any]:
     """Whether it is a training step, and its layout, as far as they are stored."""
-    stored = json.loads(text)
     found = {name: stored[name] for name in _SAID if name in stored}
     if _FRAMEWORK in stored:
         found[_FRAMEWORK] = stored[_FRAMEWORK]
@@ -273,11 +276,9 @@ def _said(text: str) -> dict[str, Any]:
     return found
 
 
-def _report(text: str) -> ReadReport:
-    stored = json.loads(text)
-    values: dict[str, Any] = {}
-    for field in fields(ReadReport):
-        if field.name in stored:
-            value = stored[field.name]
-            values[field.name] = tuple(value) if isinstance(value, list) else value
-    return ReadReport(**values)
+def _report(stored: Mapping[str, object]) -> ReadReport:
+    """The reader's remarks; an earlier reader knew fewer, a later one may know others."""
+    known = asdict(ReadReport()) | dict(stored)
+    values = {field.name: known[field.name] for field in fields(ReadReport)}
+    values = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+    return from_json(ReadReport, values, where="its report", error=GraphError)

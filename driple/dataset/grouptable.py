@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driple.dataset.tables import require_pyarrow
+from driple.dataset.tables import check_columns, require_pyarrow
 from driple.errors import DatasetError, GraphError
 from driple.features.pregrouped import GroupedGraph
 
@@ -45,13 +45,8 @@ def groups_from_table(table: pa.Table, file: Path) -> dict[str, GroupedGraph]:
     Raises:
         DatasetError: a column is missing, empty, of another type, or holds no groups.
     """
-    pa = require_pyarrow()
-    for name in (HASH_COLUMN, *LISTS):
-        if name not in table.column_names:
-            raise DatasetError(f"{file}: column {name!r} is missing; import the data set again")
-        wanted = pa.list_(pa.type_for_alias(LISTS[name])) if name in LISTS else pa.string()
-        if table[name].null_count or not table.schema.field(name).type.equals(wanted):
-            raise DatasetError(f"{file}: column {name!r} is damaged; restore the file")
+    lists = {name: f"list<{kind}>" for name, kind in LISTS.items()}
+    check_columns(table, {HASH_COLUMN: "string"} | lists, file)
     graphs = {}
     rows = [table[name].to_pylist() for name in (HASH_COLUMN, *LISTS)]
     for key, features, edges in zip(*rows, strict=True):

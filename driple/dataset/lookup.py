@@ -1,6 +1,6 @@
 """Labels and details of the workloads of a data set, without reading their graphs.
 
-folder, content hash of a graph -> Found: name, iteration time, where the label comes from
+folder, content hash of a graph -> StoredWorkload: name, iteration time, where the label comes from
 folder, graph                   -> the same, of measured graphs that an earlier reader has read
 folder                          -> StoredLabels: setting, targets of every workload
 """
@@ -14,20 +14,20 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from driple.dataset.store import EXAMPLES_FILE, read_dataset
-from driple.dataset.tables import read_table
+from driple.dataset.store import EXAMPLE_COLUMNS, EXAMPLES_FILE, read_dataset
+from driple.dataset.tables import check_columns, read_table
 from driple.errors import DatasetError
 from driple.graph.opgraph import OpGraph
 from driple.graph.optimizers import optimizer_of_kind
 from driple.trace.targets import TARGET_NAMES
 
-__all__ = ["Found", "StoredLabels", "find_graph", "find_measured_step", "read_labels"]
+__all__ = ["StoredLabels", "StoredWorkload", "find_graph", "find_measured_step", "read_labels"]
 
 _COLUMNS = ("workload", "graph", "iteration_time_s", "label_source")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredWorkload:
     """One workload of a data set.
 
     Attributes:
@@ -41,7 +41,7 @@ class Found:
     label_source: str
 
 
-def find_graph(folder: Path, key: str) -> list[Found]:
+def find_graph(folder: Path, key: str) -> list[StoredWorkload]:
     """All workloads of a data set with this graph, by name.
 
     Args:
@@ -54,18 +54,17 @@ def find_graph(folder: Path, key: str) -> list[Found]:
     """
     file = folder / EXAMPLES_FILE
     table = read_table(file)
-    if not set(_COLUMNS) <= set(table.column_names):
-        raise DatasetError(f"{file} lacks one of {', '.join(_COLUMNS)}; restore the file")
+    check_columns(table, {name: EXAMPLE_COLUMNS[name] for name in _COLUMNS}, file)
     rows = table.select(list(_COLUMNS)).to_pylist()
     found = [
-        Found(row["workload"], row["iteration_time_s"], row["label_source"])
+        StoredWorkload(row["workload"], row["iteration_time_s"], row["label_source"])
         for row in rows
         if row["graph"] == key
     ]
     return sorted(found, key=lambda item: item.workload)
 
 
-def find_measured_step(folder: Path, graph: OpGraph) -> list[Found]:
+def find_measured_step(folder: Path, graph: OpGraph) -> list[StoredWorkload]:
     """All measured workloads whose stored graph holds a step, by name.
 
     A graph that an earlier reader has read holds more than its step, so that its content hash is
@@ -80,12 +79,14 @@ def find_measured_step(folder: Path, graph: OpGraph) -> list[Found]:
         DatasetError: no data set there, or a damaged one.
         MissingExtraError: pyarrow is not installed.
     """
-    sources = read_table(folder / EXAMPLES_FILE).column("label_source").to_pylist()
+    table = read_table(folder / EXAMPLES_FILE)
+    check_columns(table, {"label_source": "string"}, folder / EXAMPLES_FILE)
+    sources = table["label_source"].to_pylist()
     if "measured" not in sources:
         return []
     mine, updates = set(_ops_of(graph)), _updates_of(graph)
     found = [
-        Found(item.workload, item.iteration_time_s, item.label_source)
+        StoredWorkload(item.workload, item.iteration_time_s, item.label_source)
         for item in read_dataset(folder).examples
         if item.label_source == "measured"
         and isinstance(item.graph, OpGraph)
@@ -136,8 +137,7 @@ def read_labels(folder: Path) -> StoredLabels:
     file = folder / EXAMPLES_FILE
     table = read_table(file)
     columns = ["workload", "setting", *TARGET_NAMES]
-    if not set(columns) <= set(table.column_names):
-        raise DatasetError(f"{file} lacks one of {', '.join(columns)}; restore the file")
+    check_columns(table, {name: EXAMPLE_COLUMNS[name] for name in columns}, file)
     rows = table.select(columns).to_pylist()
     settings = sorted({str(row["setting"]) for row in rows})
     if len(settings) != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from driple.storedfiles import check_regular, is_lfs_pointer, lfs_advice
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_table", "require_pyarrow", "write_table"]
+__all__ = ["check_columns", "read_table", "require_pyarrow", "write_table"]
 
 ZSTD_LEVEL = 12
 
@@ -33,12 +34,40 @@ def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
                 raise DatasetError(f"{file} is {lfs_advice('data set')}")
         table = parquet.read_table(file, columns=columns, use_threads=False, partitioning=None)
         table.validate(full=True)  # offsets and texts, which reading takes as they are
+        _ = table.column_names  # texts too, which pyarrow decodes when they are asked for
         return table
     except FileNotFoundError:
         raise DatasetError(f"{file} is missing; restore it, or write the data set again") from None
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise DatasetError(f"cannot read {file}: {reason}; restore the file") from error
+
+
+def check_columns(table: pa.Table, kinds: Mapping[str, str], file: Path) -> None:
+    """Refuse a table that lacks a column, or whose values are of another type or empty.
+
+    Args:
+        table: see `read_table`.
+        kinds: type of each column as Arrow names it, such as `string` or `list<int32>`.
+        file: it is from, as errors call it.
+
+    Raises:
+        DatasetError: which column.
+    """
+    pa = require_pyarrow()
+    for name, kind in kinds.items():
+        if name not in table.column_names:
+            raise DatasetError(f"{file}: column {name!r} is missing; write the data set again")
+        inner = kind.removeprefix("list<").removesuffix(">")
+        wanted = pa.type_for_alias(inner)
+        column = table[name]
+        if not column.type.equals(wanted if inner == kind else pa.list_(wanted)):
+            raise DatasetError(
+                f"{file}: column {name!r} is of type {column.type}, must be {kind}; restore the "
+                "file"
+            )
+        if column.null_count or (inner != kind and column.combine_chunks().flatten().null_count):
+            raise DatasetError(f"{file}: column {name!r} has empty values; restore the file")
 
 
 def write_table(table: pa.Table, file: Path, encodings: dict[str, str]) -> None:

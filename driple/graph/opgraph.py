@@ -14,6 +14,7 @@ from driple.errors import GraphError
 from driple.graph.signature import OpSignature
 from driple.graph.step_facts import OptimizerUpdate, ParameterTable, TensorLifetimes
 from driple.graph.tf.op_kinds import kind_of_op_type
+from driple.remarks import Remark, remark
 
 __all__ = [
     "FRAMEWORKS",
@@ -62,7 +63,9 @@ class ReadReport:
             written as arithmetic.
         samples_share: share of the inputs' samples that the kept device computes; below 1 where the
             graph splits them over several.
-        notes: one sentence for each thing a user should know; the `doubts` come first.
+        batch_size: samples of the inputs, as the graph or the user's options fix it; None if it is
+            open, or inputs differ.
+        notes: what a user should know; the `doubts` come first.
     """
 
     nodes_in_file: int = 0
@@ -80,7 +83,8 @@ class ReadReport:
     left_out: Mapping[str, int] = field(default_factory=dict)
     state_bytes: int = 0
     samples_share: float = 1.0
-    notes: tuple[str, ...] = ()
+    batch_size: int | None = None
+    notes: tuple[Remark, ...] = ()
 
     @property
     def has_unknown(self) -> bool:
@@ -88,23 +92,21 @@ class ReadReport:
         return self.unknown_share > 0 or bool(self.unknown_turns)
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def doubts(self) -> tuple[Remark, ...]:
         """The notes about these, with the options that set them."""
         return self.notes[: (self.unknown_share > 0) + bool(self.unknown_turns)]
 
     @property
-    def unknown_words(self) -> str:
-        """Unknown sizes and turns in words, to follow `since` or a colon; empty if none."""
-        found = []
-        if self.unknown_share > 0:
-            found.append(f"{100 * self.unknown_share:.2g} % of the nodes have unknown dimensions")
-        if self.unknown_turns:
-            loops = ", ".join(name[:60] for name in self.unknown_turns[:3])
-            more = ", ..." if len(self.unknown_turns) > 3 else ""
-            found.append(
-                f"the turns of {len(self.unknown_turns)} loop(s) are unknown ({loops}{more})"
-            )
-        return " and ".join(found)
+    def unknown(self) -> Remark | None:
+        """Unknown sizes and turns; None if there are none."""
+        if not self.has_unknown:
+            return None
+        return remark(
+            "unknown",
+            unknown_share=self.unknown_share,
+            loops=tuple(name[:60] for name in self.unknown_turns[:3]),
+            num_loops=len(self.unknown_turns),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

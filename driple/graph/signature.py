@@ -96,6 +96,10 @@ def signatures_to_json(signatures: Iterable[OpSignature]) -> str:
     return f"[{','.join(map(_to_text, signatures))}]"
 
 
+# What JSON of another form, of impossible numbers or of deep nesting raises here.
+_DAMAGED = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
+
+
 def signatures_from_json(text: str) -> tuple[OpSignature, ...]:
     """The inverse of `signatures_to_json`.
 
@@ -104,11 +108,11 @@ def signatures_from_json(text: str) -> tuple[OpSignature, ...]:
     """
     try:
         return _from_pieces(text)
-    except (ValueError, TypeError):
+    except _DAMAGED:
         pass  # cut in the wrong place, or damaged
     try:
         return tuple(map(_from_row, json.loads(text)))
-    except (ValueError, TypeError) as error:
+    except _DAMAGED as error:
         raise GraphError(f"signatures of ops are damaged ({error})") from error
 
 

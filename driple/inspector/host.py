@@ -107,15 +107,6 @@ class HostTuning:
             closed_form_s=None if closed is None else closed * self.time_factor,
         )
 
-    def sentence(self) -> str:
-        """For a user."""
-        return (
-            f"this host takes {self.time_factor:.2f} times as long as the one that the labels were "
-            f"measured on, by {len(self.workloads)} known workloads: median error of their step "
-            f"times {self.before_pct:.0f} % before, {self.after_pct:.0f} % with the factor of the "
-            "others"
-        )
-
 
 def check_count(workloads: int) -> None:
     """Raise ConfigError unless there are enough workloads for a factor."""

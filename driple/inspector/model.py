@@ -30,7 +30,7 @@ from driple.trace.targets import NUM_TARGETS
 __all__ = ["GroupBatch", "Inspector", "make_batch"]
 
 
-class Stage(nn.Module):
+class InspectorStage(nn.Module):
     """One graph layer and the update after it.
 
     `gru`: h' = GRU(input: h, padded with zeros; state: LeakyReLU(conv(h))).
@@ -87,9 +87,9 @@ class Inspector(nn.Module):
         check_whole("tuned layers", num_tuned, 0, self.num_layers - 1)
         self.num_kept, self.num_tuned = self.num_layers - 1 - num_tuned, num_tuned
         self.fused = fused and config.layer == "gcn" and config.update == "gru"
-        self.first = Stage(config, config.num_features, first=True)
-        self.shared = Stage(config, config.hidden, first=False) if self.num_kept else None
-        self.tuned = Stage(config, config.hidden, first=False) if num_tuned else None
+        self.first = InspectorStage(config, config.num_features, first=True)
+        self.shared = InspectorStage(config, config.hidden, first=False) if self.num_kept else None
+        self.tuned = InspectorStage(config, config.hidden, first=False) if num_tuned else None
         self.readout = make_readout(config, num_groups)
         widths = [config.readout_width + config.num_context]
         widths += [config.hidden] * (config.mlp_layers - 1) + [NUM_TARGETS]
@@ -122,7 +122,9 @@ class Inspector(nn.Module):
     def _structure(self, batch: GroupBatch) -> Tensor:
         return cast(GraphLayer, self.first.conv).prepare(batch.adjacency)
 
-    def _repeated(self, stage: Stage | None, h: Tensor, structure: Tensor, times: int) -> Tensor:
+    def _repeated(
+        self, stage: InspectorStage | None, h: Tensor, structure: Tensor, times: int
+    ) -> Tensor:
         """One stage, repeated."""
         if stage is None:
             return h
@@ -144,7 +146,7 @@ class Inspector(nn.Module):
         return functional.leaky_relu(out, CONV_NEGATIVE_SLOPE)
 
 
-def _stage_weights(stage: Stage) -> StageWeights:
+def _stage_weights(stage: InspectorStage) -> StageWeights:
     """The weights of a GCN + GRU stage."""
     linear = cast(GCNLayer, stage.conv).linear
     gru = cast(nn.GRUCell, stage.gru)

@@ -1,22 +1,22 @@
 """Whether a checkpoint learned from graphs that were read as they are read today.
 
-versions in the checkpoint, versions of this program -> one sentence, or none where they are equal
+versions in the checkpoint, versions of this program -> a remark, or None where they are equal
 """
 
 from __future__ import annotations
 
-from driple.errors import upgrade_hint
 from driple.features.version import FEATURES_VERSION
 from driple.graph.version import READER_VERSION
 from driple.inspector.checkpoint import Checkpoint
+from driple.remarks import Remark, remark
 
-__all__ = ["outdated_words"]
+__all__ = ["outdated_remark"]
 
 
-def outdated_words(checkpoint: Checkpoint) -> str:
-    """Sentence on the difference, its consequence, and the command that makes a new checkpoint.
+def outdated_remark(checkpoint: Checkpoint) -> Remark | None:
+    """The difference, its consequence, and what a new checkpoint is made of.
 
-    Empty if the checkpoint was trained with the reader and the features of this program.
+    None if the checkpoint was trained with the reader and the features of this program.
     """
     pairs = (
         ("reader", checkpoint.reader_version, READER_VERSION),
@@ -24,37 +24,16 @@ def outdated_words(checkpoint: Checkpoint) -> str:
     )
     differing = [pair for pair in pairs if pair[1] != pair[2]]
     if not differing:
-        return ""
-    theirs = " and ".join(f"{name} version {version}" for name, version, _ in differing)
-    ours = " and ".join(f"{name} version {version}" for name, _, version in differing)
-    newer = all(version > own for _, version, own in differing)
-    return (
-        f"the checkpoint for {checkpoint.setting} was trained with {theirs}, this Driple has "
-        f"{ours}: it gets other numbers of this graph than it learned from, so its errors and "
-        f"intervals may not hold; {_advice(checkpoint, newer=newer)}"
-    )
-
-
-def _advice(checkpoint: Checkpoint, *, newer: bool) -> str:
-    """Advice on the command to run."""
-    if newer:
-        return f"{upgrade_hint()} gets the newer program"
-    setting, preset = checkpoint.setting, checkpoint.preset
+        return None
     origin = checkpoint.trained_on.transferred_from
-    if preset == "default":
-        train = f"driple train --setting {setting}"
-        transfer = f"driple transfer --from {{}} --to {setting}"
-    else:
-        train = f"driple train --setting {setting} --preset {preset}"
-        transfer = f"driple transfer --from {{}} --to {setting} --preset {preset}"
-    command = train if origin is None else transfer.format(origin.setting)
-    if checkpoint.provenance == "simulated":
-        made = (
-            "simulate the data set again (driple jobs build --list paper, driple data simulate), "
-            "then"
-        )
-    elif checkpoint.provenance == "measured":
-        made = "build the data set again (driple data label), then"
-    else:
-        made = "import the data set again (driple data import), then"
-    return f"to make a new one: {made} {command}"
+    return remark(
+        "outdated_checkpoint",
+        setting=checkpoint.setting,
+        parts=tuple(name for name, _, _ in differing),
+        versions=tuple(version for _, version, _ in differing),
+        own_versions=tuple(version for _, _, version in differing),
+        is_newer=all(version > own for _, version, own in differing),
+        preset=checkpoint.preset,
+        transferred_from=None if origin is None else origin.setting,
+        provenance=checkpoint.provenance,
+    )

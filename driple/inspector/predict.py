@@ -17,18 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.cluster.setting import Setting
-from driple.codec import to_dict
+from driple.codec import to_dict, to_json
 from driple.errors import CheckpointError, ConfigError, PredictionError
 from driple.features.builder import InspectorInput, build_input
-from driple.features.graph_stats import FACT_WORDS
 from driple.graph.cost import GraphCost
 from driple.graph.opgraph import OpGraph
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.forward import run_inspector
 from driple.inspector.intervals import Intervals
-from driple.inspector.outdated import outdated_words
+from driple.inspector.outdated import outdated_remark
 from driple.inspector.trained_on import TrainedOn
 from driple.inspector.variants import torch_runner
+from driple.remarks import Remark, remark
 from driple.trace.targets import (
     FIGURES,
     NUM_TARGETS,
@@ -73,7 +73,7 @@ class Prediction:
         ends: shape [13, 2], lower and upper end of each target and of the iteration time; None if
             the checkpoint was not calibrated, or the graph is too far outside of its range. Those
             of a GPU's utilisation are at most 100 %, also where the predicted value exceeds it.
-        strange: sentences on how the graph is outside the range of the training graphs.
+        strange: how the graph is outside the range of the training graphs.
         outdated: that the checkpoint was trained with another version of the reader or of the
             features; empty if it was not.
         closed_form_s: step time by a closed form, to compare with; None if there is none.
@@ -92,10 +92,10 @@ class Prediction:
     metrics: dict[str, float]
     level: float | None
     ends: FloatArray | None
-    strange: tuple[str, ...]
-    outdated: str = ""
+    strange: tuple[Remark, ...]
+    outdated: Remark | None = None
     closed_form_s: float | None = None
-    contradiction: str = ""
+    contradiction: Remark | None = None
 
     @property
     def numbers(self) -> FloatArray:
@@ -103,7 +103,7 @@ class Prediction:
         return np.append(self.targets.flat, self.iteration_time_s)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Remark, ...]:
         """Reasons why this is a guess: a contradiction or, without a comparison, strangeness.
 
         A graph can be unlike all that was learned and the answer still right, so that the closed
@@ -114,19 +114,23 @@ class Prediction:
         return (self.contradiction,) if self.contradiction else ()
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Remark, ...]:
         """Further remarks: strangeness that is no warning, and impossible amounts."""
         found = () if self.closed_form_s is None else self.strange
         if Setting.parse(self.setting).on_cpu:  # 100 % is one core of several
             return found
         return found + tuple(
-            f"predicted {resource} of {figures['burst_amount']:.1f} % exceeds {_MOST_PCT:.0f} %, "
-            "the most that a GPU reaches"
+            remark(
+                "impossible_share",
+                resource=resource,
+                predicted_pct=figures["burst_amount"],
+                most_pct=_MOST_PCT,
+            )
             for resource, figures in self.targets.to_dict().items()
             if UNITS[resource] == "%" and figures["burst_amount"] > _MOST_PCT
         )
 
-    def compared(self, closed_form_s: float, contradiction: str) -> Prediction:
+    def compared(self, closed_form_s: float, contradiction: Remark | None) -> Prediction:
         """The prediction with the step time of a closed form beside it.
 
         Where the two contradict each other no share of true values is claimed any more, and the
@@ -134,10 +138,10 @@ class Prediction:
 
         Args:
             closed_form_s: seconds of a step.
-            contradiction: one sentence if the step time contradicts it, else empty.
+            contradiction: if the step time contradicts it; else None.
         """
         made = replace(self, closed_form_s=closed_form_s, contradiction=contradiction)
-        if not contradiction or self.ends is None:
+        if contradiction is None or self.ends is None:
             return made
         values = self.numbers[TIMES]
         apart = abs(np.log(closed_form_s / self.iteration_time_s))
@@ -162,8 +166,8 @@ class Prediction:
             "units": dict(UNITS),
             "iteration_time_s": self.iteration_time_s,
             "interval": self._interval_json(),
-            "warnings": list(self.warnings),
-            "remarks": list(self.remarks),
+            "warnings": [to_json(warning) for warning in self.warnings],
+            "remarks": [to_json(other) for other in self.remarks],
             "closed_form_s": self.closed_form_s,
             "graph": {
                 "nodes": self.num_nodes,
@@ -177,7 +181,7 @@ class Prediction:
                 # The simulator's error on such clusters is over all networks, not of this graph.
                 "trained_on": to_dict(replace(self.trained_on, label_error=None)),
                 "metrics": dict(self.metrics),
-                "outdated": self.outdated,
+                "outdated": to_json(self.outdated),
             },
         }
 
@@ -288,7 +292,7 @@ def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = 
         distance,
         num_ops=item.num_ops,
     )
-    outdated = outdated_words(checkpoint)
+    outdated = outdated_remark(checkpoint)
     level = None if intervals is None or intervals.is_beyond(distance) else intervals.level
     if intervals is not None:
         numbers = np.append(values, targets.iteration_time_s)
@@ -351,8 +355,8 @@ def beyond_training(
     distance: float,
     *,
     num_ops: int,
-) -> list[str]:
-    """Sentences on how a graph lies outside of the range that an inspector has learned from.
+) -> list[Remark]:
+    """How a graph lies outside of the range that an inspector has learned from.
 
     Args:
         trained_on: what the checkpoint records of its training graphs.
@@ -367,25 +371,26 @@ def beyond_training(
         value = facts.get(name)
         if value is not None and not least <= value <= most:
             found.append(
-                f"{FACT_WORDS.get(name, name)} is {value:.4g}, the inspector has learned from "
-                f"{least:.4g} to {most:.4g}"
+                remark("fact_beyond_training", fact=name, value=value, least=least, most=most)
             )
     if unknown_op_types:
         most_often = sorted(unknown_op_types, key=lambda name: -unknown_op_types[name])[:5]
         found.append(
-            f"{len(unknown_op_types)} op type(s) that the inspector has never seen, in "
-            f"{sum(unknown_op_types.values())} of {num_ops} ops: "
-            f"{', '.join(most_often)}"
+            remark(
+                "op_types_never_seen",
+                num_op_types=len(unknown_op_types),
+                num_ops=sum(unknown_op_types.values()),
+                num_all=num_ops,
+                op_types=tuple(most_often),
+            )
         )
     if intervals is not None and intervals.is_far(distance):
-        words = (
-            "it is unlike every graph that the inspector has learned from (distance "
-            f"{distance:.2f}, nine of ten others are within {intervals.threshold:.2f})"
-        )
-        if intervals.is_beyond(distance):
-            words += (
-                f", further off than all that its intervals come from ({intervals.reach:.2f}), so "
-                "that they are extrapolated"
+        found.append(
+            remark(
+                "unlike_training_graphs",
+                distance=float(distance),
+                threshold=float(intervals.threshold),
+                reach=float(intervals.reach) if intervals.is_beyond(distance) else None,
             )
-        found.append(words)
+        )
     return found

@@ -1,21 +1,22 @@
-"""What was assumed about a job since no option said it, in one sentence that names the options."""
+"""What was assumed about a job since no option said it, in one remark that names the options."""
 
 from __future__ import annotations
 
 from driple.jobs.options import JobOptions
+from driple.remarks import Remark, RemarkValue, remark
 
-__all__ = ["assumed_words"]
+__all__ = ["assumed_options"]
 
 
-def assumed_words(
+def assumed_options(
     options: JobOptions,
     *,
     batch_size: int | None = None,
     seq_len: int | None = None,
     input_shape: tuple[int, ...] | None = None,
     optimizer: str,
-) -> tuple[str, ...]:
-    """One sentence with all values that were assumed, and the options that set them.
+) -> tuple[Remark, ...]:
+    """A remark with all values that were assumed, then those of a file of training arguments.
 
     Args:
         options: as the user gave them.
@@ -25,22 +26,20 @@ def assumed_words(
         optimizer: that it assumed if the options name none.
     """
     shape = None if input_shape is None else "x".join(map(str, input_shape))
-    found = [
-        (f"{batch_size} samples per device", "--batch-size", options.batch_size, batch_size),
-        (f"{seq_len} tokens per sample", "--seq-len", options.seq_len, seq_len),
-        (f"input {shape}", "--input", options.input_shape, shape),
-        ("precision fp32", "--precision", options.precision, "fp32"),
-    ]
-    if options.task == "train":
-        found.append((f"optimizer {optimizer}", "--optimizer", options.optimizer, optimizer))
-    assumed = [(words, flag) for words, flag, given, value in found if value and not given]
-    sentence = (
-        [
-            f"{', '.join(words for words, _ in assumed)}; set "
-            f"{'it' if len(assumed) == 1 else 'them'} with "
-            f"{', '.join(flag for _, flag in assumed)}"
-        ]
-        if assumed
-        else []
-    )
-    return (*sentence, *options.config.assumptions)
+    found: dict[str, tuple[object, RemarkValue]] = {
+        "batch_size": (options.batch_size, batch_size),
+        "seq_len": (options.seq_len, seq_len),
+        "input_shape": (options.input_shape, shape),
+        "precision": (options.precision, "fp32"),
+        "optimizer": (options.optimizer, optimizer if options.task == "train" else None),
+    }
+    values = {name: value for name, (given, value) in found.items() if value and not given}
+    assumed = (remark("assumed_options", **values),) if values else ()
+    return (*assumed, *_adapters(options), *options.config.remarks)
+
+
+def _adapters(options: JobOptions) -> tuple[Remark, ...]:
+    """How frozen layers and adapters are kept, which tools do in two ways."""
+    if options.lora is None or options.lora.is_half:
+        return ()
+    return (remark("adapters_in_fp32", with_rest=options.weights is not None),)

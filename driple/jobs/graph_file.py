@@ -11,6 +11,7 @@ from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import JobOptions, flags_for
 from driple.jobs.readers import JobReader, JobRequest, nothing_of
 from driple.jobs.unreadable import refuse_foreign
+from driple.remarks import Remark, remark
 
 __all__ = ["GRAPH_FILE", "job_of_graph", "kept_batch"]
 
@@ -39,13 +40,13 @@ def _read(request: JobRequest) -> Job:
             require_training(graph)
         except GraphError as error:
             raise GraphError(f"{path}: {error}") from error
-    batch_size = kept_batch(options.batch_size, graph)
+    batch_size = kept_batch(_samples(options.batch_size, graph), graph)
     return job_of(
         str(path),
         GRAPH_FILE.origin,
         graph,
         batch_size=batch_size,
-        assumptions=(*_other_batch(path, batch_size, graph), *options.config.assumptions),
+        assumptions=(*_other_batch(path, batch_size, graph), *options.config.remarks),
     )
 
 
@@ -69,13 +70,13 @@ def job_of_graph(graph: OpGraph, options: JobOptions, *, training: bool) -> Job:
         )
     if training:
         require_training(graph)
-    size = kept_batch(options.batch_size, graph)
+    size = kept_batch(_samples(options.batch_size, graph), graph)
     assumed = _other_batch("the graph", size, graph)
     return job_of("graph", _GIVEN_GRAPH, graph, batch_size=size, assumptions=assumed)
 
 
-def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tuple[str, ...]:
-    """A sentence if all convolutions take several images of each sample of the batch.
+def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tuple[Remark, ...]:
+    """A remark if all convolutions take several images of each sample of the batch.
 
     Frames of a video, and patches of an image, are images of their own; the loss then is of fewer.
 
@@ -83,6 +84,13 @@ def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tu
         GraphError: the graph has a batch of its own, which is another.
     """
     images = _leading(graph, _CONVOLUTIONS)
+    if batch_size is not None and graph.report.batch_size is None and not images:
+        read = (tensor.shape for op in graph.signatures for tensor in op.inputs if tensor.shape)
+        if not any(shape[0] > 0 and shape[0] % batch_size == 0 for shape in read):
+            raise GraphError(
+                f"--batch-size {batch_size} changes nothing: no op of {name} reads so many samples;"
+                " leave the option out, or give --input NAME=SHAPE for an input without a shape"
+            )
     if batch_size is None or len(images) != 1 or images <= {batch_size, -1}:
         return ()
     (count,) = images
@@ -91,10 +99,28 @@ def _other_batch(name: Path | str, batch_size: int | None, graph: OpGraph) -> tu
             f"--batch-size {batch_size}: {name} fixes its batch to {count}; leave the option out, "
             "or export the graph with an open batch"
         )
-    return (
-        f"the graph's convolutions take {count} images at once, whatever --batch-size says: its "
-        f"work is theirs, and figures per sample count {batch_size}",
-    )
+    return (remark("other_batch", num_images=count, batch_size=batch_size),)
+
+
+def _samples(given: int | None, graph: OpGraph) -> int | None:
+    """Samples of a step: those given, or those that the graph fixes.
+
+    Where its inputs do not tell (data that lie in a variable), the images of all convolutions do if
+    the loss has as many. A size of its inputs that these contradict is none of samples.
+    """
+    if given is not None:
+        return given
+    fixed, share = graph.report.batch_size, graph.report.samples_share
+    images, losses = (_leading(graph, kinds) for kinds in (_CONVOLUTIONS, _LOSSES))
+    if fixed is None:
+        if graph.report.has_unknown:  # sizes that are open count as 1
+            return None
+        (count,) = images if len(images) == 1 and images == losses else (-1,)
+        return round(count / share) if count > 0 else None
+    size = max(1, round(fixed * share))
+    images, losses = images - {-1}, losses - {-1}
+    is_other = len(images) == 1 and images == losses != {size}
+    return None if is_other or any(count % size for count in images | losses) else fixed
 
 
 def _leading(graph: OpGraph, kinds: tuple[str, ...]) -> set[int]:

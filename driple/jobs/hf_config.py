@@ -11,10 +11,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from driple.errors import ConfigError
+from driple.remarks import Remark, remark
 from driple.storedfiles import parse_json, read_bytes
 
 __all__ = ["HfConfig", "read_hf_config"]
@@ -29,6 +31,8 @@ _MOST_NUMBER = 2**31 - 1
 _REPOSITORY = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 # Fields that say how often a module is repeated: num_hidden_layers, n_layer, depths, num_blocks.
 _LAYERS = re.compile(r"(^|_)(n_?)?(layers?|blocks?|depths?|stages?)$")
+# Fields that name one of the layers, counted from the end where they are negative.
+_ONE_LAYER = re.compile(r"^(?!n_|num_).*(layer|(feature|select|index|idx|skip|exit)[a-z_]*layers)$")
 _EXPERTS = re.compile(r"experts?$")
 
 
@@ -60,16 +64,13 @@ class HfConfig:
         return first if isinstance(first, str) else ""
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What of the config is not followed, one sentence each."""
+    def assumptions(self) -> tuple[Remark, ...]:
+        """What of the config is not followed."""
         found = []
         if "auto_map" in self.values:
-            found.append(
-                "the config names code of its own (auto_map), which is not executed: the model is "
-                "transformers' own of this type"
-            )
+            found.append(remark("config_names_code"))
         if self.values.get("quantization_config") is not None:
-            found.append("the weights are trained in full, not quantized as the config says")
+            found.append(remark("config_is_quantized"))
         return tuple(found)
 
 
@@ -92,7 +93,7 @@ def read_hf_config(name: str) -> HfConfig:
     if len(data) > _MAX_BYTES:
         raise ConfigError(f"{file} has over {_MAX_BYTES} bytes, so it is no model's config")
     try:
-        values = parse_json(data)
+        values = parse_json(data, infinite=True)  # time_step_limit of Mamba 2
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} is no JSON ({error}); give a model's config.json") from error
     if not isinstance(values, dict) or not ("model_type" in values or "architectures" in values):
@@ -168,7 +169,9 @@ def _check_numbers(values: Mapping[str, Any], file: Path) -> None:
     layers, experts = 1, 1
     for key, value in _leaves(values, "", file):
         name = key.rpartition(".")[2].lower()
-        total = sum(value) if isinstance(value, list) else value
+        total = _total(value)
+        if _ONE_LAYER.search(name):
+            continue
         if _LAYERS.search(name):
             _check_least(file, key, value)
             _check_most(file, key, total, _MOST_LAYERS, "layers")
@@ -183,6 +186,14 @@ def _check_numbers(values: Mapping[str, Any], file: Path) -> None:
             f"{file}: {layers} layers of {experts} experts are {layers * experts} modules, and at "
             f"most {_MOST_MODULES} are read; correct the config"
         )
+
+
+def _total(value: Any) -> Any:
+    """A number, or the sum of a list of numbers; a list of positions counts its entries."""
+    if not isinstance(value, list):
+        return value
+    rises = len(value) > 4 and all(a < b for a, b in pairwise(value))
+    return len(value) if rises else sum(value)
 
 
 def _check_least(file: Path, key: str, number: Any) -> None:

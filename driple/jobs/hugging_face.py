@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from driple.extras import require_transformers
-from driple.jobs.assumed import assumed_words
+from driple.jobs.assumed import assumed_options
 from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import flags_for
 from driple.jobs.readers import JobReader, JobRequest, kernels_on, one_at_a_time
@@ -38,7 +38,7 @@ def _read(request: JobRequest) -> Job:
         input_shape=made.input_shape,
         step=step,
         assumptions=(
-            *assumed_words(
+            *assumed_options(
                 options,
                 batch_size=made.batch_size,
                 seq_len=made.seq_len,

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from driple.errors import ConfigError
+from driple.files import printable_name
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import Library, StepOptions
-from driple.jobs.options import JOB_OPTIONS
+from driple.jobs.training_config.config import Change, Undecided
+from driple.remarks import Remark
 
 __all__ = ["ON_SERVERS", "Job", "JobOrigin", "job_of"]
 
 _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
-_HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16"})
+_HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16", "bf16-mixed", "fp16-mixed"})
+_MOST_NAMED = 6
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
 _USUAL_STEP = StepOptions()  # of a graph, which states none of it
@@ -59,7 +63,12 @@ class Job:
         optimizer: such as `adamw`; empty if unknown.
         step: how it is trained if it is a PyTorch model; None of other graphs.
         samples: samples of an epoch of its data set; None if unknown.
-        assumptions: what was assumed about the job, one sentence each.
+        assumptions: what was assumed about the job.
+        undecided: decisive fields of its training config that nobody read: there is no verdict on
+            what they change.
+        offload: what of it is kept on the host: `states`, `parameters`.
+        bucket_elements: gradients of the buffer by which its program exchanges them; None for the
+            scheme's usual one.
     """
 
     source: str
@@ -73,10 +82,13 @@ class Job:
     optimizer: str = ""
     step: StepOptions | None = None
     samples: int | None = None
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Remark, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
+    offload: tuple[str, ...] = ()
+    bucket_elements: int | None = None
 
     def __repr__(self) -> str:
-        return f"<Job {self.source}: {self.facts_words}>"
+        return f"<Job {self.source}: {self.graph.num_nodes} nodes>"
 
     @property
     def kind(self) -> str:
@@ -86,7 +98,7 @@ class Job:
     @property
     def name(self) -> str:
         """Short name for titles: the file's name, or what the user typed."""
-        return Path(self.source).name if self.origin.is_path else self.source
+        return printable_name(Path(self.source).name if self.origin.is_path else self.source)
 
     @property
     def grad_accumulation(self) -> int:
@@ -123,6 +135,30 @@ class Job:
         owner = self if hasattr(self, name) else self.step or _USUAL_STEP
         return getattr(owner, name)
 
+    def open_fields(self, change: Change) -> tuple[Undecided, ...]:
+        """Decisive fields that were not read and change the `memory` or the `time` of a step."""
+        return tuple(one for one in self.undecided if change in one.changes)
+
+    def require_decided(self, change: Change, question: str) -> None:
+        """Refuse a question whose whole answer a field changes that was not read.
+
+        Args:
+            change: `memory` or `time`.
+            question: such as `a sweep`.
+
+        Raises:
+            ConfigError: which fields.
+        """
+        fields = self.open_fields(change)
+        if fields:
+            named = ", ".join(f"{one.field}: {one.value}" for one in fields[:_MOST_NAMED])
+            more = len(fields) - _MOST_NAMED
+            raise ConfigError(
+                f"{fields[0].file} has fields that change the {change} of a step and have no model "
+                f"here ({named}{f' and {more} more' if more > 0 else ''}), so {question} has no "
+                "answer; leave them out of the file to ask without them"
+            )
+
     @property
     def usual_setting(self) -> str:
         """Setting that is asked for if the user names none: the one that the graph is made for."""
@@ -147,15 +183,15 @@ class Job:
         return self.graph.report.has_unknown
 
     @property
-    def unknown_words(self) -> str:
-        """What is unknown; empty if nothing is."""
-        return self.graph.report.unknown_words
+    def unknown(self) -> Remark | None:
+        """Unknown sizes and turns; None if there are none."""
+        return self.graph.report.unknown
 
     @property
     def options_that_set(self) -> str:
         """The options that set what is unknown."""
         report = self.graph.report
-        is_open = any("--input" in doubt for doubt in report.doubts)
+        is_open = any(doubt.values.get("open_inputs") for doubt in report.doubts)
         sizes = ["--input NAME=SHAPE"] if is_open else []
         return " and ".join([*sizes, *(["--set loop_turns=N"] if report.unknown_turns else [])])
 
@@ -163,31 +199,6 @@ class Job:
     def op_types_without_cost(self) -> Mapping[str, int]:
         """Number of nodes of each op type that has no formula."""
         return self.cost.unknown
-
-    @property
-    def facts_words(self) -> str:
-        """What is trained and how, in one line, before any number that depends on it."""
-        return self.facts_with(
-            "the batch that the graph has"
-            if self.batch_size is None
-            else f"{self.batch_size} sample{'' if self.batch_size == 1 else 's'} per device"
-        )
-
-    def facts_with(self, samples: str) -> str:
-        """The same with other words for the samples, such as those of several batch sizes."""
-        facts = [samples]
-        if self.input_shape is not None:
-            facts.append(f"input {'x'.join(map(str, self.input_shape)) or 'scalar'}")
-        if self.seq_len is not None:
-            facts.append(f"{self.seq_len} tokens per sample")
-        facts.append(self.precision or "unknown precision")
-        facts.append(
-            (self.optimizer or "unknown optimizer")
-            if self.trains
-            else "a forward pass in eval mode, without gradients"
-        )
-        spoken = (row.words(self.stated(row.name)) for row in JOB_OPTIONS if row.words is not None)
-        return ", ".join([*facts, *(words for words in spoken if words)])
 
 
 def job_of(
@@ -200,7 +211,7 @@ def job_of(
     input_shape: tuple[int, ...] | None = None,
     step: StepOptions | None = None,
     samples: int | None = None,
-    assumptions: tuple[str, ...] = (),
+    assumptions: tuple[Remark, ...] = (),
 ) -> Job:
     """A job from its graph.
 
@@ -213,7 +224,7 @@ def job_of(
         input_shape: one sample of other data.
         step: how a PyTorch model is trained; without, precision and optimizer are the graph's.
         samples: samples of an epoch.
-        assumptions: what was assumed, one sentence each.
+        assumptions: what was assumed.
     """
     from driple.jobs.graph_facts import precision_of
 

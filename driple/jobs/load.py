@@ -10,6 +10,7 @@ builds a model of one's own; from Python also an `OpGraph`, or a `Job` (see `job
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from driple.cluster.setting import Setting
@@ -89,17 +90,24 @@ def load_job(
                 "or the job by its name"
             )
         return source
+    where = Setting.parse(setting) if isinstance(setting, str) else setting
     if isinstance(source, OpGraph):
-        return job_of_graph(source, options, training=training)
-    text = str(source)
-    reader = reader_of(text, options)
-    return reader.read(
-        JobRequest(
-            text=text,
-            options=options.with_config(),
-            setting=Setting.parse(setting) if isinstance(setting, str) else setting,
-            training=training,
+        job = job_of_graph(source, options, training=training)
+    else:
+        text = str(source)
+        reader = reader_of(text, options)
+        request = JobRequest(
+            text=text, options=options.with_config(where), setting=where, training=training
         )
+        job = reader.read(request)
+    if not options.config.file:
+        return job
+    config = options.config
+    return replace(
+        job,
+        undecided=options.undecided(where),
+        offload=config.offload,
+        bucket_elements=config.bucket_elements,
     )
 
 
@@ -125,7 +133,7 @@ def load_jobs(
     decided_by: Callable[[Setting], Hashable] = nothing_of
     if not isinstance(source, Job | OpGraph):
         decided_by = reader_of(str(source), options_of(options)).decided_by
-    keys = [decided_by(setting) for setting in settings]
+    keys = [(decided_by(setting), options_of(options).decided_by(setting)) for setting in settings]
     read: dict[Hashable, Job] = {}
     for key, setting in zip(keys, settings, strict=True):
         if key not in read:

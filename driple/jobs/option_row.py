@@ -15,8 +15,9 @@ from typing import Any
 from driple.checks import check_whole
 from driple.errors import ConfigError
 from driple.graph.options import sizes_of
+from driple.graph.torch.lora import LoraAdapters
 from driple.jobs.training_config import TrainingConfig, read_training_config
-from driple.rules import Rule, number, text
+from driple.rules import OptionRule, number, text
 
 __all__ = [
     "ANY",
@@ -25,6 +26,7 @@ __all__ = [
     "MODULE",
     "ROW",
     "JobOption",
+    "lora_adapters",
     "mebibytes",
     "option",
     "sample_shape",
@@ -66,7 +68,7 @@ class JobOption:
     """
 
     flag: str
-    rule: Rule
+    rule: OptionRule
     help: str
     suits: frozenset[str]
     name: str = ""
@@ -100,7 +102,7 @@ class JobOption:
         return self.rule.checked(f"{self.name} ({self.flag})" if renamed else self.flag, value)
 
 
-def option(default: Any, flag: str, rule: Rule, help_: str, **columns: Any) -> Any:
+def option(default: Any, flag: str, rule: OptionRule, help_: str, **columns: Any) -> Any:
     """A field of `JobOptions`; for the columns of its row see `JobOption`."""
     row = JobOption(flag=flag, rule=rule, help=help_, default=default, **columns)
     if rule.type is dict:
@@ -108,7 +110,7 @@ def option(default: Any, flag: str, rule: Rule, help_: str, **columns: Any) -> A
     return field(default=default, metadata={ROW: row})
 
 
-def mebibytes() -> Rule:
+def mebibytes() -> OptionRule:
     """A size that is typed in MiB, and in bytes in Python."""
     typed = number(above=0, most=_MOST_MIB)
 
@@ -116,20 +118,22 @@ def mebibytes() -> Rule:
         check_whole(flag, value, 1)
         return value
 
-    return Rule(int, lambda flag, given: max(int(typed.read(flag, given) * MIB_BYTES), 1), checked)
+    return OptionRule(
+        int, lambda flag, given: max(int(typed.read(flag, given) * MIB_BYTES), 1), checked
+    )
 
 
-def train_op() -> Rule:
+def train_op() -> OptionRule:
     """The name of an op, which may be typed as that of its first output."""
-    return Rule(str, lambda _, given: given.removesuffix(_FIRST_OUTPUT), text().checked)
+    return OptionRule(str, lambda _, given: given.removesuffix(_FIRST_OUTPUT), text().checked)
 
 
-def shapes_by_name() -> Rule:
+def shapes_by_name() -> OptionRule:
     """Shapes by the names of inputs, typed one by one; `ReadOptions` checks them."""
-    return Rule(dict, lambda _, given: given, lambda _, value: value, adds=True)
+    return OptionRule(dict, lambda _, given: given, lambda _, value: value, adds=True)
 
 
-def sample_shape() -> Rule:
+def sample_shape() -> OptionRule:
     """The shape of one sample."""
 
     def checked(flag: str, value: Any) -> Any:
@@ -141,10 +145,17 @@ def sample_shape() -> Rule:
             )
         return sizes
 
-    return Rule(tuple, checked, checked)
+    return OptionRule(tuple, checked, checked)
 
 
-def training_config() -> Rule:
+def lora_adapters() -> OptionRule:
+    """Adapters, typed as `r=16,alpha=32,targets=all-linear`; in Python the text will do too."""
+    return OptionRule(
+        str, lambda _, given: LoraAdapters.read(given), lambda _, value: LoraAdapters.checked(value)
+    )
+
+
+def training_config() -> OptionRule:
     """A file of training arguments; in Python what it says."""
 
     def checked(flag: str, value: Any) -> Any:
@@ -155,4 +166,4 @@ def training_config() -> Rule:
             )
         return value
 
-    return Rule(Path, lambda _, given: read_training_config(Path(given)), checked)
+    return OptionRule(Path, lambda _, given: read_training_config(Path(given)), checked)

@@ -6,12 +6,14 @@ flags_for("timm")  -> the options that a kind of job takes; its reader refuses a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from driple.cluster.setting import Setting, UnknownCluster
 from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
+from driple.graph.torch.lora import BASE_WEIGHTS, LoraAdapters
 from driple.graph.torch.options import (
     ACTIVATION_CHECKPOINTING,
     LIBRARIES,
@@ -27,6 +29,7 @@ from driple.jobs.option_row import (
     MODELS,
     ROW,
     JobOption,
+    lora_adapters,
     mebibytes,
     option,
     sample_shape,
@@ -34,7 +37,8 @@ from driple.jobs.option_row import (
     train_op,
     training_config,
 )
-from driple.jobs.training_config import TrainingConfig
+from driple.jobs.training_config import TrainingConfig, Undecided
+from driple.jobs.training_config.config import BOTH
 from driple.rules import choice, number, switch, text, whole
 
 __all__ = ["JOB_OPTIONS", "MAX_MIB", "JobOptions", "flags_for", "options_of"]
@@ -90,8 +94,9 @@ class JobOptions:
     )
     precision: str | None = option(
         None, "--precision", choice(PRECISIONS),
-        f"of a model: {', '.join(PRECISIONS)} (amp: torch.autocast); fp32",
-        suits=MODELS, metavar="NAME", stated=True,
+        f"of a model: {', '.join(PRECISIONS)} (bf16: the whole model; amp: torch.autocast; mixed: "
+        "DeepSpeed, FSDP's MixedPrecision and Megatron, with a copy in fp32); fp32",
+        suits=MODELS | {"onnx"}, metavar="NAME", stated=True,
     )
     optimizer: str | None = option(
         None, "--optimizer", choice(OPTIMIZERS), f"of a model: {', '.join(OPTIMIZERS)}",
@@ -112,6 +117,27 @@ class JobOptions:
     compiled: bool = option(
         False, "--compile", switch(), "the model is compiled by torch.compile",
         suits=MODELS, stated=True, words=lambda on: "compiled" if on else "",
+    )
+    lora: LoraAdapters | None = option(  # noqa: RUF009  # a field
+        None, "--lora", lora_adapters(),
+        "LoRA adapters of a frozen model, as PEFT makes them: r=16,alpha=32,targets=all-linear, or "
+        "targets=q_proj+v_proj; also dropout=0.05, and dtype=bf16 for adapters in half precision",
+        suits=MODELS, metavar="KEY=VALUE,...", stated=True,
+        words=lambda adapters: "" if adapters is None else f"LoRA {adapters}",
+    )
+    weights: str | None = option(
+        None, "--weights", choice(BASE_WEIGHTS),
+        "a frozen model's linear layers quantized as by bitsandbytes: nf4 (4 bits), nf4-double "
+        "(double quantization), int8 (LLM.int8)",
+        suits=MODELS, metavar="NAME", stated=True,
+        words=lambda kind: "" if kind is None else f"{kind} weights",
+    )
+    fused_loss: bool = option(
+        False, "--set fused_loss", switch(),
+        "a language model's cross entropy is computed in chunks, without its logits, as by "
+        "Liger-Kernel",
+        suits=MODELS, in_training=True, stated=True,
+        words=lambda on: "fused loss" if on else "",
     )
     clip_gradients: bool = option(
         False, "--set clip_gradients", switch(), "the norm of a model's gradients is clipped",
@@ -142,8 +168,9 @@ class JobOptions:
     )
     loss: str | None = option(
         None, "--loss", text(),
-        "loss of your model's outputs and labels; default: its own, or cross entropy",
-        suits=_OWN, metavar="FILE.py:FUNCTION", in_training=True,
+        "loss of your model's outputs and labels; default: its own, or cross entropy; of an ONNX "
+        "file: cross-entropy, bce or mse, of each sample, pixel or token",
+        suits=_OWN | {"onnx"}, metavar="FILE.py:FUNCTION", in_training=True,
     )
     trace: str = option(
         "meta", "--set trace", choice(TRACE_MODES),
@@ -162,8 +189,8 @@ class JobOptions:
     )
     config: TrainingConfig = option(  # noqa: RUF009  # a field
         TrainingConfig(), "--training-config", training_config(),
-        "training arguments (Accelerate, DeepSpeed, TRL, axolotl, torchtune, torchtitan) that "
-        "stand for the options above where they are not given",
+        "training arguments (Accelerate, DeepSpeed, Trainer, TRL, axolotl, torchtune, torchtitan, "
+        "LLaMA-Factory) that stand for the options above and --scheme where they are not given",
         suits=ANY, metavar="FILE", for_all=True,
     )
     # fmt: on
@@ -200,18 +227,76 @@ class JobOptions:
         """Rows of the options that have another value than usual."""
         return tuple(row for row in JOB_OPTIONS if getattr(self, row.name) != row.default)
 
-    def with_config(self) -> JobOptions:
-        """These options, with what the training config says where a flag was not given."""
+    def with_config(self, setting: Setting | None = None) -> JobOptions:
+        """These options, with what the training config says where a flag was not given.
+
+        Args:
+            setting: cluster that the job is for, whose devices share the samples of an update out;
+                one device if None.
+
+        Raises:
+            ConfigError: the config's samples of an update cannot be shared out.
+        """
+        config, replicas = self.config, 1 if setting is None else setting.num_replicas
+        if setting is not None and setting.states_scheme:
+            config = config.without_scheme(setting.scheme.suffix)
+        batch_size = self.batch_size or config.device_batch(replicas)
+        alone = setting is None or setting.num_workers == 1
+        config = replace(
+            config,
+            batch_size=batch_size,
+            grad_accumulation=config.passes(batch_size, replicas),
+            precision=config.precision_alone if alone and config.precision_alone
+            else config.precision,
+        )  # fmt: skip
         values = {
             row.name: stated
             for row in JOB_OPTIONS
-            if (stated := getattr(self.config, row.name, None)) is not None
+            if (stated := getattr(config, row.name, None)) is not None
             and getattr(self, row.name) == row.default
             and not (row.in_training and self.task == "forward")
         }
         if self.input_shape is not None:  # of numbers, which have no tokens
             values.pop("seq_len", None)
         return replace(self, **values)
+
+    def decided_by(self, setting: Setting) -> Hashable:
+        """What the training config takes of a setting: jobs of settings with the same are alike."""
+        if not self.config.file:
+            return None
+        return self.with_config(setting).changed_values, self.undecided(setting)
+
+    @property
+    def changed_values(self) -> tuple[tuple[str, Hashable], ...]:
+        """Names and values of the options that have another value than usual, but the config."""
+        return tuple(
+            (row.name, repr(getattr(self, row.name)))
+            for row in self.changed
+            if row.name != "config"
+        )
+
+    def undecided(self, setting: Setting | None = None) -> tuple[Undecided, ...]:
+        """Decisive fields of the training config that nobody read, and no option settles.
+
+        Args:
+            setting: cluster that the job is for.
+        """
+        config = self.config
+        if setting is not None and setting.states_scheme:
+            config = config.without_scheme(setting.scheme.suffix)
+        given = {row.name for row in self.changed}
+        found = [one for one in config.undecided if one.settled_by not in given]
+        if config.replicas and setting is not None and setting.num_workers > 1:
+            cluster = setting.described
+            machines = 0 if isinstance(cluster, UnknownCluster) else len(cluster.machines)
+            if machines != config.replicas:
+                found.append(
+                    Undecided.of(
+                        config.file, "replicas of shards", config.replicas, BOTH,
+                        settled_by="scheme",
+                    )
+                )  # fmt: skip
+        return tuple(found)
 
     def step_options(
         self, optimizer: str, compute_capability: tuple[int, int] | None

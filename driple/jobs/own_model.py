@@ -1,8 +1,9 @@
 """Reader of `FILE.py:FUNCTION`: the user's file is executed in a process of its own.
 
-FILE.py:FUNCTION, options -> python -m driple.jobs.pytorch.own_child, within limits -> Job
+FILE.py:FUNCTION, options -> own_supervisor -> own_child, within limits -> Job
 
-This process imports neither torch nor the user's file. It gets a graph back as arrays and JSON.
+This process imports neither torch nor the user's file. It gets a graph back as arrays and JSON, and
+keeps the end of what the code prints. The supervisor ends whatever the code starts.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +26,8 @@ from driple.codec import from_json, to_dict
 from driple.errors import ConfigError, GraphError
 from driple.extras import require_torch
 from driple.graph.stored_graph import read_stored_graph
-from driple.jobs.assumed import assumed_words
+from driple.jobs import own_supervisor
+from driple.jobs.assumed import assumed_options
 from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import flags_for
 from driple.jobs.own_request import (
@@ -43,6 +46,8 @@ __all__ = ["OWN_MODEL", "kept_processes"]
 OPTIMIZER = "momentum"  # assumed of a model that states none
 _GIB = 2**30
 _LOOKS_S = 0.05  # between two looks whether a process has answered
+_END_S = 15.0  # until the supervisor has ended all processes
+_PIECE_BYTES, _KEPT_BYTES = 65_536, 65_536  # of what a process prints
 _LAST_LINES = 5  # of what a process printed that ended without an answer
 
 
@@ -75,7 +80,7 @@ def _read(request: JobRequest) -> Job:
         input_shape=outcome.input_shape,
         step=step,
         samples=outcome.samples,
-        assumptions=(*assumed_words(options, optimizer=OPTIMIZER), *outcome.assumptions),
+        assumptions=(*assumed_options(options, optimizer=OPTIMIZER), *outcome.assumptions),
     )
 
 
@@ -91,7 +96,7 @@ def _run(request: JobRequest, folder: Path) -> OwnOutcome:
     kept = _KEPT.get()
     child = None if kept is None else kept.pop(text, None)
     if child is None or child.has_ended:
-        child = _Child.start()
+        child = _Child.start(int(options.own_code_gib * _GIB))
     outcome, answered = folder / OUTCOME_FILE, False
     try:
         status = child.ask(folder, outcome, options.own_code_s)
@@ -108,29 +113,44 @@ def _run(request: JobRequest, folder: Path) -> OwnOutcome:
             kept[text] = child
     if not answered:
         raise _without_answer(text, status, child.printed())
-    return from_json(OwnOutcome, read_json(outcome), where=f"answer of the process of {text}")
+    place = f"answer of the process of {text}"
+    try:
+        answer = read_json(outcome)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{place} cannot be read: {error}; run the command again") from error
+    return from_json(OwnOutcome, answer, where=place, advice="run the command again")
 
 
 class _Child:
     """A process that executes users' files, one folder of a request after another."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: IO[bytes]) -> None:
-        self._process, self._output = process, output
+        self._process, self._output, self._last = process, output, b""
+        self._reader = threading.Thread(target=self._read, name="own-code-output", daemon=True)
+        self._reader.start()
 
     @classmethod
-    def start(cls) -> _Child:
-        """A new process; what it prints goes to a file that nobody else sees."""
+    def start(cls, memory_bytes: int) -> _Child:
+        """A new process, below a supervisor; nobody else sees what it prints."""
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-        output = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process
         process = subprocess.Popen(
-            [sys.executable, "-m", "driple.jobs.pytorch.own_child", str(os.getpid())],
+            [sys.executable, "-S", "-P", str(Path(own_supervisor.__file__)), str(os.getpid()),
+             str(memory_bytes), sys.executable, "-m", "driple.jobs.pytorch.own_child"],
             stdin=subprocess.PIPE,
-            stdout=output,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=os.environ | {"PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"},
             start_new_session=True,
-        )
-        return cls(process, output)
+        )  # fmt: skip
+        if process.stdout is None:
+            raise RuntimeError("a process without a pipe")
+        return cls(process, process.stdout)
+
+    def _read(self) -> None:
+        """Keep the end of what is printed; the rest is dropped as it comes."""
+        with suppress(ValueError, OSError):  # closed by `end`
+            while piece := os.read(self._output.fileno(), _PIECE_BYTES):
+                self._last = (self._last + piece)[-_KEPT_BYTES:]
 
     @property
     def has_ended(self) -> bool:
@@ -160,15 +180,22 @@ class _Child:
         return 0
 
     def printed(self) -> str:
-        """All that it printed."""
-        self._output.seek(0)
-        return self._output.read().decode(errors="replace")
+        """The end of what it printed, once it has ended."""
+        self._reader.join(_END_S)
+        return self._last.decode(errors="replace")
 
     def end(self) -> None:
-        """End the process and all that it has started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """End the process and all that it has started, which the supervisor does."""
+        if self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._reader.join(_LOOKS_S)  # what holds the pipe open after that is dropped
 
 
 @contextmanager
@@ -205,6 +232,10 @@ def _asked(request: JobRequest) -> OwnRequest:
 
 def _without_answer(text: str, status: int, printed: str) -> ConfigError:
     """What to say of a process that ended by itself or was killed."""
+    if status == own_supervisor.MEMORY_STATUS:
+        return ConfigError(
+            f"{text} needs more memory than it may take; raise the limit with --set memory_gib=N"
+        )
     lines = [line for line in printed.splitlines() if line.strip()]
     why = f"signal {-status}" if status < 0 else f"exit status {status}"
     last = f": {' | '.join(lines[-1:])[:300]}" if lines else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from driple.graph.torch.options import StepOptions
+from driple.remarks import Remark
 
 __all__ = [
     "GRAPH_FILE",
@@ -82,4 +83,4 @@ class OwnOutcome:
     input_shape: tuple[int, ...] | None = None
     seq_len: int | None = None
     samples: int | None = None
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Remark, ...] = ()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from driple.errors import ConfigError
 from driple.extras import require_torch
-from driple.jobs.assumed import assumed_words
+from driple.jobs.assumed import assumed_options
 from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import flags_for
 from driple.jobs.readers import JobReader, JobRequest, kernels_on, one_at_a_time
@@ -49,7 +49,7 @@ def _read(request: JobRequest) -> Job:
         input_shape=shape,
         step=step,
         samples=model.samples,
-        assumptions=assumed_words(
+        assumptions=assumed_options(
             options, batch_size=size, seq_len=length, input_shape=shape, optimizer=_OPTIMIZER
         ),
     )

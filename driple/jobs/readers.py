@@ -9,7 +9,6 @@ last.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
+from driple.files import is_nameable
 from driple.jobs.job import Job, JobOrigin
 from driple.jobs.options import JobOptions
 
@@ -117,7 +117,6 @@ class JobReader:
     states_batch: bool = True
 
 
-_LONGEST_PART, _LONGEST_PATH = 255, 4095  # bytes, NAME_MAX and PATH_MAX of Linux
 _READERS: list[JobReader] = []
 
 
@@ -185,9 +184,7 @@ def _check_text(text: str) -> None:
             f"'{text[:200]}' is an address, and Driple downloads nothing; save the file, and give "
             "its path"
         )
-    if any(len(os.fsencode(part)) > _LONGEST_PART for part in text.split("/")) or (
-        len(os.fsencode(text)) > _LONGEST_PATH
-    ):
+    if not is_nameable(text):
         raise ConfigError(
             f"'{text[:60]}...' has {len(text)} characters, which no file's path has; give {forms}"
         )

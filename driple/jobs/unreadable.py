@@ -173,21 +173,51 @@ def _archive_words(file: Path) -> str:
 
 
 def _python_words(file: Path) -> str:
-    """Which functions a Python file has; it is parsed, not executed."""
+    """Which function or class of a Python file builds its model; it is parsed, not executed."""
     source = read_bytes(file, _MOST_SOURCE_BYTES)
-    names = []
     try:
-        tree = ast.parse(source)
-        names = [one.name for one in tree.body if isinstance(one, ast.FunctionDef)]
+        body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass  # still a Python file
-    known = [name for name in names if not name.startswith("_")]
-    has = f"; it has {', '.join(known[:_SHOWN])}" if known else ""
-    example = next((name for name in known if "model" in name), known[0] if known else "FUNCTION")
+        body = []  # still a Python file
+    functions = [
+        one.name
+        for one in body
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_") and not _needs(one)
+    ]
+    networks = [one.name for one in body if isinstance(one, ast.ClassDef) and _is_network(one)]
+    # A network that others are made of stands before them.
+    known = [
+        *(name for name in functions if "model" in name.lower()),
+        *reversed(networks),
+        *(name for name in functions if "model" not in name.lower() and name not in _PROGRAMS),
+    ]
+    has = f"; without arguments it has {', '.join(known[:_SHOWN])}" if known else ""
     return (
-        f"Python: name the function that builds your model, such as {file}:{example}{has}. "
-        "The file is then executed"
+        "Python: name the function or class that builds your model, such as "
+        f"{file}:{known[0] if known else 'FUNCTION'}{has}. The file is then executed"
     )
+
+
+def _needs(function: ast.FunctionDef, given: int = 0) -> bool:
+    """Whether a function has an argument without a default, besides some that are given."""
+    known = function.args
+    positional = len(known.posonlyargs) + len(known.args) - given
+    return positional > len(known.defaults) or None in known.kw_defaults
+
+
+def _is_network(definition: ast.ClassDef) -> bool:
+    """Whether a class is a module of PyTorch that is built without arguments."""
+    bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
+    makers = [
+        one
+        for one in definition.body
+        if isinstance(one, ast.FunctionDef) and one.name == "__init__"
+    ]
+    return bool(bases & _NETWORKS) and not any(_needs(one, given=1) for one in makers)
+
+
+_PROGRAMS = frozenset({"main", "train", "run", "test", "evaluate", "parse_args", "get_args"})
+_NETWORKS = frozenset({"Module", "Sequential", "LightningModule", "PreTrainedModel"})
 
 
 def _is_model_config(file: Path) -> bool:

@@ -66,7 +66,7 @@ def _read(request: JobRequest) -> Job:
         graph,
         batch_size=kept_batch(workload.batch_size, graph),
         seq_len=data.sequence_length or None,
-        assumptions=options.config.assumptions,
+        assumptions=options.config.remarks,
     )
 
 

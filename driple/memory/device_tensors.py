@@ -1,6 +1,6 @@
 """The tensors of a step on one device, of what a scheme says that it holds.
 
-    StepMemory, Held, number of shards -> DeviceTensors
+    StepMemory, Sharding, number of shards -> DeviceTensors
 
 Parameters are whole, or shards: then a block's parameters are gathered before its forward and its
 backward pass, one block ahead, and freed after it. Gradients are whole, with or without buckets
@@ -17,15 +17,15 @@ import numpy.typing as npt
 
 from driple.graph.step_facts import OptimizerUpdate, TensorRole
 from driple.memory.step_memory import StepMemory
-from driple.schemes.scheme import Held
+from driple.schemes.scheme import Sharding
 from driple.step.exchange import BUCKETS
 
-__all__ = ["COMMUNICATION", "DeviceTensors", "device_tensors"]
+__all__ = ["COMMUNICATION", "DeviceTensors", "device_tensors", "host_bytes"]
 
 IntArray = npt.NDArray[np.int64]
 
 COMMUNICATION = len(TensorRole)  # kind of buffers that a scheme adds
-_WHOLE = Held()
+_WHOLE = Sharding()
 _HALF_BYTES, _FULL_BYTES = 2, 4
 
 
@@ -94,49 +94,86 @@ class _Rows:
 
 
 def device_tensors(
-    step: StepMemory, held: Held, shards: int, replicas: int = 1, *, masters: bool = False
+    step: StepMemory, sharding: Sharding, shards: int, replicas: int = 1, *, masters: bool = False
 ) -> DeviceTensors:
     """The tensors of a step on one device.
 
     Args:
         step: of a device that holds the whole model.
-        held: what the device holds of it under its scheme.
+        sharding: what the device holds of it under its scheme.
         shards: devices that share out what the scheme shards.
         replicas: devices in all.
         masters: whether what is trained in half precision is updated in single precision: shards of
             parameters, their gradients and states are, else there is a copy with states.
     """
-    if not held.updates:
-        return _tensors(replace(step, update=OptimizerUpdate()), held, 1)
+    if not sharding.updates:
+        return _tensors(replace(step, update=OptimizerUpdate()), sharding, 1)
     if masters:
-        step = _with_masters(step, sharded=held.shards_parameters and replicas > 1)
-    if replicas < 2:
-        return _tensors(step, _WHOLE, 1)
-    shards_weights = held.shards_parameters or held.shards_gradients
+        step = _with_masters(step, sharded=sharding.shards_parameters and replicas > 1)
+    if sharding.has_wide_shards and sharding.shards_parameters and replicas > 1:
+        step = _with_wide_shards(step)
+    if replicas < 2 and not sharding.states_on_host and not sharding.parameters_on_host:
+        return _tensors(step, replace(_WHOLE, bucket_elements=sharding.bucket_elements), 1)
+    shards_weights = sharding.shards_parameters or sharding.shards_gradients
     if shards_weights and not len(step.weights.nbytes):
         return _tensors(step, _WHOLE, 1)  # parameters that no table shows cannot be sharded
-    return _tensors(step, held, shards)
+    return _tensors(step, sharding, shards)
 
 
-def _tensors(step: StepMemory, held: Held, shards: int) -> DeviceTensors:
+def _tensors(step: StepMemory, sharding: Sharding, shards: int) -> DeviceTensors:
     """Parameters, buckets that stay, tensors of the step, gradients that are shared out, states."""
     rows = _Rows()
     kept = np.ones(len(step.roles), dtype=np.bool_)
-    if held.shards_parameters:
-        _add_shards(rows, step, shards)
+    if sharding.shards_parameters:
+        _add_shards(rows, step, shards, sharding)
         kept &= ~step.is_cast  # autocast has nothing to cast: products read what was gathered
     else:
         rows.add(step.weights.nbytes, -1, step.num_nodes, TensorRole.PARAMETER)
-    if held.keeps_buckets:
+    if sharding.keeps_buckets:
         sizes = [int(step.weights.nbytes[bucket].sum()) for bucket in _buckets(step)]
         rows.add(np.array(sizes, dtype=np.int64), -1, step.num_nodes, COMMUNICATION)
-    if held.shards_gradients:
+    if sharding.shards_gradients:
         kept &= step.roles != TensorRole.GRADIENT
     rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
-    if held.shards_gradients:
-        reduce = _reduce_blocks if held.shards_parameters else _reduce_buckets
-        reduce(rows, step, shards)
-    return rows.tensors(step, *_states(step, shards if held.shards_states else 1))
+    if sharding.bucket_elements is not None:
+        rows.add(_buffer(step, sharding.bucket_elements), -1, step.num_nodes, COMMUNICATION)
+    if sharding.shards_gradients:
+        if sharding.shards_parameters:
+            _reduce_blocks(rows, step, shards, on_host=sharding.states_on_host)
+        else:
+            _reduce_buckets(rows, step, shards, sharding)
+    states, temporary = _states(step, shards if sharding.shards_states else 1)
+    if sharding.states_on_host:
+        nothing = np.zeros(0, dtype=np.int64)
+        states, temporary = nothing, nothing
+    return rows.tensors(step, states, temporary)
+
+
+def host_bytes(step: StepMemory, sharding: Sharding, shards: int) -> int:
+    """Bytes that one device keeps on the host: states, shards of gradients and of parameters.
+
+    Args:
+        step: of a device that holds the whole model.
+        sharding: what the device holds under its scheme, and what is on the host.
+        shards: devices that share out what the scheme shards.
+    """
+    weights, found = step.weights, 0
+    if sharding.states_on_host:
+        states, _ = _states(step, shards if sharding.shards_states else 1)
+        gradients = int(weights.elements[weights.is_trained].sum()) * _FULL_BYTES
+        found += int(states.sum())
+        found += -(-gradients // shards) if sharding.shards_gradients else 0
+    if sharding.parameters_on_host:
+        found += -(-int(weights.nbytes.sum()) // shards)
+    return found
+
+
+def _buffer(step: StepMemory, elements: int) -> IntArray:
+    """Bytes of a buffer of so many gradients, in their type."""
+    weights = step.weights
+    trained = int(weights.elements[weights.is_trained].sum())
+    each = weights.trained_bytes / trained if trained else 0.0
+    return np.array([round(elements * each)], dtype=np.int64)
 
 
 def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:
@@ -154,6 +191,27 @@ def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:
     copies = int(sizes[wide].sum())
     update = replace(update, state_bytes=states + copies, temporary_bytes=temporary + copies)
     return replace(step, update=update)
+
+
+def _with_wide_shards(step: StepMemory) -> StepMemory:
+    """The step whose parameters in half precision are stored, and updated, in single precision.
+
+    Its update has a copy of them and of their gradients, which the shards themselves are then.
+    """
+    weights, update = step.weights, step.update
+    wide = weights.is_trained & (weights.nbytes == _HALF_BYTES * weights.elements)
+    sizes = np.where(wide, _FULL_BYTES * weights.elements, weights.nbytes)
+    copies = int(sizes[wide].sum())
+    return replace(
+        step,
+        weights=replace(weights, nbytes=sizes),
+        update=replace(
+            update,
+            state_bytes=max(update.state_bytes - copies, 0),
+            temporary_bytes=max(update.temporary_bytes - copies, 0),
+        ),
+        computes_in_half=True,
+    )
 
 
 def _shard(nbytes: IntArray, shards: int) -> IntArray:
@@ -183,34 +241,48 @@ def _shares(amount: int, sizes: IntArray) -> IntArray:
     return np.diff(ends, prepend=0.0).astype(np.int64)
 
 
-def _buckets(step: StepMemory) -> list[IntArray]:
-    """Trained parameters of each bucket of DDP's reducer, in order of readiness."""
+def _buckets(step: StepMemory, elements: int | None = None) -> list[IntArray]:
+    """Trained parameters of each bucket, in order of readiness.
+
+    Args:
+        step: of a device that holds the whole model.
+        elements: most gradients of a bucket; the bytes of DDP's reducer if None.
+    """
     weights = step.weights
     trained = np.flatnonzero(weights.is_trained)
     order = trained[np.argsort(weights.gradient_at[trained], kind="stable")]
     found: list[IntArray] = []
     gathered: list[int] = []
-    amount, least = 0, BUCKETS.first_bytes
+    sizes = weights.nbytes if elements is None else weights.elements
+    most = elements or BUCKETS.most_bytes
+    amount, least = 0, elements or BUCKETS.first_bytes
     for i in order.tolist():
         gathered.append(i)
-        amount += int(weights.nbytes[i])
+        amount += int(sizes[i])
         if amount >= least:
             found.append(np.array(gathered, dtype=np.int64))
-            gathered, amount, least = [], 0, BUCKETS.most_bytes
+            gathered, amount, least = [], 0, most
     if gathered:
         found.append(np.array(gathered, dtype=np.int64))
     return found
 
 
-def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int) -> None:
-    """Gradients until their bucket is reduced, then a shard of them."""
+def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int, sharding: Sharding) -> None:
+    """Gradients until their bucket is reduced, then a shard of them.
+
+    With a buffer of its own (DeepSpeed) a gradient is copied there at once, and the bucket is
+    flattened when it is reduced.
+    """
     weights = step.weights
-    for bucket in _buckets(step):
+    for bucket in _buckets(step, sharding.bucket_elements):
         ready = int(weights.gradient_at[bucket].max())
         sizes = weights.nbytes[bucket]
-        rows.add(sizes, weights.gradient_at[bucket], ready, TensorRole.GRADIENT)
+        ends = ready if sharding.bucket_elements is None else weights.gradient_at[bucket]
+        rows.add(sizes, weights.gradient_at[bucket], ends, TensorRole.GRADIENT)
         whole = np.array([int(sizes.sum())], dtype=np.int64)
         rows.add(whole, ready, ready, COMMUNICATION)
+        if sharding.states_on_host:
+            continue
         made = ready if step.passes == 1 else -1
         rows.add(_shard(whole, shards), made, step.num_nodes, TensorRole.GRADIENT)
 
@@ -224,15 +296,17 @@ def _gathered_bytes(step: StepMemory) -> IntArray:
     return np.where(wide, _HALF_BYTES * weights.elements, weights.nbytes)
 
 
-def _add_shards(rows: _Rows, step: StepMemory, shards: int) -> None:
+def _add_shards(rows: _Rows, step: StepMemory, shards: int, sharding: Sharding) -> None:
     """Shards of each block's parameters; blocks are gathered while they are used."""
     weights, blocks = step.weights, len(step.weights.forward_at)
     own = _sums(weights.nbytes, weights.block_of, blocks)
-    rows.add(_shard(own, shards), -1, step.num_nodes, TensorRole.PARAMETER)
-    _add_gathered(rows, step, _sums(_gathered_bytes(step), weights.block_of, blocks))
+    if not sharding.parameters_on_host:
+        rows.add(_shard(own, shards), -1, step.num_nodes, TensorRole.PARAMETER)
+    near = _used_again(step, sharding.reuse_elements)
+    _add_gathered(rows, step, _sums(_gathered_bytes(step), weights.block_of, blocks), near)
 
 
-def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int) -> None:
+def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int, *, on_host: bool) -> None:
     """Gradients until their block is reduced, then a shard of them."""
     weights, blocks = step.weights, len(step.weights.forward_at)
     trained, gathered = weights.is_trained, _gathered_bytes(step)
@@ -240,6 +314,8 @@ def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int) -> None:
     rows.add(gathered[trained], weights.gradient_at[trained], done, TensorRole.GRADIENT)
     flat = _sums(gathered[trained], weights.block_of[trained], blocks)
     rows.add(flat, weights.complete_at, weights.complete_at, COMMUNICATION)
+    if on_host:
+        return
     whole = _sums(weights.nbytes[trained], weights.block_of[trained], blocks)
     made = weights.complete_at if step.passes == 1 else -1
     rows.add(_shard(whole, shards), made, step.num_nodes, TensorRole.GRADIENT)
@@ -253,13 +329,34 @@ def _sums(values: IntArray, block_of: IntArray, blocks: int) -> IntArray:
     return sums
 
 
-def _add_gathered(rows: _Rows, step: StepMemory, nbytes: IntArray) -> None:
+def _used_again(step: StepMemory, within: int) -> npt.NDArray[np.bool_]:
+    """Blocks that the backward pass uses before it has come through this many elements.
+
+    Between the two uses of a block the blocks after it are used twice. Together those that stay
+    have no more elements than that.
+    """
+    weights, blocks = step.weights, len(step.weights.forward_at)
+    sizes = _sums(weights.elements, weights.block_of, blocks)
+    near = np.zeros(blocks, dtype=np.bool_)
+    later = 0
+    for block in np.argsort(-weights.forward_at, kind="stable").tolist():
+        if weights.backward_at[block] < 0:
+            continue
+        near[block] = max(2 * later, later + int(sizes[block])) <= within
+        later += int(sizes[block])
+    return near
+
+
+def _add_gathered(
+    rows: _Rows, step: StepMemory, nbytes: IntArray, near: npt.NDArray[np.bool_]
+) -> None:
     """Gathered parameters of each block, from the start of the block before it to its own end.
 
-    Blocks that are not gathered again for the backward pass, such as the root, stay.
+    Blocks that are not gathered again for the backward pass, such as the root, stay, and so do
+    those that are used again soon.
     """
     weights = step.weights
-    stays = weights.backward_at < 0
+    stays = (weights.backward_at < 0) | near
     rows.add(nbytes[stays], weights.forward_at[stays], weights.complete_at[stays], COMMUNICATION)
     again = np.flatnonzero(~stays)
     forward = again[np.argsort(weights.forward_at[again], kind="stable")]

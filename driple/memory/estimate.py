@@ -19,14 +19,16 @@ import numpy.typing as npt
 from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
+from driple.jobs.training_config import undecided_remark
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
-from driple.memory.device_tensors import DeviceTensors, device_tensors
+from driple.memory.device_tensors import DeviceTensors, device_tensors, host_bytes
 from driple.memory.events import bytes_by_kind, played_steps
 from driple.memory.graph_lifetimes import rounding_of, with_lifetimes
 from driple.memory.modules import most_words
 from driple.memory.place import MemoryPlace, modelled_schemes
 from driple.memory.step_memory import BatchedMemory, StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
+from driple.remarks import Remark, remark
 
 __all__ = [
     "COMMUNICATION_PART",
@@ -83,13 +85,14 @@ class MemoryEstimate:
         capacity_bytes: memory of the device; None if unknown.
         usable_bytes: of it, what a process can have; None if unknown.
         fits: whether it is enough; None if unknown.
-        margin_bytes: what is left of the usable memory, negative if it is too small; None if
-            unknown.
+        margin_bytes: what is left of the share of the usable memory that runs reach, negative if it
+            does not fit; None if unknown.
         parts: bytes at the peak of allocated bytes, by kind, and those outside the allocator.
         modules: what one device that holds the whole model allocates at its peak, by module and
             kind, the largest first.
         largest: what is largest, in words.
         source: what the numbers rest on, and how large their error is.
+        host_bytes: what all devices of a machine keep on their host; None if they keep nothing.
         device: of unlike devices the one with least room, or the first that has too little; empty
             where all are alike.
     """
@@ -106,7 +109,8 @@ class MemoryEstimate:
     parts: Mapping[str, float] = field(default_factory=dict)
     modules: tuple[ModuleBytes, ...] = ()
     largest: str = ""
-    source: str = ""
+    source: Remark | None = None
+    host_bytes: float | None = None
     device: str = ""
 
 
@@ -128,8 +132,12 @@ def memory_of(
         GraphError: the graph does not show how long its tensors live.
         CatalogError: the catalogue does not state the memory of the device.
     """
+    unread = job.open_fields("memory")
+    if unread:
+        return MemoryEstimate(allocated=None, source=undecided_remark(unread))
     library = job.library or NEWEST
-    made = memory_of_graph(job.graph, setting, capacity_bytes=capacity_bytes, library=library)
+    places = MemoryPlace.of_job(job, setting, capacity_bytes)
+    made = _of_graph(job.graph, places, library)
     return _at_most(made) if job.compiled else made
 
 
@@ -141,16 +149,20 @@ def memory_of_graph(
     library: str = NEWEST,
 ) -> MemoryEstimate:
     """Do the work of `memory_of` for the graph of one worker's step."""
+    return _of_graph(graph, MemoryPlace.of_kinds(setting, capacity_bytes), library)
+
+
+def _of_graph(graph: OpGraph, places: Sequence[MemoryPlace], library: str) -> MemoryEstimate:
     step, modules = _READ.of(graph)
-    made = memory_of_places(step, MemoryPlace.of_kinds(setting, capacity_bytes), library=library)
+    made = memory_of_places(step, places, library=library)
     return replace(made, modules=modules, largest=_largest_words(made, modules))
 
 
 def _at_most(made: MemoryEstimate) -> MemoryEstimate:
     """The memory of a compiled graph: it needs no more than the same graph that is not."""
     fits: Fits | None = "likely not" if made.fits == "no" else made.fits
-    words = f"{made.source}; not compiled, which takes up to twice as much"
-    return replace(made, is_upper_bound=True, fits=fits, source=words)
+    source = remark("memory_of_uncompiled", source=made.source)
+    return replace(made, is_upper_bound=True, fits=fits, source=source)
 
 
 class _Read:
@@ -192,7 +204,8 @@ def batched_memory(
     line = BatchedMemory.between(
         (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph)
     )
-    places = MemoryPlace.of_kinds(setting, capacity_bytes)
+    many.require_decided("memory", "the largest batch")
+    places = MemoryPlace.of_job(many, setting, capacity_bytes)
     library = many.library or NEWEST
 
     def at(batch_size: int) -> MemoryEstimate:
@@ -233,19 +246,25 @@ def memory_of_step(
         masters: whether parameters in half precision have a copy in single precision.
         library: generation of PyTorch that runs it.
     """
-    held = place.held
-    if held is None:
+    sharding = place.sharding
+    if sharding is None:
         return MemoryEstimate(
             allocated=None,
             capacity_bytes=place.capacity_bytes,
-            source=f"the memory of scheme {place.scheme} ({place.kind_words}) is not estimated; "
-            f"schemes with an estimate are {', '.join(modelled_schemes())}",
+            source=remark(
+                "memory_not_estimated",
+                scheme=place.scheme,
+                kind=place.kind,
+                known=tuple(modelled_schemes()),
+            ),
             device=place.device,
         )
     known = calibration or shipped_memory_calibration()
-    tensors = device_tensors(step, held, place.shards, place.replicas, masters=masters)
+    tensors = device_tensors(step, sharding, place.shards, place.replicas, masters=masters)
     peaks = _peaks(step, place, known, tensors, library=library)
-    return _estimate(step, place, known, peaks)
+    made = _estimate(step, place, known, peaks)
+    on_host = host_bytes(step, sharding, place.shards) * place.per_machine
+    return replace(made, host_bytes=on_host) if place.offload else made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -321,7 +340,7 @@ def _estimate(
             allocated=Bytes(value=peaks.allocated),
             is_lower_bound=step.is_lower_bound,
             parts=parts,
-            source="lifetimes of the step's tensors",
+            source=remark("memory_of_tensors"),
         )
     parts["temporary"] += peaks.allocated - sum(parts.values())  # workspaces, rounding
     parts[OUTSIDE_PART] = peaks.outside
@@ -342,7 +361,7 @@ def _estimate(
         capacity_bytes=place.capacity_bytes,
         usable_bytes=usable,
         fits=_fits(need, peaks.runs, step.is_lower_bound, known),
-        margin_bytes=usable - (peaks.allocated + peaks.outside),
+        margin_bytes=known.no_above * usable - (peaks.allocated + peaks.outside),
         parts=parts,
         source=_source(known, kind),
         device=place.device,
@@ -382,15 +401,16 @@ def _bytes(value: float, known: MemoryCalibration, number: str, kind: str) -> By
     return Bytes(value=value, lower=error.low * value, upper=error.high * value)
 
 
-def _source(known: MemoryCalibration, kind: str) -> str:
+def _source(known: MemoryCalibration, kind: str) -> Remark:
     """What the numbers rest on."""
-    words = "lifetimes of the step's tensors and a model of PyTorch's caching allocator"
     error = known.error_of("device_total", kind)
     if error is None:
-        return words
-    return (
-        f"{words}; the device's memory was within {error.p90_pct:.0f} % on nine in ten of "
-        f"{error.runs} held-out runs ({error.median_pct:.0f} % in the median)"
+        return remark("memory_by_lifetimes")
+    return remark(
+        "memory_by_lifetimes_checked",
+        num_runs=error.runs,
+        median_pct=error.median_pct,
+        p90_pct=error.p90_pct,
     )
 
 

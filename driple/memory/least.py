@@ -13,8 +13,6 @@ from driple.graph.opgraph import OpGraph
 
 __all__ = ["LeastMemory", "least_memory"]
 
-_GB = 1e9
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeastMemory:
@@ -36,15 +34,6 @@ class LeastMemory:
     def total_bytes(self) -> int:
         """All of these at once."""
         return sum(asdict(self).values())
-
-    def sentence(self) -> str:
-        """For a user."""
-        return (
-            f"at least {self.total_bytes / _GB:.3g} GB (parameters "
-            f"{self.parameters_bytes / _GB:.2g}, gradients {self.gradients_bytes / _GB:.2g}, "
-            f"optimizer states {self.states_bytes / _GB:.2g}, largest tensor "
-            f"{self.largest_tensor_bytes / _GB:.2g})"
-        )
 
 
 def least_memory(graph: OpGraph) -> LeastMemory:

@@ -22,23 +22,26 @@ __all__ = ["COMMUNICATION", "device_timeline"]
 COMMUNICATION = "communication"
 
 
-def device_timeline(graph: OpGraph, setting: Setting) -> StepTimeline:
+def device_timeline(
+    graph: OpGraph, setting: Setting, place: MemoryPlace | None = None
+) -> StepTimeline:
     """Allocated bytes of one device over a step.
 
     Args:
         graph: of one worker's step.
         setting: cluster and scheme.
+        place: its device, where a job keeps a part of what it holds on the host.
 
     Raises:
         GraphError: the graph has no lifetimes, or the memory of the scheme is unknown.
     """
-    place = MemoryPlace.of(setting)
-    if place.held is None:
+    place = place or MemoryPlace.of(setting)
+    if place.sharding is None:
         raise GraphError(
             f"the memory of scheme {place.scheme} over a step is not modelled; give a setting with "
             f"one of {', '.join(modelled_schemes())}"
         )
-    tensors = device_tensors(StepMemory.of(graph), place.held, place.shards, place.replicas)
+    tensors = device_tensors(StepMemory.of(graph), place.sharding, place.shards, place.replicas)
     nbytes = bytes_by_kind(tensors, rounding_of(graph.framework))
     made = StepTimeline(nbytes=nbytes, modules=(), kinds=(*KINDS, COMMUNICATION))
     return replace(made, modules=_shared_out(graph, made))

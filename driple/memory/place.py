@@ -5,17 +5,20 @@ Setting -> MemoryPlace of its worker, or of each kind of its devices
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driple.catalog import Device
 from driple.cluster.cluster import Cluster, Machine
 from driple.cluster.setting import Setting, UnknownCluster
+from driple.jobs.job import Job
 from driple.schemes.registry import registered_schemes, scheme_named
-from driple.schemes.scheme import Held, run_words
+from driple.schemes.scheme import Sharding
 
 __all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
 _GB, _GIB = 1e9, 2.0**30
+# Elements of DeepSpeed's `stage3_max_reuse_distance` and `stage3_max_live_parameters`, by default.
+_DEEPSPEED_REUSE = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +32,10 @@ class MemoryPlace:
         generation: of the device.
         capacity_bytes: memory of the device; None on a processor.
         device: its name where the setting has unlike devices; empty where all are alike.
+        per_machine: devices of its machine; 1 if the machines are not known.
+        offload: what a job keeps on the host: `states`, `parameters`.
+        bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
+        has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
     """
 
     scheme: str
@@ -37,6 +44,10 @@ class MemoryPlace:
     generation: str = ""
     capacity_bytes: float | None = None
     device: str = ""
+    per_machine: int = 1
+    offload: tuple[str, ...] = ()
+    bucket_elements: int | None = None
+    has_masters: bool = False
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -58,6 +69,7 @@ class MemoryPlace:
             replicas=setting.num_workers,
             generation=setting.worker.generation,
             capacity_bytes=capacity_bytes,
+            per_machine=_num_devices(_first_machine(setting)),
         )
 
     @classmethod
@@ -96,18 +108,59 @@ class MemoryPlace:
                 generation=device.generation,
                 capacity_bytes=catalogued_bytes(device) if own is None else own,
                 device=device.name if is_mixed else "",
+                per_machine=_num_devices(machine),
             )
             found[place] = None
         return tuple(found)
 
+    @classmethod
+    def of_job(
+        cls, job: Job, setting: Setting, capacity_bytes: float | None = None
+    ) -> tuple[MemoryPlace, ...]:
+        """The same for a job, which may keep a part of what a device holds on the host.
+
+        Args:
+            job: which.
+            setting: cluster and scheme.
+            capacity_bytes: as for `of`.
+
+        Raises:
+            CatalogError: as `of_kinds`.
+        """
+        return tuple(
+            replace(
+                place,
+                offload=job.offload,
+                bucket_elements=job.bucket_elements,
+                has_masters=job.step is not None and job.step.has_masters,
+            )
+            for place in cls.of_kinds(setting, capacity_bytes)
+        )
+
     @property
-    def held(self) -> Held | None:
+    def sharding(self) -> Sharding | None:
         """What the device holds of a model; None if the memory of the scheme is not modelled.
+
+        A job with a buffer of its own is DeepSpeed's, which also keeps parameters gathered that are
+        used again soon.
 
         Raises:
             SettingError: no such scheme.
         """
-        return scheme_named(self.scheme).held
+        sharding = scheme_named(self.scheme).sharding
+        is_usual = not (self.offload or self.has_masters) and self.bucket_elements is None
+        if sharding is None or is_usual:
+            return sharding
+        return replace(
+            sharding,
+            states_on_host="states" in self.offload,
+            parameters_on_host="parameters" in self.offload and sharding.shards_parameters,
+            bucket_elements=sharding.bucket_elements
+            if self.bucket_elements is None
+            else self.bucket_elements,
+            has_wide_shards=self.has_masters and self.bucket_elements is None,
+            reuse_elements=0 if self.bucket_elements is None else _DEEPSPEED_REUSE,
+        )
 
     @property
     def error_kind(self) -> str:
@@ -115,9 +168,9 @@ class MemoryPlace:
         return scheme_named(self.scheme).runs_like(self.replicas).memory
 
     @property
-    def kind_words(self) -> str:
-        """How the work is distributed, in words."""
-        return run_words(scheme_named(self.scheme).runs_like(self.replicas).times)
+    def kind(self) -> str:
+        """How the work is distributed, as published runs are told apart."""
+        return scheme_named(self.scheme).runs_like(self.replicas).times
 
     @property
     def exchanges(self) -> bool:
@@ -127,13 +180,13 @@ class MemoryPlace:
     @property
     def is_replicated(self) -> bool:
         """Whether each device holds as much on any number of devices above one."""
-        held = self.held
-        return held is not None and (self.replicas < 2 or held.is_whole)
+        sharding = self.sharding
+        return sharding is not None and (self.replicas < 2 or sharding.is_whole)
 
 
 def modelled_schemes() -> tuple[str, ...]:
     """Names of the schemes whose memory is modelled."""
-    return tuple(scheme.name for scheme in registered_schemes() if scheme.held is not None)
+    return tuple(scheme.name for scheme in registered_schemes() if scheme.sharding is not None)
 
 
 def catalogued_bytes(device: Device) -> float:
@@ -160,6 +213,10 @@ def gpu_kinds(cluster: Cluster) -> tuple[tuple[Device, Machine], ...]:
     return tuple((device, machine) for (device, _), machine in found.items())
 
 
+def _num_devices(machine: Machine | None) -> int:
+    return 1 if machine is None else len(machine.devices)
+
+
 def _first_machine(setting: Setting) -> Machine | None:
     """The worker's machine; None if the machines are not known."""
     described = setting.described
@@ -169,7 +226,9 @@ def _first_machine(setting: Setting) -> Machine | None:
 def _shards(setting: Setting, machine: Machine | None) -> int:
     """Devices that share out what the scheme shards: those of a machine, or all."""
     count = setting.num_workers
-    held = scheme_named(setting.scheme.name).held
+    sharding = scheme_named(setting.scheme.name).sharding
     return (
-        count if held is None or machine is None else held.num_shards(count, len(machine.devices))
+        count
+        if sharding is None or machine is None
+        else sharding.num_shards(count, len(machine.devices))
     )

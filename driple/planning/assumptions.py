@@ -48,20 +48,6 @@ class Assumptions:
     global_batch: int | None = None
     batches_differ: bool = False
 
-    def sentence(self) -> str:
-        """The assumptions as text for users."""
-        optimizer = self.optimizer or "unknown"
-        batches = f"batches of {self.batch_size_per_device} samples per device"
-        if self.batches_differ:
-            batches = "the largest batches per device that fit"
-        if self.global_batch is not None:
-            batches += f", {self.global_batch} samples of all devices per update"
-        epochs = "" if self.epochs == 1 else f", {self.epochs:g} epochs"
-        return (
-            f"assumed: products in {self.precision}; optimizer {optimizer}; {batches}; "
-            f"{self.samples_per_epoch:,} samples per epoch ({self.samples_from}){epochs}"
-        )
-
 
 def assumptions_of(
     graph: OpGraph,

@@ -38,18 +38,6 @@ class Change:
     time_ratio: float
     cost_ratio: float | None
 
-    def sentence(self) -> str:
-        """For a user: `torch.compile: 18 % less time, 18 % lower cost`."""
-        sentence = f"{self.words}: {_pct(self.time_ratio, 'less time', 'more time')}"
-        if self.cost_ratio is not None:
-            sentence += f", {_pct(self.cost_ratio, 'lower cost', 'higher cost')}"
-        return sentence
-
-
-def _pct(ratio: float, less: str, more: str) -> str:
-    percent = round(100 * abs(1 - ratio))
-    return f"{percent} % {less if ratio <= 1 else more}"
-
 
 def helpful_changes(
     evaluator: Evaluator, best: Offer, offers: Sequence[Offer], *, keeps_batch: bool, most: int = 3

@@ -21,9 +21,9 @@ from driple.planning.offers import Offer, needed_bytes
 from driple.planning.places import Candidate, Refused
 from driple.planning.prices import PriceBook
 from driple.planning.variants import JobVariants, Variant
+from driple.quantities import size
 from driple.simulate.calibration import Calibration
 from driple.simulate.place import place_of
-from driple.units import format_size
 
 __all__ = ["Evaluator", "memory_reason"]
 
@@ -72,7 +72,7 @@ class Evaluator:
         """Memory of the device with least room; None if it is unknown how long tensors live."""
         setting, room = candidate.setting, candidate.place.capacity_bytes
         job = self.ready(candidate.variant, setting).job
-        key = (id(job), _like(MemoryPlace.of_kinds(setting, room)))
+        key = (id(job), _like(MemoryPlace.of_job(job, setting, room)))
         if key not in self._memory:
             try:
                 self._memory[key] = memory_of(job, setting, capacity_bytes=room)
@@ -87,7 +87,9 @@ class Evaluator:
         if line is None:
             memory = self.memory(candidate)
             return memory is None or memory.fits in {None, "yes"}
-        places = MemoryPlace.of_kinds(candidate.setting, candidate.place.capacity_bytes)
+        places = MemoryPlace.of_job(
+            self.variants.given, candidate.setting, candidate.place.capacity_bytes
+        )
         key = (id(line), variant.batch_size, _like(places))
         if key not in self._may_fit:
             found = memory_of_places(line.at(variant.batch_size), places)
@@ -143,9 +145,9 @@ class Evaluator:
         place = place_of(setting, self.calibration)
         answer = ask_step(ready, place)
         parts = parts_of(ready, place, answer.step_s)
-        unknown = ready.job.unknown_words
-        price = None if unknown else self.book.price(machines.one, machines.instance)
-        why_none = "" if price else self.book.why_none(machines.one, machines.instance)
+        unknown = ready.job.unknown
+        price = None if unknown is not None else self.book.price(machines.one, machines.instance)
+        why_none = None if price else self.book.why_none(machines.one, machines.instance)
         return Offer(
             name=machines.name,
             candidate=candidate,
@@ -185,6 +187,6 @@ def memory_reason(memory: MemoryEstimate, candidate: Candidate) -> str:
     needs, room = needed_bytes(memory) or 0.0, memory.capacity_bytes or 0.0
     largest = f"; the largest part is {memory.largest}" if memory.largest else ""
     return (
-        f"each device needs {format_size(needs)} ({scheme}{candidate.variant.words()}), and "
-        f"{memory.device or setting.worker.name} has {format_size(room)}{largest}"
+        f"each device needs {size(needs)} ({scheme}{candidate.variant.words()}), and "
+        f"{memory.device or setting.worker.name} has {size(room)}{largest}"
     )

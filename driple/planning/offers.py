@@ -14,6 +14,7 @@ from driple.catalog import Instance, Price
 from driple.errors import MeasureError
 from driple.planning.amount import AmountAsked
 from driple.planning.prices import PriceBook
+from driple.remarks import Remark
 from driple.units import HOUR_S
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Offer:
         communication_pct: communication stall, percent of an iteration on one device; None if
             unknown.
         price: of one machine (of all machines for a setting of the user's own); None without one.
-        no_price: why there is none, in words.
+        no_price: why there is none.
         provenance: `simulated` or `measured`.
         answer: of the simulator, with its error and a slower host; None for a measurement.
         memory: of the device with least room; None for a measurement, or if it is unknown.
@@ -63,7 +64,7 @@ class Offer:
     samples_per_s: float
     communication_pct: float | None = None
     price: Price | None = None
-    no_price: str = ""
+    no_price: Remark | None = None
     provenance: Source = "simulated"
     answer: MethodAnswer | None = None
     memory: MemoryEstimate | None = None
@@ -204,6 +205,6 @@ def measured_offer(
         samples_per_s=(per_step or 1) / iteration_s,
         communication_pct=stalls["interconnect"].pct if "interconnect" in stalls else None,
         price=price,
-        no_price="" if price is not None else book.why_none(instance.name, instance),
+        no_price=None if price is not None else book.why_none(instance.name, instance),
         provenance="measured",
     )

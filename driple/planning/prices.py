@@ -19,6 +19,7 @@ from pathlib import Path
 from driple.catalog import Instance, Price
 from driple.catalog.fields import PRICE_FIELDS, check_field
 from driple.errors import ConfigError
+from driple.remarks import Remark, remark
 
 __all__ = ["PriceBook", "PriceFile", "check_region", "read_prices"]
 
@@ -43,7 +44,7 @@ class PriceFile:
     """
 
     prices: Mapping[str, tuple[Price, ...]]
-    refused: Mapping[tuple[str, bool], str] = field(default_factory=dict)
+    refused: Mapping[tuple[str, bool], Remark] = field(default_factory=dict)
     is_own: bool = False
     unknown: tuple[str, ...] = ()
 
@@ -67,14 +68,13 @@ class PriceFile:
                 found[full] = (*found.get(full, ()), *prices)
         return replace(self, prices=found, unknown=tuple(unknown))
 
-    def unused_words(self, path: Path) -> str:
-        """Which prices are left out, as a sentence for users."""
-        some = ", ".join(repr(name[:_MOST_SHOWN]) for name in self.unknown[:_MOST_NAMES])
-        more = len(self.unknown) - _MOST_NAMES
-        some += f" and {more} more" if more > 0 else ""
-        return (
-            f"--prices {path}: no instance or setting is called {some}; that price is not used "
-            "(driple list instances has the names)"
+    def unused(self, path: Path) -> Remark:
+        """Which prices are left out."""
+        return remark(
+            "prices_not_used",
+            file=str(path),
+            names=tuple(name[:_MOST_SHOWN] for name in self.unknown[:_MOST_NAMES]),
+            num_names=len(self.unknown),
         )
 
 
@@ -113,16 +113,15 @@ class PriceBook:
                 return None
         return None if instance is None else instance.price(self.date, self.region, spot=self.spot)
 
-    def why_none(self, name: str, instance: Instance | None) -> str:
-        """Why there is no price, in words."""
+    def why_none(self, name: str, instance: Instance | None) -> Remark:
+        """Why there is no price."""
         for file in reversed(self.files):
             if (name, self.spot) in file.refused:
                 return file.refused[name, self.spot]
-        where = "" if self.region is None else f" of {self.region}"
-        when = "" if self.date is None else f" up to {self.date}"
         if instance is None:
-            return f"no price is known of your own {name}; give one with --prices FILE"
-        return f"no {_WORDS[self.spot]}{where}{when} is known; give one with --prices FILE"
+            return remark("no_price_of_own", name=name)
+        date = None if self.date is None else self.date.isoformat()
+        return remark("price_not_known", is_spot=self.spot, region=self.region, date=date)
 
 
 def check_region(
@@ -303,7 +302,7 @@ def _skypilot_prices(reader: csv.DictReader[str], names: Sequence[str], path: Pa
             f"--prices {path} lacks {', '.join(missing)} of a SkyPilot catalogue's columns"
         )
     found: dict[tuple[str, bool, str], float] = {}
-    zero: dict[tuple[str, bool], str] = {}
+    zero: dict[tuple[str, bool], Remark] = {}
     for number, row in enumerate(reader, 2):
         _check_row(row, number, path)
         name = (row["InstanceType"] or "").strip()
@@ -313,7 +312,7 @@ def _skypilot_prices(reader: csv.DictReader[str], names: Sequence[str], path: Pa
             price, reason = _skypilot_cell(row, column)
             where = (name, spot, (row["Region"] or "").strip())
             if price is None:
-                zero[name, spot] = f"{path.name} states {reason}"
+                zero[name, spot] = remark("price_refused", file=path.name, reason=reason)
             else:
                 found[where] = min(price, found.get(where, price))
     prices: dict[str, list[Price]] = {}

@@ -1,6 +1,6 @@
 """Which of many offers to take: by time, by cost, or by memory, within a budget and a deadline.
 
-    offers, Limits -> order, Pareto front, Choice (best, runner-up, why)
+    offers, TrainingLimits -> order, Pareto front, Choice (best, runner-up, why)
 
 Equal offers keep one order: by cost, time, name, scheme and variant.
 """
@@ -15,22 +15,28 @@ from typing import Literal
 from driple.checks import check_number
 from driple.estimate import GUESS_FACTOR
 from driple.planning.offers import Offer
-from driple.units import format_duration, format_range
+from driple.remarks import Remark, remark
 
-__all__ = ["RANKS", "Choice", "Limits", "Rank", "best_by_place", "choose", "pareto", "price_text",
-           "ranked", "spent"]  # fmt: skip
+__all__ = [
+    "RANKS",
+    "Choice",
+    "Rank",
+    "TrainingLimits",
+    "best_by_place",
+    "choose",
+    "pareto",
+    "ranked",
+    "spent",
+]  # fmt: skip
 
 Rank = Literal["cost", "time", "memory"]
 RANKS: tuple[Rank, ...] = ("cost", "time", "memory")
-_SAME = 1.01  # ratio of what is as good as equal
 _ALMOST = 1.05  # ratio of ways on the same machines, below which the better known one is taken
 _NARROWER = 2.0  # ratio of the widths of their intervals, from which on that is a reason
-_TWICE = 2.0
-_WHOLE_PRICE = 100.0  # prices from here on are printed without cents
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class TrainingLimits:
     """What the training may cost and take.
 
     Attributes:
@@ -59,16 +65,15 @@ class Limits:
     def kept_by(self, offer: Offer) -> bool | None:
         """The same; None without limits, or if there is a budget and no price."""
         unknown = self.budget is not None and offer.cost is None
-        return self.holds(offer) if self.words() and not unknown else None
+        return self.holds(offer) if self.are_given and not unknown else None
 
-    def words(self) -> str:
-        """Such as ` within $100 and 12 h`; empty without limits."""
-        parts = [] if self.budget is None else [f"${price_text(self.budget)}"]
-        parts += [] if self.deadline_s is None else [format_duration(self.deadline_s)]
-        return f" within {' and '.join(parts)}" if parts else ""
+    @property
+    def are_given(self) -> bool:
+        """Whether there is any."""
+        return self.budget is not None or self.deadline_s is not None
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = TrainingLimits()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,12 +83,12 @@ class Choice:
     Attributes:
         best: the offer that is recommended; None if none can be.
         runner_up: the best of other machines; None if there is none.
-        words: the recommendation, or why there is none, as text for users.
+        why: the recommendation, or why there is none; None if nothing was to be chosen.
     """
 
     best: Offer | None = None
     runner_up: Offer | None = None
-    words: str = ""
+    why: Remark | None = None
 
 
 def _cost(offer: Offer) -> float:
@@ -115,7 +120,7 @@ def ranked(offers: Sequence[Offer], rank: Rank = "cost") -> list[Offer]:
 
 
 def best_by_place(
-    offers: Sequence[Offer], rank: Rank = "cost", limits: Limits = NO_LIMITS
+    offers: Sequence[Offer], rank: Rank = "cost", limits: TrainingLimits = NO_LIMITS
 ) -> list[Offer]:
     """The best way to use every kind and number of machines, in order.
 
@@ -129,7 +134,7 @@ def best_by_place(
     return ranked([_best_way(ways, rank, limits) for ways in some.values()], rank)
 
 
-def _best_way(ways: Sequence[Offer], rank: Rank, limits: Limits) -> Offer:
+def _best_way(ways: Sequence[Offer], rank: Rank, limits: TrainingLimits) -> Offer:
     """The way to take on some machines, of all ways in order."""
     fitting = [offer for offer in ways if offer.may_be_recommended] or [*ways]
     fitting = [offer for offer in fitting if limits.holds(offer)] or fitting
@@ -172,7 +177,7 @@ def pareto(offers: Sequence[Offer]) -> list[Offer]:
     return front
 
 
-def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choice:
+def choose(offers: Sequence[Offer], limits: TrainingLimits, rank: Rank = "cost") -> Choice:
     """The offer to take, and the runner-up.
 
     With a budget alone it is the fastest offer within it; otherwise the first by `rank` within the
@@ -188,30 +193,24 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
     needs_price = by == "cost" or limits.budget is not None
     pool = [offer for offer in fitting if offer.cost is not None or not needs_price]
     if not pool:
-        instead = (
-            "rank by time (--set rank=time)" if limits.budget is None else "leave out --budget"
-        )
-        why = (
-            f"no offer has a price; give prices with --prices FILE, or {instead}"
-            if fitting
-            else "nothing fits in memory"
-        )
-        return Choice(words=f"Nothing can be recommended: {why}.")
+        if not fitting:
+            return Choice(why=remark("nothing_fits"))
+        return Choice(why=remark("no_offer_priced", has_budget=limits.budget is not None))
     within = [offer for offer in pool if limits.holds(offer)]
     if not within:
         ways = [one for one in offers if one.may_be_recommended]
         priced = [one for one in ways if one.cost is not None or not needs_price]
-        return Choice(words=_none_within(priced, limits))
+        return Choice(why=_none_within(priced, limits))
     best = _taken(within, limits, by)
     others = [offer for offer in within if offer is not best]
     runner_up = ranked(others, by)[0] if others else None
     ways = [one for one in offers if one.may_be_recommended and limits.holds(one)]
     is_first = best is ranked(ways, by)[0]
-    words = _words(best, runner_up, within, limits, by, is_first=is_first)
-    return Choice(best=best, runner_up=runner_up, words=words)
+    why = _recommended(best, runner_up, within, limits, by, is_first=is_first)
+    return Choice(best=best, runner_up=runner_up, why=why)
 
 
-def _taken(within: Sequence[Offer], limits: Limits, by: Rank) -> Offer:
+def _taken(within: Sequence[Offer], limits: TrainingLimits, by: Rank) -> Offer:
     """The first offer by rank, or one that is almost as good and whose error is smaller.
 
     With a budget it is the first one, so that a smaller budget never costs more.
@@ -224,57 +223,72 @@ def _taken(within: Sequence[Offer], limits: Limits, by: Rank) -> Offer:
     return _better_known(first, near, by)
 
 
-def _none_within(pool: Sequence[Offer], limits: Limits) -> str:
+def _none_within(pool: Sequence[Offer], limits: TrainingLimits) -> Remark:
     """What comes nearest to limits that nothing keeps."""
-    parts = [f"No setting does it{limits.words()}"]
-    fastest = ranked(pool, "time")[0]
-    parts.append(f"the fastest is {fastest.words}: {spent(fastest)}")
-    cheapest = ranked(pool, "cost")[0]
-    if cheapest.cost is not None and cheapest is not fastest:
-        parts.append(f"the cheapest is {cheapest.words}: {spent(cheapest)}")
-    return f"{'; '.join(parts)}."
+    fastest, cheapest = ranked(pool, "time")[0], ranked(pool, "cost")[0]
+    has_both = cheapest.cost is not None and cheapest is not fastest
+    return remark(
+        "nothing_within_limits",
+        budget=limits.budget,
+        deadline_s=limits.deadline_s,
+        fastest=spent(fastest),
+        cheapest=spent(cheapest) if has_both else None,
+    )
 
 
-def _words(
+def _recommended(
     best: Offer,
     runner_up: Offer | None,
     within: Sequence[Offer],
-    limits: Limits,
+    limits: TrainingLimits,
     by: Rank,
     *,
     is_first: bool,
-) -> str:
-    """The recommendation as text for users; only the first of all ways has a superlative."""
-    superlative = {"cost": "the cheapest", "time": "the fastest", "memory": "the least memory"}[by]
-    if not is_first:
-        superlative = f"almost {superlative}, and the best known of these"
-    verb = "Rent" if best.instance is not None else "Take"
-    sentences = [f"{verb} {best.words}: {spent(best)}, {superlative}{limits.words()}."]
-    if best.factors is None and best.provenance == "simulated":
-        sentences.append("A guess: no published run is like this one, so its error is unknown.")
-    elif _width(best) > GUESS_FACTOR:
-        sentences.append(
-            "A guess, as such jobs are this far off; a few runs of yours narrow it (driple "
-            "transfer --from gpu)."
-        )
-    elif best.factors is not None and best.factors[1] > GUESS_FACTOR * best.factors[0]:
-        sentences.append(
-            "A guess, as a slower host may take this much longer; a few runs of yours narrow it "
-            "(driple transfer --from gpu)."
-        )
-    over = _over(best, limits)
-    sentences += [over] if over else []
-    if best.fits is None and best.provenance == "simulated":
-        sentences.append("Whether it fits in memory is not known.")
-    if runner_up is not None:
-        sentences.append(
-            f"Runner-up: {runner_up.words}: {spent(runner_up)}; it {_lost(runner_up, best)}."
-        )
+) -> Remark:
+    """The recommendation; only the first of all ways has a superlative."""
     other = _other_end(best, within, by)
-    if other is not None and other is not runner_up:
-        name = "fastest" if by == "cost" else "cheapest"
-        sentences.append(f"The {name} is {other.words}: {spent(other)}.")
-    return " ".join(sentences)
+    named = None if other is None or other is runner_up else spent(other)
+    high = math.inf if best.factors is None else best.factors[1]
+    over_s, over_cost = best.training_s * high, math.inf if best.cost is None else best.cost * high
+    is_known = best.factors is not None
+    in_budget = limits.budget is None or best.cost is None or over_cost <= limits.budget
+    in_time = limits.deadline_s is None or over_s <= limits.deadline_s
+    lost = runner_up if runner_up is not None and runner_up.cost is not None else None
+    return remark(
+        "recommended",
+        offer=spent(best),
+        is_rented=best.instance is not None,
+        rank=by,
+        is_first=is_first,
+        budget=limits.budget,
+        deadline_s=limits.deadline_s,
+        guess=_why_guess(best),
+        over_budget=is_known and not in_budget,
+        over_cost=_finite(over_cost),
+        over_deadline=is_known and not in_time,
+        over_s=_finite(over_s),
+        is_fit_unknown=best.fits is None and best.provenance == "simulated",
+        runner_up=None if runner_up is None else spent(runner_up),
+        time_ratio=None if runner_up is None else runner_up.training_s / best.training_s,
+        cost_ratio=None
+        if lost is None or lost.cost is None or best.cost is None
+        else lost.cost / best.cost,
+        other=named,
+    )
+
+
+def _why_guess(best: Offer) -> str | None:
+    """Why a recommended offer is but a guess; None if it is none."""
+    ends = best.factors
+    if ends is None and best.provenance == "simulated":
+        return "no_run"
+    if _width(best) > GUESS_FACTOR:
+        return "errors"
+    return "slow_host" if ends is not None and ends[1] > GUESS_FACTOR * ends[0] else None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _other_end(best: Offer, within: Sequence[Offer], by: Rank) -> Offer | None:
@@ -285,60 +299,14 @@ def _other_end(best: Offer, within: Sequence[Offer], by: Rank) -> Offer | None:
     return other
 
 
-def _over(best: Offer, limits: Limits) -> str:
-    """Which limit the upper end of the interval goes beyond; empty if none."""
-    if best.factors is None:
-        return ""
-    high = best.factors[1]
-    beyond = []
-    if limits.budget is not None and best.cost is not None and best.cost * high > limits.budget:
-        beyond.append(f"the budget (${price_text(best.cost * high)})")
-    if limits.deadline_s is not None and best.training_s * high > limits.deadline_s:
-        beyond.append(f"the deadline ({format_duration(best.training_s * high)})")
-    return f"The upper end of its interval is beyond {' and '.join(beyond)}." if beyond else ""
-
-
-def _lost(one: Offer, best: Offer) -> str:
-    """Why an offer lost against another: `costs 12 % more and takes 3 % longer`."""
-    parts = []
-    if one.cost is not None and best.cost is not None:
-        parts.append(("costs", one.cost / best.cost, "more", "less"))
-    parts.append(("takes", one.training_s / best.training_s, "longer", "less time"))
-    return " and ".join(_compared(*part) for part in parts)
-
-
-def _compared(verb: str, ratio: float, more: str, less: str) -> str:
-    if 1 / _SAME < ratio < _SAME:
-        return f"{verb} the same" if verb == "costs" else f"{verb} as long"
-    if ratio >= _TWICE:
-        factor = f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
-        return f"{verb} {factor} times as {'much' if verb == 'costs' else 'long'}"
-    if ratio > 1:
-        return f"{verb} {100 * (ratio - 1):.0f} % {more}"
-    return f"{verb} {100 * (1 - ratio):.0f} % {less}"
-
-
-def spent(offer: Offer) -> str:
-    """Time and cost of an offer with their intervals, as text for users.
-
-    Where the interval is wide, its ends stand alone: a single number would mislead.
-    """
-    ends, cost = offer.factors, offer.cost
-    price = "" if cost is None else f" for ${price_text(cost)}"
-    if ends is None:
-        return f"{format_duration(offer.training_s)}{price}"
-    low, high = ends
-    span = format_range(low * offer.training_s, high * offer.training_s, format_duration)
-    if cost is not None:
-        span += f", {format_range(cost * low, cost * high, lambda end: f'${price_text(end)}')}"
-    if high > GUESS_FACTOR * low:
-        return f"a guess: {span}"
-    return f"{format_duration(offer.training_s)}{price} ({span})"
-
-
-def price_text(price: float) -> str:
-    """Dollars without the sign: two decimals, or the first two significant digits if smaller."""
-    if price >= _WHOLE_PRICE:
-        return f"{price:,.0f}"
-    digits = 2 if price >= 1 or price <= 0 else 1 - math.floor(math.log10(price))
-    return f"{price:.{max(digits, 2)}f}"
+def spent(offer: Offer) -> Remark:
+    """Time and cost of an offer with the factors to the ends of their interval."""
+    ends = offer.factors
+    return remark(
+        "offer_spent",
+        offer=offer.words,
+        training_s=offer.training_s,
+        cost=offer.cost,
+        low_factor=None if ends is None else ends[0],
+        high_factor=None if ends is None else _finite(ends[1]),
+    )

@@ -1,6 +1,6 @@
 """What would make a job fit, if it fits nowhere: smaller batch, recomputation, shards, 8 bits.
 
-Evaluator, places -> one sentence, in which every number was worked out
+Evaluator, places -> a remark, in which every number was worked out
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from driple.memory.place import MemoryPlace
 from driple.planning.evaluator import Evaluator
 from driple.planning.places import Candidate, Machines
 from driple.planning.variants import Variant
+from driple.remarks import Remark, RemarkValue, remark
 from driple.schemes.registry import scheme_that_holds_least
-from driple.units import format_size
 
-__all__ = ["remedy_words"]
+__all__ = ["remedy_of"]
 
 _EIGHT_BIT = "adam8bit"
 _WITH_EIGHT_BIT = ("adam", "adamw", "adam-fused", "adamw-fused")
 
 
-def remedy_words(evaluator: Evaluator, places: Sequence[Machines]) -> str:
-    """What would make the job fit on the roomiest of some machines; empty if it is unknown.
+def remedy_of(evaluator: Evaluator, places: Sequence[Machines]) -> Remark | None:
+    """What would make the job fit on the roomiest of some machines; None if it is unknown.
 
     Args:
         evaluator: of the job.
@@ -32,27 +32,28 @@ def remedy_words(evaluator: Evaluator, places: Sequence[Machines]) -> str:
     """
     roomy = [place for place in places if _tightest(place) is not None]
     if not roomy:
-        return ""
+        return None
     place = max(roomy, key=lambda one: (_room(one), -one.num_devices))
     usual = evaluator.variants.usual
     tightest = _tightest(place)
-    size = f"{format_size(_room(place))} each"
-    words = f"{place.setting.worker.name}, {size}"
-    if tightest is not None and tightest.device:
-        words = f"{tightest.device} has least memory, {size}"
-    where = f"On {place.name} ({words})"
+    least = "" if tightest is None else tightest.device
+    where: dict[str, RemarkValue] = {
+        "place": place.name,
+        "device": least or place.setting.worker.name,
+        "has_least": bool(least),
+        "room_bytes": _room(place),
+    }
     if not evaluator.variants.can_vary:
-        return f"{where} too; the graph is as it is: make it with a smaller batch."
+        return remark("graph_is_as_it_is", **where)
     own = Candidate(place=place, setting=place.setting, variant=usual)
-    ways = [
-        *_batch_ways(evaluator, own),
-        *_shard_ways(evaluator, roomy, usual),
-        *_state_ways(evaluator, own),
-    ]
+    ways = {
+        **_batch_ways(evaluator, own),
+        **_shard_ways(evaluator, roomy, usual),
+        **_state_ways(evaluator, own),
+    }
     if not ways:
-        least = scheme_that_holds_least().name
-        return f"{where} not even a batch of 1 fits, with full checkpointing and with {least}."
-    return f"{where} it would fit {'; or '.join(ways)}."
+        return remark("nothing_makes_it_fit", scheme=scheme_that_holds_least().name, **where)
+    return remark("would_fit", **where, **ways)
 
 
 def _tightest(place: Machines) -> MemoryPlace | None:
@@ -96,41 +97,40 @@ def _largest_batch(evaluator: Evaluator, candidate: Candidate) -> int:
     return size
 
 
-def _batch_ways(evaluator: Evaluator, candidate: Candidate) -> list[str]:
+def _batch_ways(evaluator: Evaluator, candidate: Candidate) -> dict[str, RemarkValue]:
     """A smaller batch, without and with full checkpointing."""
     usual = candidate.variant
-    ways = []
+    ways: dict[str, RemarkValue] = {}
     size = _largest_batch(evaluator, candidate)
     if size:
-        ways.append(f"with a batch of at most {size} per device (--batch-size {size})")
+        ways["batch_size"] = size
     if usual.checkpointing != "full":
         full = replace(candidate, variant=replace(usual, checkpointing="full"))
         larger = _largest_batch(evaluator, full)
         if larger > size:
-            flag = "--activation-checkpointing full"
-            whole = larger == usual.batch_size
-            batch = "as it is" if whole else f"and a batch of at most {larger}"
-            ways.append(f"with full checkpointing {batch} ({flag})")
+            ways["checkpointed_batch_size"] = larger
+            ways["keeps_batch"] = larger == usual.batch_size
     return ways
 
 
-def _shard_ways(evaluator: Evaluator, places: Sequence[Machines], usual: Variant) -> list[str]:
+def _shard_ways(
+    evaluator: Evaluator, places: Sequence[Machines], usual: Variant
+) -> dict[str, RemarkValue]:
     """Shards over as many devices as there are, of the batch as it is."""
     most = max(places, key=lambda one: (one.num_devices, _room(one)))
     if most.num_devices < 2:
-        return []
+        return {}
     scheme = scheme_that_holds_least().name
     setting = most.setting.with_scheme(scheme)
     if not _fits(evaluator, Candidate(place=most, setting=setting, variant=usual)):
-        return []
-    where = f"the {most.num_devices} devices of {most.name}"
-    return [f"with {scheme} over {where} (--scheme {scheme})"]
+        return {}
+    return {"scheme": scheme, "num_devices": most.num_devices, "shard_place": most.name}
 
 
-def _state_ways(evaluator: Evaluator, candidate: Candidate) -> list[str]:
+def _state_ways(evaluator: Evaluator, candidate: Candidate) -> dict[str, RemarkValue]:
     """States of the optimizer in 8 bits, of the batch as it is."""
     if evaluator.variants.given.optimizer not in _WITH_EIGHT_BIT:
-        return []
+        return {}
     other = Evaluator(
         evaluator.variants.with_optimizer(_EIGHT_BIT),
         evaluator.amount,
@@ -139,5 +139,5 @@ def _state_ways(evaluator: Evaluator, candidate: Candidate) -> list[str]:
         evaluator.calibration,
     )
     if not _fits(other, candidate):
-        return []
-    return [f"with states of the optimizer in 8 bits (--optimizer {_EIGHT_BIT})"]
+        return {}
+    return {"optimizer": _EIGHT_BIT}

@@ -1,6 +1,6 @@
 """Every way to train a job that is worth a look, and what each of them takes.
 
-    places x schemes x recomputation x precision x batches -> Candidate -> Evaluator -> Found
+    places x schemes x recomputation x precision x batches -> Candidate -> Evaluator -> SearchResult
 
 With a global batch, batch x passes x devices is that number in every candidate. Where batches are
 free, the two largest that fit are tried: a smaller one is no faster for the same samples. Without
@@ -22,7 +22,7 @@ from driple.planning.places import Candidate, Machines, Refused, schemes_for
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_asked
 
-__all__ = ["VARY", "Asked", "Found", "candidates_of", "search"]
+__all__ = ["VARY", "Asked", "SearchResult", "candidates_of", "search"]
 
 VARY = ("batch", "checkpointing", "precision")
 _LARGEST_BATCH = 1024  # that is tried on a device of its own accord
@@ -36,6 +36,7 @@ class Asked:
 
     Attributes:
         schemes: names; if empty those that suit the machines.
+        usual_scheme: of the training config, for machines that state none; empty if it has none.
         vary: what of the job may be changed, of `VARY`.
         global_batch: samples of all devices per update; None leaves it to batch and devices.
         fixed_batch: whether the user gave the batch of a device.
@@ -46,6 +47,7 @@ class Asked:
     """
 
     schemes: tuple[str, ...] = ()
+    usual_scheme: str = ""
     vary: tuple[str, ...] = ("checkpointing",)
     global_batch: int | None = None
     fixed_batch: bool = False
@@ -64,7 +66,7 @@ class Asked:
 
 
 @dataclass(kw_only=True, slots=True)
-class Found:
+class SearchResult:
     """What a search has found.
 
     Attributes:
@@ -83,7 +85,7 @@ def search(
     places: Sequence[Machines],
     asked: Asked,
     progress: Callable[[int], None] | None = None,
-) -> Found:
+) -> SearchResult:
     """All offers for a job, in an order that does not depend on luck.
 
     Args:
@@ -92,7 +94,7 @@ def search(
         asked: what may differ.
         progress: called after each group of candidates with how many groups there are.
     """
-    found = Found()
+    found = SearchResult()
     groups = [*_groups(evaluator, places, asked, found.refused)]
     for group in groups:
         _try(evaluator, group, asked, found)
@@ -113,8 +115,9 @@ def _groups(
     if can_vary and "precision" in asked.vary and usual.precision in PRECISIONS:
         half = _HALF_OF.get(usual.precision, usual.precision)
         precisions = list(dict.fromkeys([usual.precision, half]))
+    usual_schemes = [asked.usual_scheme] if asked.usual_scheme else []
     for place in places:
-        for scheme in schemes_for(place, asked.schemes, is_model=can_vary):
+        for scheme in schemes_for(place, asked.schemes or usual_schemes, is_model=can_vary):
             try:
                 setting = place.setting.with_scheme(scheme)
             except SettingError as error:  # such as degrees that do not divide the devices
@@ -126,7 +129,7 @@ def _groups(
                     yield Candidate(place=place, setting=setting, variant=variant)
 
 
-def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: Found) -> None:
+def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: SearchResult) -> None:
     """Add the offers of a group, or why there are none."""
     try:
         candidates = candidates_of(evaluator, group, asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
 
 __all__ = ["PART_COLOURS", "plot_parts"]
@@ -29,12 +30,9 @@ def plot_parts(bars: Sequence[tuple[str, Mapping[str, float]]], path: Path, *, t
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.patches import Patch
 
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(8, 1.3 + 0.55 * len(bars)))
     longest = max(sum(parts.values()) for _, parts in bars)
     for row, (_, parts) in enumerate(bars):

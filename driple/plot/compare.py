@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
 
 if TYPE_CHECKING:
@@ -41,12 +42,9 @@ def plot_compared(
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    plt = pyplot()
     count = sum(len(estimates) + 1 for _, estimates in settings)
     figure, axis = plt.subplots(figsize=(8, 1.2 + 0.24 * count))
     row, places, labels = 0, [], []

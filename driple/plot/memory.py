@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import check_picture, save_picture
+from driple.render.memory_lines import peak_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,11 +42,8 @@ def plot_memory(memory: InspectedMemory, path: Path, *, title: str) -> None:
         MissingExtraError: matplotlib is not installed.
     """
     check_picture(path)
-    import matplotlib as mpl
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     line = memory.timeline
     unit, words = (_GIB, "GiB") if line.peak_bytes >= _GIB else (_MIB, "MiB")
     points = _shown_points(line.total_bytes)
@@ -124,7 +123,7 @@ def _mark_peak(axis: Axes, memory: InspectedMemory, unit: float, words: str) -> 
     middle = min(max(at / end, _TEXT_FROM), 1 - _TEXT_FROM) * end
     axis.plot([at], [height], "o", color="black", markersize=4, clip_on=False)
     axis.annotate(
-        f"peak {height:.3g} {words}: {memory.peak_words}",
+        f"peak {height:.3g} {words}: {peak_words(memory)}",
         (at, height),
         xytext=(middle, 1.06 * height),
         fontsize=8,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
 
 __all__ = ["plot_memory", "plot_need"]
@@ -28,13 +29,9 @@ def plot_memory(
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "driple"  # the same bytes for the same points
-    from matplotlib import pyplot as plt
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(6, 5))
     axis.set_title(title, fontsize=10, loc="left")
     axis.spines[["top", "right"]].set_visible(False)
@@ -78,13 +75,9 @@ def plot_need(
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "driple"
     import numpy as np
-    from matplotlib import pyplot as plt
 
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(7, 3.2))
     axis.set_title(title, fontsize=10, loc="left")
     axis.spines[["top", "right"]].set_visible(False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from driple.errors import ConfigError, MissingExtraError, install_hint
 from driple.files import atomic_replace, wrap_os_error
+from driple.plot.canvas import pyplot
 from driple.trace.targets import RESOURCES, UNITS
 
 if TYPE_CHECKING:
@@ -57,11 +58,8 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
         MissingExtraError: matplotlib is not installed.
     """
     check_picture(path)
-    import matplotlib as mpl
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     span_s = _ITERATIONS * max(item.iteration_time_s for item in predictions)
     figure, axes = plt.subplots(len(RESOURCES), 1, sharex=True, figsize=(8, 6.5))
     for axis, (i, resource) in zip(axes, enumerate(RESOURCES), strict=True):

@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING
 
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.planning.ranking import price_text, ranked
+from driple.planning.ranking import ranked
 from driple.plot.plans import plan_figure
-from driple.units import format_duration, format_range, format_size, three_digits
+from driple.quantities import duration, size
+from driple.render.errors_stated import stated_error_sentence
+from driple.render.job_facts import facts_words
+from driple.render.plan_words import assumptions_sentence, change_sentence
+from driple.render.remarks import sentence, sentences
+from driple.render.remarks.offers import limits_words, price_text
+from driple.units import format_range, three_digits
 
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
     from driple.planning.offers import Offer
-    from driple.planning.ranking import Limits
+    from driple.planning.ranking import TrainingLimits
 
 __all__ = ["page_text", "write_page"]
 
@@ -74,13 +80,11 @@ def page_text(result: PlanResult) -> str:
 def _paragraphs(result: PlanResult) -> list[str]:
     """The recommendation and what it rests on."""
     job = result.job
+    remarks = (result.no_price, result.choice.why, result.remedy, result.scaling)
     texts = [
-        result.no_price,
-        result.choice.words,
-        result.remedy,
-        result.scaling,
-        "" if job is None else f"Job: {job.facts_words}.",
-        "" if result.assumptions is None else f"{result.assumptions.sentence()}.",
+        *(sentence(remark) for remark in remarks if remark is not None),
+        "" if job is None else f"Job: {facts_words(job)}.",
+        "" if result.assumptions is None else f"{assumptions_sentence(result.assumptions)}.",
     ]
     return [f"<p>{escape(words)}</p>" for words in texts if words]
 
@@ -108,7 +112,7 @@ def _picture(result: PlanResult) -> str:
 def _changes(result: PlanResult) -> list[str]:
     if not result.changes:
         return []
-    items = "".join(f"<li>{escape(one.sentence())}</li>" for one in result.changes)
+    items = "".join(f"<li>{escape(change_sentence(one))}</li>" for one in result.changes)
     return ["<h2>What would help most</h2>", f"<ol>{items}</ol>"]
 
 
@@ -133,14 +137,14 @@ def _class(name: str) -> str:
     return ' class="left"' if name in _LEFT else ""
 
 
-def _cells(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, str]:
+def _cells(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, str]:
     """Texts of one row."""
-    limited, kept = limits.words().strip(), limits.kept_by(offer)
+    limited, kept = limits_words(limits.budget, limits.deadline_s).strip(), limits.kept_by(offer)
     variant, ends, error = offer.variant, offer.factors, offer.error
     span = "unknown"
     if ends is not None:
         low, high = (end * offer.training_s for end in ends)
-        span = format_range(low, high, format_duration)
+        span = format_range(low, high, duration)
     elif offer.provenance == "measured":
         span = "measured"
     needed = offer.memory_bytes
@@ -149,16 +153,16 @@ def _cells(offer: Offer, rank_by_time: int, limits: Limits) -> dict[str, str]:
         "machines": offer.name,
         "how": "" if variant is None else ", ".join([offer.scheme, variant.words()]),
         "devices": str(offer.devices),
-        "step": format_duration(offer.iteration_s),
+        "step": duration(offer.iteration_s),
         "samples/s": three_digits(offer.samples_per_s),
-        "training": format_duration(offer.training_s),
+        "training": duration(offer.training_s),
         "90 % interval": span,
         "rank by time": str(rank_by_time),
         "$/h": "" if offer.per_hour is None else f"{offer.per_hour:.2f}",
         "cost $": "" if offer.cost is None else price_text(offer.cost),
         "price of": _price_words(offer),
         **({limited: "" if kept is None else "yes" if kept else "no"} if limited else {}),
-        "memory": "" if needed is None else format_size(needed),
+        "memory": "" if needed is None else size(needed),
         "fits": offer.fits_words or "unknown",
         "held back by": "" if offer.parts is None else offer.parts.bottleneck,
         "error: median, p90": f"{error.median_pct:.0f} %, {error.p90_pct:.0f} %"
@@ -199,7 +203,7 @@ def _sources(result: PlanResult) -> list[str]:
         if offer.price is not None:
             texts[f"Price: {offer.price.source}"] = None
         if offer.error is not None:
-            texts[f"Error: {offer.error.sentence()}"] = None
-    texts |= dict.fromkeys(result.remarks)
+            texts[f"Error: {stated_error_sentence(offer.error)}"] = None
+    texts |= dict.fromkeys(sentences(result.remarks))
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return ["<h2>Sources</h2>", f'<ul class="small">{items}</ul>'] if items else []

@@ -6,10 +6,11 @@ PlanResult -> picture: a point is the best way to use some machines; the line jo
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from driple.errors import ConfigError
 from driple.planning.ranking import best_by_place, pareto, ranked
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
 from driple.units import HOUR_S
 
@@ -43,11 +44,7 @@ def plan_figure(result: PlanResult) -> Figure:
     Raises:
         ConfigError: there is nothing to draw.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     offers = best_by_place(result.offers, result.rank, result.limits)
     if not offers:
         raise ConfigError("no machines can run the job, so that there is nothing to draw")
@@ -69,7 +66,7 @@ def plan_figure(result: PlanResult) -> Figure:
     title = "" if result.job is None else result.job.name
     axis.set_title(title, fontsize=9, loc="left")
     figure.tight_layout()
-    return figure
+    return cast("Figure", figure)
 
 
 def _points(axis: Axes, result: PlanResult, priced: list[Offer], unit_s: float) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
 
 if TYPE_CHECKING:
@@ -77,12 +78,8 @@ def plot_utilisation(points: Sequence[tuple[float, float, str]], path: Path, *, 
 
 
 def _axes(title: str) -> tuple[Figure, Axes]:
-    import matplotlib as mpl
 
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "driple"  # the same bytes for the same points
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(7, 4))
     axis.set_title(title, fontsize=10, loc="left")
     axis.spines[["top", "right"]].set_visible(False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
 
 if TYPE_CHECKING:
@@ -81,14 +82,11 @@ def plot_profile(profile: StallProfile, path: Path) -> None:
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.patches import Patch
 
     from driple.profiler.steps import STEPS
 
+    plt = pyplot()
     stalls, times = profile.stalls(), profile.times
     bars = bars_of(times)
     figure, axis = plt.subplots(figsize=(8, 1.4 + 0.6 * len(bars)))

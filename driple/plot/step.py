@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import TITLES, check_picture, save_picture
 from driple.step.phases import EXCHANGE, HOST, PHASE_WORDS
 from driple.trace.targets import NETWORK, RESOURCES, UNITS
@@ -62,11 +63,8 @@ def plot_step(
         ConfigError: the picture cannot be written.
     """
     check_picture(path)
-    import matplotlib as mpl
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     scale, unit = next(
         ((factor, name) for end_s, factor, name in _SCALES if step.step_s < end_s), (1.0, "s")
     )

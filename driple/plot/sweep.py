@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
 from driple.units import format_rate
 
@@ -54,15 +55,12 @@ def plot_whatif(
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
     import numpy as np
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.lines import Line2D
 
     from driple.analytic.advice import BOTTLENECKS
 
+    plt = pyplot()
     kinds = np.stack([rates, servers, ratios], axis=1)
     lines = np.unique(kinds, axis=0)
     drawn = lines[np.unique(np.linspace(0, len(lines) - 1, _MOST_LINES).astype(int))]

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
 
 if TYPE_CHECKING:
     from driple.async_sgd.compiled import CompiledJob
     from driple.async_sgd.origin import PlatformRecord
-    from driple.async_sgd.scaling import Chunk, Throughput
+    from driple.async_sgd.scaling import Chunk, SimulatedThroughput
 
 __all__ = ["plot_curve", "plot_overhead", "plot_timeline"]
 
@@ -22,7 +23,7 @@ _MOST_WORKERS = 6
 
 
 def plot_curve(
-    curve: Sequence[Throughput],
+    curve: Sequence[SimulatedThroughput],
     baselines: Sequence[Mapping[str, float]],
     knee: int | None,
     path: Path,
@@ -34,11 +35,7 @@ def plot_curve(
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(6.5, 4))
     workers = [made.num_workers for made in curve]
     for name, colour in zip(baselines[0], _OTHERS, strict=True):
@@ -77,14 +74,11 @@ def plot_timeline(job: CompiledJob, chunks: Sequence[Chunk], step_s: float, path
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.patches import Patch
 
     from driple.async_sgd.chrome import resource_names
 
+    plt = pyplot()
     names = resource_names(job.num_servers)
     workers = sorted({chunk.worker for chunk in chunks})
     shown = workers[:_MOST_WORKERS]
@@ -135,12 +129,9 @@ def plot_overhead(platform: PlatformRecord, path: Path) -> None:
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
     import numpy as np
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     sizes = np.array(platform.sizes) / 1e6
     seconds = 1e3 * np.array(platform.overhead_s)
     line = platform.overhead

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driple.plot.canvas import pyplot
 from driple.plot.pattern import TITLES, check_picture, save_picture
 from driple.trace.targets import RESOURCES, UNITS
 
@@ -27,13 +28,9 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
     from driple.simulate.counters import traces_of_worker
 
+    plt = pyplot()
     workers = made.records[:_MOST_WORKERS]
     ends = made.records[0].step_ends_s
     last = min(_ITERATIONS, len(ends) - 1)

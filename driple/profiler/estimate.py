@@ -17,6 +17,7 @@ import numpy as np
 from driple.errors import MissingExtraError, install_hint
 from driple.estimate import Estimate, estimate
 from driple.profiler.steps import DIFFERENCES, Difference
+from driple.remarks import Remark, remark
 
 __all__ = ["Stall", "StallJson", "Times", "stalls_of", "warnings_of"]
 
@@ -132,25 +133,15 @@ def _interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, flo
     return mean - reach, mean + reach
 
 
-def warnings_of(stalls: Mapping[str, Stall]) -> list[str]:
-    """Warnings about the reliability of the figures, one line each."""
-    lines = []
+def warnings_of(stalls: Mapping[str, Stall]) -> list[Remark]:
+    """Warnings about the reliability of the figures."""
+    found = []
     for name, stall in stalls.items():
         if stall.interval_s is None:
-            lines.append(
-                f"{name} stall comes from one repetition and has no interval; measure it again "
-                "with driple profile run --set repeats=3"
-            )
+            found.append(remark("stall_without_interval", stall=name))
         elif stall.in_noise:
-            low, high = (1e3 * value for value in stall.interval_s)
-            lines.append(
-                f"{name} stall is within the noise (95 % interval {low:.1f} to {high:.1f} ms of an "
-                "iteration): it may be zero; measure longer with driple profile run "
-                "--set repeats=5 --set iterations=30, and keep the machine quiet"
-            )
+            low_s, high_s = stall.interval_s
+            found.append(remark("stall_in_noise", stall=name, low_s=low_s, high_s=high_s))
         elif stall.seconds < 0:
-            lines.append(
-                f"{name} stall is negative beyond the noise: something else changed between the "
-                "steps, such as other load on the machine; measure again"
-            )
-    return lines
+            found.append(remark("negative_stall", stall=name))
+    return found

@@ -26,7 +26,7 @@ from driple.profiler.launch import LaunchPlace
 from driple.profiler.profile_records import RankResult
 from driple.storedfiles import parse_json
 
-__all__ = ["Group", "free_port", "own_machine", "stand_in_machines"]
+__all__ = ["JoinedMachines", "free_port", "own_machine", "stand_in_machines"]
 
 _PORT = 29_511
 _LOOPBACK = "127.0.0.1"
@@ -98,7 +98,7 @@ def stand_in_machines(
 
 
 @dataclass(slots=True)
-class Group:
+class JoinedMachines:
     """The machines that torchrun joined, one `driple profile run` on each.
 
     Attributes:
@@ -116,7 +116,7 @@ class Group:
     orders: int = 0
 
     @classmethod
-    def of_environment(cls) -> Group | None:
+    def of_environment(cls) -> JoinedMachines | None:
         """The group of a process that torchrun started; None without torchrun, or with one machine.
 
         Raises:

@@ -13,7 +13,7 @@ from driple.checks import check_number, check_whole
 from driple.codec import json_field
 from driple.errors import ConfigError
 from driple.profiler.steps import STEPS
-from driple.trace.provenance import Host
+from driple.trace.provenance import MeasuringHost
 
 __all__ = [
     "FORMAT",
@@ -191,7 +191,7 @@ class PlanRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ProfiledHost(Host):
+class ProfiledHost(MeasuringHost):
     """The machine of a profile.
 
     Attributes:
@@ -201,7 +201,7 @@ class ProfiledHost(Host):
     devices: int | str = field(default="CPU", metadata=_MAY_LACK)
 
     @classmethod
-    def of(cls, host: Host, num_gpus: int) -> ProfiledHost:
+    def of(cls, host: MeasuringHost, num_gpus: int) -> ProfiledHost:
         """A machine with this number of GPUs."""
         return cls(
             devices=num_gpus or "CPU",

@@ -23,6 +23,7 @@ from driple.profiler.profile_records import (
     SeenGradients,
 )
 from driple.profiler.steps import STEPS
+from driple.remarks import Remark, remark
 from driple.storedfiles import read_json
 
 __all__ = [
@@ -35,8 +36,7 @@ __all__ = [
 ]
 
 # Cores that others may use before a warning is printed, and the name of each kind.
-_OTHERS = {"other_cores": (0.3, "other programs used"),
-           "stolen_cores": (0.1, "the hypervisor gave other machines")}  # fmt: skip
+_MOST_CORES = {"other_cores": 0.3, "stolen_cores": 0.1}
 
 
 class StepTimeJson(TypedDict):
@@ -69,7 +69,7 @@ class ProfileJson(TypedDict):
     steps: Mapping[int, StepTimeJson]
     stalls: Mapping[str, StallJson]
     left_out: Mapping[int, str]
-    warnings: Sequence[str]
+    warnings: Sequence[Remark]
     overhead_pct: float
 
 
@@ -118,30 +118,23 @@ class StallProfile:
         """The stalls whose steps were measured."""
         return stalls_of(self.times)
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Remark]:
         """Warnings about the reliability of the figures."""
-        lines = warnings_of(self.stalls())
-        for cores, (most, who) in _OTHERS.items():
+        found = warnings_of(self.stalls())
+        for cores, most in _MOST_CORES.items():
             used = [(getattr(launch, cores), step) for (step, _), launch in self.launches.items()
                     if getattr(launch, cores) > most]  # fmt: skip
             if used:
-                lines.append(
-                    f"{who} up to {max(used)[0]:.1f} cores during step(s) "
-                    f"{', '.join(map(str, sorted({step for _, step in used})))}: do not trust "
-                    "these figures; measure again on a quiet machine"
+                steps = tuple(sorted({step for _, step in used}))
+                found.append(
+                    remark("cores_of_others", cores=cores, most_cores=max(used)[0], steps=steps)
                 )
         if any(step != 1 and not launch.wrapped for (step, _), launch in self.launches.items()):
-            lines.append(
-                "the script made no DistributedDataParallel: its processes may not exchange "
-                "gradients, and stalls of communication are not those of data parallelism"
-            )
+            found.append(remark("no_data_parallelism"))
         versions = {launch.script for launch in self.launches.values()}
         if len(versions) > 1:
-            lines.append(
-                "the script changed between steps; measure all of them anew with driple profile "
-                "run --output ANOTHER"
-            )
-        return lines
+            found.append(remark("script_changed"))
+        return found
 
     def overhead_pct(self) -> float:
         """Upper bound on the profiler's own overhead, percent of a launch."""
@@ -175,7 +168,7 @@ class StallProfile:
 
 def disturbance(launch: LaunchRecord) -> float:
     """Cores that others used during a launch, over the limit; above 1 is disturbed."""
-    return max(float(getattr(launch, cores)) / most for cores, (most, _) in _OTHERS.items())
+    return max(float(getattr(launch, cores)) / most for cores, most in _MOST_CORES.items())
 
 
 def read_profile(folder: Path) -> StallProfile:

@@ -28,7 +28,7 @@ from driple.files import atomic_write, wrap_os_error
 from driple.measure.counters.machine import busy_time, host_facts
 from driple.profiler.caches import CLEARERS, check_data, choose_clearer
 from driple.profiler.launch import Launch, cores_of_devices, run_launch
-from driple.profiler.machines import Group, free_port, own_machine, stand_in_machines
+from driple.profiler.machines import JoinedMachines, free_port, own_machine, stand_in_machines
 from driple.profiler.profile_records import (
     LaunchRecord,
     PlanRecord,
@@ -59,7 +59,7 @@ def profile_script(
     *,
     data: Sequence[Path] = (),
     steps: Sequence[int] = tuple(STEPS),
-    group: Group | None = None,
+    group: JoinedMachines | None = None,
     progress: Progress = lambda *_: None,
 ) -> StallProfile:
     """Run the missing steps of a profile.
@@ -91,7 +91,7 @@ def profile_script(
     return read_profile(folder)
 
 
-def follow(group: Group, command: Sequence[str], plan: Plan, folder: Path) -> int:
+def follow(group: JoinedMachines, command: Sequence[str], plan: Plan, folder: Path) -> int:
     """Take part in step 5 as a follower; the number of launches.
 
     Raises:
@@ -111,7 +111,7 @@ class _Run:
         plan: Plan,
         folder: Path,
         data: tuple[Path, ...],
-        group: Group | None,
+        group: JoinedMachines | None,
     ) -> None:
         import torch
 

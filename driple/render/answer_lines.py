@@ -11,7 +11,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from driple.api.throughput import throughput_of
-from driple.render.quantities import (
+from driple.jobs.training_config import undecided_remark, undecided_remarks
+from driple.quantities import (
     duration,
     duration_range,
     rate,
@@ -19,9 +20,14 @@ from driple.render.quantities import (
     size,
     timed,
 )
+from driple.remarks import Remark
+from driple.render.errors_stated import host_sentence
+from driple.render.job_facts import facts_words
+from driple.render.remarks import sentence, sentences
 
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
+    from driple.answers.method_answer import MethodAnswer
     from driple.api.memory import JobMemory
     from driple.api.predicting import Answer
     from driple.estimate import Estimate, Interval
@@ -46,6 +52,16 @@ def answer_lines(answer: Answer) -> list[str]:
         answer: of one job on one setting.
     """
     memory = _memory(answer.memory)
+    where = f"{answer.job.name} on {answer.setting.name}"
+    job = _line("job", f"{where}: {facts_words(answer.job)}")
+    unread = [
+        line
+        for words in sentences(undecided_remarks(answer.job.undecided))
+        for line in _wrapped("left open", words)
+    ]
+    if answer.best is None:
+        lines = [*unread, *_wrapped("step", _untimed(answer)), *memory, job]
+        return [*lines, *_assumed(answer, max(MOST_LINES - len(lines), 1))]
     fits = (
         answer.memory is None
         or answer.memory.estimate is None
@@ -54,14 +70,14 @@ def answer_lines(answer: Answer) -> list[str]:
     step = [_line("step", _step(answer))]
     if answer.iteration_time_s.is_guess or _warnings(answer):
         step = [_line("a guess:", f"{_guess(answer)}; {_NARROWS}")]
-    where = f"{answer.job.name} on {answer.setting.name}"
     lines = [
+        *unread,
         *(step + memory if fits else memory + step),
         *_labelled("limit", _limit(answer)),
         *_labelled("use", _use(answer)),
-        *_labelled("how sure", _how_sure(answer)),
-        *_labelled("host", "" if answer.host is None else answer.host.sentence()),
-        _line("job", f"{where}: {answer.job.facts_words}"),
+        *_labelled("how sure", _how_sure(answer, answer.best)),
+        *_labelled("host", "" if answer.host is None else host_sentence(answer.host)),
+        job,
     ]
     return [*lines, *_assumed(answer, max(MOST_LINES - len(lines), 1))]
 
@@ -71,7 +87,18 @@ def shows_targets(answer: Answer) -> bool:
     return answer.setting.num_servers > 0 or answer.job.graph.framework == "tensorflow"
 
 
-def _warnings(answer: Answer) -> tuple[str, ...]:
+def _untimed(answer: Answer) -> str:
+    """Why there is no step time, throughput or cost."""
+    return sentence(undecided_remark(answer.job.open_fields("time")))
+
+
+def _wrapped(label: str, words: str) -> list[str]:
+    """A label and words, in lines that a terminal holds."""
+    lines = wrap(words, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
+    return [_line(label if number == 0 else "", line) for number, line in enumerate(lines)]
+
+
+def _warnings(answer: Answer) -> tuple[Remark, ...]:
     """Why the inspector's answer is but a guess; none of other methods."""
     prediction = answer.prediction
     return () if prediction is None or answer.method != "inspector" else tuple(prediction.warnings)
@@ -99,7 +126,8 @@ def _between(interval: Interval) -> str:
     low = rounded(interval.low, 2)
     if interval.high is None:
         return f"{low} or more"
-    return f"between {low} and {rounded(interval.high, 2)}"
+    high = rounded(interval.high, 2)
+    return f"between {low} and {high}" if interval.low > 0 else f"at most {high}"
 
 
 def _step(answer: Answer) -> str:
@@ -124,9 +152,14 @@ def _memory(memory: JobMemory | None) -> list[str]:
     if memory is None:
         return []
     if memory.estimate is None:
-        return [_line("memory", f"unknown: {memory.reason}")]
+        return _wrapped(
+            "memory", f"unknown: {'' if memory.reason is None else sentence(memory.reason)}"
+        )
     estimate = memory.estimate
     words = _of_capacity(estimate)
+    host = ""
+    if estimate.host_bytes is not None:
+        host = f"; {size(estimate.host_bytes)} on the host of each machine"
     if estimate.fits == "yes":
         words += ": fits"
         if memory.largest_batch is not None:
@@ -145,7 +178,7 @@ def _memory(memory: JobMemory | None) -> list[str]:
             words += f"; fits with {' or '.join(helping)}"
         elif memory.remedies:
             words += "; no single change makes it fit"
-    return [_line("memory", words)]
+    return [_line("memory", words + host)]
 
 
 def _of_capacity(estimate: MemoryEstimate) -> str:
@@ -207,34 +240,41 @@ def _share(burst_s: float, idle_s: float) -> float:
     return burst_s / (burst_s + idle_s) if burst_s + idle_s > 0 else 0.0
 
 
-def _how_sure(answer: Answer) -> str:
+def _how_sure(answer: Answer, best: MethodAnswer) -> str:
     """Expected error of the step, and on what it rests."""
-    stated, best = answer.stated, answer.best
+    stated = answer.stated
     if best.method == "measured":
         return "measured: a data set has this very graph on this setting"
     if best.method == "inspector" and best.prediction is not None:
         return _how_sure_of_inspector(best.prediction, stated)
     if best.form is not None:
-        error = best.form_error
-        if error is None:
-            return f"not known: {answer.job.unknown_words or 'no measurement of such a cluster'}"
-        return (
-            f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
-            f"for one in ten, on {error.rows} measured iterations"
-        )
+        return _how_sure_of_form(best, answer.job.unknown)
     if stated is None or stated.median_pct is None or stated.p90_pct is None:
-        reason = "" if stated is None else stated.runs.partition(";")[0]
+        reason = "" if stated is None else sentence(stated.runs)
         return f"not checked: {reason}"
+    off = f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
+    words = f"{off}{stated.num_runs} {sentence(stated.short or stated.runs)}"
+    if stated.nearest_because is None:
+        return words
+    return f"{sentence(stated.nearest_because)}; the nearest kind: {words}"
+
+
+def _how_sure_of_form(best: MethodAnswer, unknown: Remark | None) -> str:
+    error = best.form_error
+    if error is None:
+        why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
+        return f"not known: {why}"
     return (
-        f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
-        f"{stated.num_runs} {stated.short or stated.runs}"
+        f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
+        f"for one in ten, on {error.rows} measured iterations"
     )
 
 
 def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -> str:
     """What it learned from, how far it is off there, and how far its labels are."""
     if prediction.warnings:
-        return f"a guess: {'; '.join(prediction.warnings)}; --method simulator answers in detail"
+        words = "; ".join(sentences(prediction.warnings))
+        return f"a guess: {words}; --method simulator answers in detail"
     error = prediction.metrics.get("test_iteration_time_mape_pct")
     words = f"learned from {prediction.provenance} labels"
     if error is not None:
@@ -246,14 +286,14 @@ def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -
             if of_labels is None
             else f"; labels up to {of_labels:.0f} % off in nine of ten"
         )
-    if prediction.outdated:
+    if prediction.outdated is not None:
         words += "; the checkpoint is of another version (--explain)"
     return words
 
 
 def _assumed(answer: Answer, most: int) -> list[str]:
     """What nobody stated, as far as some lines hold it; all with --explain."""
-    words = [*answer.job.assumptions, *answer.assumptions]
+    words = sentences([*answer.job.assumptions, *answer.assumptions])
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
     lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
     if len(lines) > most:

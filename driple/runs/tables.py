@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar, get_type_hints
 
 from driple.errors import ConfigError
+from driple.remarks import Remark, remark
 
 __all__ = ["MEASURED", "MEMORY", "PUBLISHED", "TENSORFLOW", "USERS", "UTILISATION", "Line",
            "ignored_columns", "read_records", "read_table"]  # fmt: skip
@@ -257,8 +258,10 @@ _PARSERS: dict[object, Callable[[str], object]] = {
 }
 
 
-def ignored_columns(lines: Sequence[Line], known: Sequence[str], checks: Sequence[str] = ()) -> str:
-    """A remark on the columns of a table that nothing reads; empty if there are none.
+def ignored_columns(
+    lines: Sequence[Line], known: Sequence[str], checks: Sequence[str] = ()
+) -> Remark | None:
+    """A remark on the columns of a table that nothing reads; None if there are none.
 
     Args:
         lines: of the table.
@@ -281,10 +284,13 @@ def ignored_columns(lines: Sequence[Line], known: Sequence[str], checks: Sequenc
                 "it so, else give it a name that is less like it"
             )
     if not others:
-        return ""
-    shown = ", ".join(name[:40] or "(no name)" for name in others[:_MOST_NAMED])
-    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    return f"columns of {lines[0].file} that are not read: {shown}{more}"
+        return None
+    return remark(
+        "columns_not_read",
+        file=str(lines[0].file),
+        columns=tuple(name[:40] for name in others[:_MOST_NAMED]),
+        num_columns=len(others),
+    )
 
 
 def _meant(name: str, known: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driple.errors import CatalogError, ConfigError, SettingError
+from driple.remarks import Remark
 from driple.runs.measured_run import (
     TASKS,
     MeasuredRun,
@@ -35,12 +36,12 @@ _PRECISIONS = (
 )  # fmt: skip
 
 
-def read_runs(file: Path, remark: Callable[[str], None] = lambda _: None) -> list[MeasuredRun]:
+def read_runs(file: Path, report: Callable[[Remark], None] = lambda _: None) -> list[MeasuredRun]:
     """The runs of a table.
 
     Args:
         file: of the table.
-        remark: called with a sentence on columns that are not read, if there are any.
+        report: called with a remark on columns that are not read, if there are any.
 
     Raises:
         ConfigError: the table, or a cell of it, is not as described, or a column is called almost
@@ -48,8 +49,8 @@ def read_runs(file: Path, remark: Callable[[str], None] = lambda _: None) -> lis
     """
     lines = read_table(file, ("job", "setting", "step_s"), USERS)
     ignored = ignored_columns(lines, COLUMNS, ("device",))
-    if ignored:
-        remark(ignored)
+    if ignored is not None:
+        report(ignored)
     return unique_ids([_run(line) for line in lines], str(file))
 
 

@@ -1,6 +1,6 @@
 """Time and bytes of collectives: rings and double binary trees with the protocols of NCCL.
 
-    Group (devices, machines, hops) + bytes -> the fastest of ring and tree x LL, LL128, Simple
+    DeviceGroup (devices, machines, hops) + bytes -> fastest of ring and tree x LL, LL128, Simple
 
 n devices on m machines exchange S bytes. A ring has n - 1 steps (an all-reduce twice as many), of
 which m - 1 cross the network, and each device sends (n - 1) / n S (an all-reduce twice as much)
@@ -26,7 +26,7 @@ from driple.checks import check_choice, check_number, check_whole
 from driple.errors import ConfigError
 from driple.schemes.records import check_rate
 
-__all__ = ["COLLECTIVES", "CollectiveKind", "Group", "Hop"]
+__all__ = ["COLLECTIVES", "CollectiveKind", "DeviceGroup", "Hop"]
 
 FloatArray = npt.NDArray[np.float64]
 CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast"]
@@ -85,7 +85,7 @@ class Hop:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class DeviceGroup:
     """Devices that exchange tensors.
 
     Attributes:

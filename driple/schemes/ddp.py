@@ -16,21 +16,22 @@ from driple.cluster.cluster import Cluster
 from driple.cluster.schemes import DDP
 from driple.cluster.topology import Topology
 from driple.graph.opgraph import Layout
-from driple.schemes.collectives import Group
+from driple.remarks import Remark
+from driple.schemes.collectives import DeviceGroup
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.fusion import fused_plans
 from driple.schemes.layouts import Layouts
 from driple.schemes.records import WorkerRecord
 from driple.schemes.scheme import (
-    Held,
     ProgramExchange,
     RunsLike,
     SchemeStep,
+    Sharding,
     bytes_of,
     group_of,
     messages_of,
 )
-from driple.schemes.timeline import Exchange, simulate_timeline
+from driple.schemes.timeline import StepCollectives, simulate_timeline
 from driple.step.exchange import BUCKETS, ExchangeRule
 
 __all__ = ["TENSOR_S", "TENSOR_S_PER_BYTE", "Ddp"]
@@ -50,7 +51,7 @@ class Ddp:
 
     name = DDP
     uses_servers = False
-    held: Held | None = Held(keeps_buckets=True)
+    sharding: Sharding | None = Sharding(keeps_buckets=True)
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """Rings, and memory of replicas."""
@@ -66,14 +67,11 @@ class Ddp:
         """Buckets, or tensors that may be fused."""
         return BUCKETS if program == "buckets" else ExchangeRule(grouping="tensors")
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
+    def assumption(self, layout: Layout, num_workers: int) -> Remark | None:
         """Assumption for a graph that was built for another scheme."""
         if num_workers < 2:
             return Layouts.alone(layout)
-        return Layouts.without_servers(
-            layout,
-            "each worker updates all variables itself, and gradients are added up by all-reduce",
-        )
+        return Layouts.without_servers(layout, "all_reduce")
 
     def link_loads(
         self, topology: Topology, link: SharedLink, bridge: float
@@ -93,13 +91,13 @@ class Ddp:
             counts = np.array([one.tensors for one in messages])
             took_s = took_s + group.count * TENSOR_S * counts
             took_s = took_s + (group.count - 1) * TENSOR_S_PER_BYTE * sizes
-        exchange = Exchange(send_s=took_s, send_bytes=self._sent_bytes(group, sizes))
+        exchange = StepCollectives(send_s=took_s, send_bytes=self._sent_bytes(group, sizes))
         return simulate_timeline(step.update, exchange, plans, num_steps, seed)
 
-    def _seconds(self, group: Group, sizes: FloatArray) -> FloatArray:
+    def _seconds(self, group: DeviceGroup, sizes: FloatArray) -> FloatArray:
         """Duration of the all-reduce of each message, seconds."""
         return group.seconds("all_reduce", sizes)
 
-    def _sent_bytes(self, group: Group, sizes: FloatArray) -> FloatArray:
+    def _sent_bytes(self, group: DeviceGroup, sizes: FloatArray) -> FloatArray:
         """Bytes that a device sends of each message."""
         return group.sent_bytes("all_reduce", sizes)

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from driple.schemes.collectives import Group
+from driple.schemes.collectives import DeviceGroup
 from driple.schemes.records import WorkerRecord
 from driple.schemes.scheme import (
-    Held,
     ProgramExchange,
     RunsLike,
     SchemeStep,
+    Sharding,
     bytes_of,
     group_of,
     messages_of,
 )
 from driple.schemes.sharded import Sharded, shard_of
-from driple.schemes.timeline import Exchange, simulate_timeline
+from driple.schemes.timeline import StepCollectives, simulate_timeline
 from driple.step.exchange import ExchangeRule
 
 __all__ = ["Fsdp"]
@@ -31,8 +31,10 @@ class Fsdp(Sharded):
     """The scheme `fsdp` (ZeRO-3): each device keeps a shard of everything."""
 
     name = "fsdp"
-    held: Held | None = Held(shards_parameters=True, shards_gradients=True, shards_states=True)
-    _exchange = "each worker keeps a shard of all variables and gathers the others block by block"
+    sharding: Sharding | None = Sharding(
+        shards_parameters=True, shards_gradients=True, shards_states=True
+    )
+    _exchange = "sharded_parameters"
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """Sharded training, and memory of shards."""
@@ -51,11 +53,11 @@ class Fsdp(Sharded):
             shard_of(step.update, group.count), exchange, step.plans, num_steps, seed
         )
 
-    def _collectives(self, step: SchemeStep, shards: Group) -> Exchange:
+    def _collectives(self, step: SchemeStep, shards: DeviceGroup) -> StepCollectives:
         """Gathers and reduce-scatters among the devices that share the parameters out."""
         gathered = bytes_of(step.plans[0].pulls)
         sizes = step.share * bytes_of(messages_of(step.plans[0]))
-        return Exchange(
+        return StepCollectives(
             gather_s=shards.seconds("all_gather", gathered),
             gather_bytes=shards.sent_bytes("all_gather", gathered),
             send_s=shards.seconds("reduce_scatter", sizes),

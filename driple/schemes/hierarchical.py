@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from driple.cluster.cluster import Cluster
 from driple.graph.opgraph import Layout
-from driple.schemes.collectives import Group
+from driple.remarks import Remark
+from driple.schemes.collectives import DeviceGroup
 from driple.schemes.ddp import Ddp
 from driple.schemes.layouts import Layouts
 from driple.schemes.scheme import RunsLike
@@ -37,8 +38,8 @@ class TwoLevels:
         between: one device of each machine; the others of a machine use the network beside it.
     """
 
-    within: Group
-    between: Group
+    within: DeviceGroup
+    between: DeviceGroup
 
     def all_reduce_s(self, sizes: FloatArray) -> FloatArray:
         """Duration of each hierarchical all-reduce, seconds, shape [num_messages]."""
@@ -55,14 +56,14 @@ class TwoLevels:
         return sent + self.between.sent_bytes("all_reduce", sizes / self.within.count)
 
 
-def two_levels(group: Group) -> TwoLevels:
+def two_levels(group: DeviceGroup) -> TwoLevels:
     """The devices of a group by machine; machines are taken for as large as the largest."""
     per_machine, between = group.per_machine, group.between
     if between is not None:
         between = replace(between, bytes_per_s=between.bytes_per_s / per_machine)
     return TwoLevels(
-        within=Group(count=per_machine, within=group.within),
-        between=Group(count=group.machines, machines=group.machines, between=between),
+        within=DeviceGroup(count=per_machine, within=group.within),
+        between=DeviceGroup(count=group.machines, machines=group.machines, between=between),
     )
 
 
@@ -80,18 +81,14 @@ class Hierarchical(Ddp):
         """Never: its error is unknown."""
         return False
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
+    def assumption(self, layout: Layout, num_workers: int) -> Remark | None:
         """Assumption for a graph that was built for another scheme."""
         if num_workers < 2:
             return Layouts.alone(layout)
-        return Layouts.without_servers(
-            layout,
-            "each worker updates all variables itself; gradients are added up within machines, "
-            "then between them",
-        )
+        return Layouts.without_servers(layout, "all_reduce_in_levels")
 
-    def _seconds(self, group: Group, sizes: FloatArray) -> FloatArray:
+    def _seconds(self, group: DeviceGroup, sizes: FloatArray) -> FloatArray:
         return two_levels(group).all_reduce_s(sizes)
 
-    def _sent_bytes(self, group: Group, sizes: FloatArray) -> FloatArray:
+    def _sent_bytes(self, group: DeviceGroup, sizes: FloatArray) -> FloatArray:
         return two_levels(group).all_reduce_bytes(sizes)

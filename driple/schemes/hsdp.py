@@ -11,7 +11,7 @@ from driple.cluster.cluster import Cluster
 from driple.schemes.fsdp import Fsdp
 from driple.schemes.hierarchical import two_levels
 from driple.schemes.records import WorkerRecord
-from driple.schemes.scheme import Held, SchemeStep, bytes_of, group_of, messages_of
+from driple.schemes.scheme import SchemeStep, Sharding, bytes_of, group_of, messages_of
 from driple.schemes.sharded import shard_of
 from driple.schemes.timeline import simulate_timeline
 
@@ -22,13 +22,10 @@ class Hsdp(Fsdp):
     """The scheme `hsdp`: `fsdp` within each machine, replicas between machines."""
 
     name = "hsdp"
-    held: Held | None = Held(
+    sharding: Sharding | None = Sharding(
         shards_parameters=True, shards_gradients=True, shards_states=True, within_machine=True
     )
-    _exchange = (
-        "each worker keeps a shard of all variables, gathers the others from its machine block by "
-        "block, and adds up gradients between machines"
-    )
+    _exchange = "sharded_in_machines"
 
     def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
         """Of PyTorch models on several machines of several devices."""

@@ -15,10 +15,11 @@ from driple.cluster.schemes import PS
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
+from driple.remarks import Remark
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.layouts import Layouts
 from driple.schemes.records import Computing, WorkerRecord
-from driple.schemes.scheme import Held, ProgramExchange, RunsLike, SchemeStep
+from driple.schemes.scheme import ProgramExchange, RunsLike, SchemeStep, Sharding
 from driple.schemes.servers import ClusterSpec, simulate_cluster, spread
 from driple.step.exchange import ExchangeRule
 
@@ -42,7 +43,7 @@ class ParameterServers:
 
     name = PS
     uses_servers = True
-    held: Held | None = Held(updates=False)
+    sharding: Sharding | None = Sharding(updates=False)
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """Parameter servers; a worker's memory is that of one device."""
@@ -56,7 +57,7 @@ class ParameterServers:
         """None: messages belong to servers."""
         return None
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
+    def assumption(self, layout: Layout, num_workers: int) -> Remark | None:
         """Assumption for a graph that was built for another scheme."""
         return Layouts.on_servers(layout)
 

@@ -16,7 +16,7 @@ from driple.schemes.hierarchical import Hierarchical
 from driple.schemes.hsdp import Hsdp
 from driple.schemes.ps import ParameterServers
 from driple.schemes.scheme import Scheme
-from driple.schemes.split import Split
+from driple.schemes.split import SplitScheme
 from driple.schemes.zero1 import Zero1
 from driple.schemes.zero2 import Zero2
 
@@ -41,7 +41,7 @@ _SCHEMES: dict[str, Scheme] = {
         Fsdp(),
         Hsdp(),
         Hierarchical(),
-        Split(),
+        SplitScheme(),
     )
 }
 
@@ -54,7 +54,7 @@ def scheme_named(name: str) -> Scheme:
     """
     scheme = _SCHEMES.get(name)
     if scheme is None:
-        names = ", ".join(known for known in _SCHEMES if known != Split.name)
+        names = ", ".join(known for known in _SCHEMES if known != SplitScheme.name)
         raise SettingError(
             f"no scheme is called '{name}'; there are {names}, and degrees such as tp2-pp4"
         )
@@ -81,7 +81,7 @@ def replica_schemes() -> tuple[str, ...]:
     return tuple(
         scheme.name
         for scheme in _SCHEMES.values()
-        if not scheme.uses_servers and scheme.name != Split.name
+        if not scheme.uses_servers and scheme.name != SplitScheme.name
     )
 
 
@@ -95,9 +95,9 @@ def scheme_that_holds_least() -> Scheme:
     return next(
         scheme
         for scheme in _SCHEMES.values()
-        if scheme.held is not None
-        and scheme.held.shards_parameters
-        and not scheme.held.within_machine
+        if scheme.sharding is not None
+        and scheme.sharding.shards_parameters
+        and not scheme.sharding.within_machine
     )
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from driple.checks import check_number
 from driple.schemes.records import WorkerRecord, check_rate
-from driple.schemes.timeline import Exchange, StepUpdate, simulate_timeline
+from driple.schemes.timeline import StepCollectives, StepUpdate, simulate_timeline
 from driple.step.plan import StepPlan
 
 __all__ = ["RingExchange", "RingSpec", "one_after_another", "passing", "simulate_ring"]
@@ -108,7 +108,9 @@ def simulate_ring(
     sizes = spec.share * np.array([one.nbytes for one in messages], dtype=np.float64)
     tensors = np.array([one.tensors for one in messages], dtype=np.int64)
     ring = spec.exchange()
-    exchange = Exchange(send_s=ring.seconds(sizes, tensors), send_bytes=ring.passed_bytes(sizes))
+    exchange = StepCollectives(
+        send_s=ring.seconds(sizes, tensors), send_bytes=ring.passed_bytes(sizes)
+    )
     return simulate_timeline(spec.step(), exchange, plans, num_steps, seed)
 
 

@@ -1,7 +1,7 @@
 """Interface of a scheme of distributed training: a class with these members, registered by name.
 
     SchemeStep (roles, plans, links, rates) -> Scheme.simulate -> a WorkerRecord per worker
-    Scheme.held       -> what a device holds, of which `driple.memory` makes bytes over time
+    Scheme.sharding       -> what a device holds, of which `driple.memory` makes bytes over time
     Scheme.is_planned -> whether `plan` tries it
     Scheme.runs_like  -> which published runs give the errors of its answers
 
@@ -11,9 +11,8 @@ compares names of schemes; a test enforces it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal, Protocol, get_args
 
 import numpy as np
@@ -23,7 +22,8 @@ from driple.cluster.cluster import Cluster
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
-from driple.schemes.collectives import Group
+from driple.remarks import Remark
+from driple.schemes.collectives import DeviceGroup
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.links import ReachedLink
 from driple.schemes.records import WorkerRecord
@@ -33,18 +33,17 @@ from driple.step.plan import Message, StepPlan
 
 __all__ = [
     "PROGRAMS",
-    "RUN_WORDS",
-    "Held",
+    "RUN_KINDS",
     "ProgramExchange",
     "RunsLike",
     "Scheme",
     "SchemeStep",
     "ServerRates",
+    "Sharding",
     "bytes_of",
     "group_of",
     "link_of",
     "messages_of",
-    "run_words",
 ]
 
 # How a program exchanges gradients without servers: in buckets (PyTorch), fused while others are on
@@ -106,7 +105,7 @@ class SchemeStep:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
+class Sharding:
     """What one device holds of a model.
 
     Attributes:
@@ -118,6 +117,14 @@ class Held:
         keeps_buckets: whether buckets of all gradients stay beside the gradients, as with DDP's
             `gradient_as_bucket_view=False`.
         within_machine: whether shards are those of the devices of one machine, not of all.
+        states_on_host: whether states and shards of gradients are kept, and updated, on the host.
+        parameters_on_host: whether shards of parameters are kept there.
+        bucket_elements: gradients of a buffer that lasts as long as the step, as DeepSpeed's
+            `reduce_bucket_size`; None without.
+        has_wide_shards: whether shards of parameters and gradients are in fp32 where the optimizer
+            updates a copy in fp32, in place of that copy, as FSDP keeps them.
+        reuse_elements: a block of parameters stays gathered if less than that is computed before
+            its next use.
     """
 
     shards_parameters: bool = False
@@ -126,6 +133,11 @@ class Held:
     updates: bool = True
     keeps_buckets: bool = False
     within_machine: bool = False
+    states_on_host: bool = False
+    parameters_on_host: bool = False
+    bucket_elements: int | None = None
+    has_wide_shards: bool = False
+    reuse_elements: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -137,20 +149,8 @@ class Held:
         return per_machine if self.within_machine else num_devices
 
 
-# Kinds of published runs whose errors belong to step times, in words.
-RUN_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "single": "one device",
-        "ring": "rings",
-        "sharded": "sharded training",
-        "servers": "parameter servers",
-    }
-)
-
-
-def run_words(kind: str) -> str:
-    """A kind of runs in words; a scheme's own kind is in words already."""
-    return RUN_WORDS.get(kind, kind)
+RUN_KINDS = ("single", "ring", "sharded", "servers")
+"""Kinds of published runs whose errors belong to step times."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +158,7 @@ class RunsLike:
     """Kinds of published runs whose errors belong to answers under a scheme.
 
     Attributes:
-        times: for step times: a key of `RUN_WORDS`, or a kind of the scheme's own in words.
+        times: for step times: one of `RUN_KINDS`, or a kind of the scheme's own in words.
         memory: for memory: `single`, `ddp` or `fsdp`.
     """
 
@@ -178,7 +178,7 @@ class Scheme(Protocol):
     uses_servers: bool
 
     @property
-    def held(self) -> Held | None:
+    def sharding(self) -> Sharding | None:
         """What a device holds; None if its memory is not modelled."""
 
     def runs_like(self, num_workers: int) -> RunsLike:
@@ -195,8 +195,8 @@ class Scheme(Protocol):
     def rule(self, program: ProgramExchange) -> ExchangeRule | None:
         """How messages of a step are grouped; None with parameter servers."""
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
-        """One sentence on a graph that was built for another scheme; empty if it fits."""
+    def assumption(self, layout: Layout, num_workers: int) -> Remark | None:
+        """A remark on a graph that was built for another scheme; None if it fits."""
 
     def link_loads(
         self, topology: Topology, link: SharedLink, bridge: float
@@ -222,7 +222,7 @@ def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
     return found if crossed else None
 
 
-def group_of(step: SchemeStep) -> Group:
+def group_of(step: SchemeStep) -> DeviceGroup:
     """All devices of a step, as one group of a collective.
 
     The network of a machine is no faster than the links of its devices to the host together.
@@ -238,7 +238,7 @@ def group_of(step: SchemeStep) -> Group:
         if step.host is not None:
             most = topology.devices_per_machine * step.host.bytes_per_s(1)
             hop = replace(hop, bytes_per_s=min(hop.bytes_per_s, most))
-    return Group(
+    return DeviceGroup(
         count=len(topology.workers),
         machines=topology.num_sharing,
         within=None if within is None else within.hop(topology.devices_per_machine),

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from driple.cluster.cluster import Cluster
 from driple.graph.opgraph import Layout
+from driple.remarks import Remark
 from driple.schemes.ddp import Ddp
 from driple.schemes.layouts import Layouts
 from driple.schemes.scheme import RunsLike
@@ -27,7 +28,7 @@ class Sharded(Ddp):
     """Replicas that share out a part of what each would hold."""
 
     name = ""
-    _exchange = ""  # what each worker does, in words
+    _exchange = ""  # what each worker does, as remarks name it
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """Sharded training; memory of replicas."""
@@ -38,7 +39,7 @@ class Sharded(Ddp):
         """Of PyTorch models."""
         return is_model
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
+    def assumption(self, layout: Layout, num_workers: int) -> Remark | None:
         """Assumption for a graph that was built for another scheme."""
         if num_workers < 2:
             return Layouts.alone(layout)

@@ -19,13 +19,13 @@ import numpy as np
 from driple.cluster.cluster import Cluster
 from driple.cluster.schemes import SPLIT
 from driple.errors import SettingError
-from driple.schemes.collectives import Group, Hop
+from driple.schemes.collectives import DeviceGroup, Hop
 from driple.schemes.ddp import Ddp
 from driple.schemes.records import WorkerRecord
-from driple.schemes.scheme import Held, RunsLike, SchemeStep, bytes_of, group_of, messages_of
-from driple.schemes.timeline import Exchange, StepUpdate, Workers, simulate_together
+from driple.schemes.scheme import RunsLike, SchemeStep, Sharding, bytes_of, group_of, messages_of
+from driple.schemes.timeline import StepCollectives, StepUpdate, Workers, simulate_together
 
-__all__ = ["Split", "SplitGroups", "split_groups"]
+__all__ = ["SplitGroups", "SplitScheme", "split_groups"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,8 +39,8 @@ class SplitGroups:
             one fewer than stages.
     """
 
-    tensor: Group
-    replicas: Group
+    tensor: DeviceGroup
+    replicas: DeviceGroup
     handing: tuple[Hop, ...]
 
     def handed(self, nbytes: float, hop: int) -> tuple[float, float]:
@@ -87,12 +87,12 @@ def split_groups(step: SchemeStep) -> SplitGroups:
     )
 
 
-def _part(everyone: Group, count: int, stride: int, per_machine: int) -> Group:
+def _part(everyone: DeviceGroup, count: int, stride: int, per_machine: int) -> DeviceGroup:
     """Devices that lie `stride` apart, one of as many such groups as a machine has room for."""
     inside = max(1, min(count, per_machine // stride))
     machines = -(-count // inside)
     between = everyone.between if machines > 1 else None
-    return Group(
+    return DeviceGroup(
         count=count,
         machines=machines,
         within=everyone.within if inside > 1 else None,
@@ -105,11 +105,11 @@ def _shared(hop: Hop, users: int) -> Hop:
     return replace(hop, bytes_per_s=hop.bytes_per_s / max(users, 1))
 
 
-class Split(Ddp):
+class SplitScheme(Ddp):
     """The scheme `split`: tensor and pipeline parallelism, replicas of which are `ddp`."""
 
     name = SPLIT
-    held: Held | None = None
+    sharding: Sharding | None = None
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """A kind of its own: no stated error is of it."""
@@ -131,7 +131,7 @@ class Split(Ddp):
             stages.append(
                 Workers(
                     update=_part_of(step.update, part),
-                    exchange=Exchange(
+                    exchange=StepCollectives(
                         send_s=self._seconds(group, sizes),
                         send_bytes=self._sent_bytes(group, sizes),
                     ),

@@ -27,7 +27,7 @@ from driple.schemes.records import Computing, Use, WorkerRecord
 from driple.step.phases import UPDATE, PhasePart
 from driple.step.plan import StepPlan
 
-__all__ = ["Exchange", "StepUpdate", "Workers", "simulate_timeline", "simulate_together"]
+__all__ = ["StepCollectives", "StepUpdate", "Workers", "simulate_timeline", "simulate_together"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def _none() -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Exchange:
+class StepCollectives:
     """The collectives of a step.
 
     Attributes:
@@ -111,7 +111,7 @@ class Workers:
     """
 
     update: StepUpdate
-    exchange: Exchange
+    exchange: StepCollectives
     plans: Sequence[StepPlan]
 
     def __post_init__(self) -> None:
@@ -120,7 +120,7 @@ class Workers:
 
 def simulate_timeline(
     update: StepUpdate,
-    exchange: Exchange,
+    exchange: StepCollectives,
     plans: Sequence[StepPlan],
     num_steps: int,
     seed: int = 0,
@@ -216,10 +216,10 @@ def _check_plans(update: StepUpdate, plans: Sequence[StepPlan]) -> None:
         )
 
 
-def _nothing(plan: StepPlan) -> Exchange:
+def _nothing(plan: StepPlan) -> StepCollectives:
     """The collectives of one worker alone: none takes time or moves bytes."""
     sends = np.zeros(sum(len(segment.sends) for segment in plan.segments))
-    return Exchange(send_s=sends, send_bytes=sends)
+    return StepCollectives(send_s=sends, send_bytes=sends)
 
 
 class _Line:
@@ -232,7 +232,7 @@ class _Line:
     def __init__(
         self,
         update: StepUpdate,
-        exchange: Exchange,
+        exchange: StepCollectives,
         kinds: Sequence[tuple[StepPlan, float]],
         slowness: FloatArray,
     ) -> None:

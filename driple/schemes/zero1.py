@@ -12,15 +12,15 @@ import numpy.typing as npt
 from driple.cluster.cluster import Cluster
 from driple.schemes.records import WorkerRecord
 from driple.schemes.scheme import (
-    Held,
     ProgramExchange,
     SchemeStep,
+    Sharding,
     bytes_of,
     group_of,
     messages_of,
 )
 from driple.schemes.sharded import Sharded, shard_of
-from driple.schemes.timeline import Exchange, simulate_timeline
+from driple.schemes.timeline import StepCollectives, simulate_timeline
 from driple.step.exchange import BUCKETS, ExchangeRule
 
 __all__ = ["Zero1"]
@@ -32,8 +32,10 @@ class Zero1(Sharded):
     """The scheme `zero1`: each device updates a shard of the parameters."""
 
     name = "zero1"
-    held: Held | None = Held(shards_states=True, keeps_buckets=True)  # ZeroRedundancyOptimizer
-    _exchange = "each worker updates a shard of all variables and gathers the others"
+    sharding: Sharding | None = Sharding(
+        shards_states=True, keeps_buckets=True
+    )  # ZeroRedundancyOptimizer
+    _exchange = "sharded_states"
 
     def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
         """Never: `zero2` shares out more."""
@@ -48,7 +50,7 @@ class Zero1(Sharded):
         group = group_of(step)
         sizes = step.share * bytes_of(messages_of(step.plans[0]))
         # The new parameters are gathered bucket by bucket, in the type in which the model has them.
-        exchange = Exchange(
+        exchange = StepCollectives(
             send_s=group.seconds("reduce_scatter", sizes),
             send_bytes=group.sent_bytes("reduce_scatter", sizes),
             after_s=group.seconds("all_gather", self._gathered(sizes, step)),

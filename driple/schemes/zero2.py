@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from driple.cluster.cluster import Cluster
-from driple.schemes.scheme import Held, ProgramExchange
+from driple.schemes.scheme import ProgramExchange, Sharding
 from driple.schemes.zero1 import Zero1
 from driple.step.exchange import BUCKETS, ExchangeRule
 
@@ -20,7 +20,10 @@ class Zero2(Zero1):
     """The scheme `zero2`: as `zero1`, and each device keeps a shard of the gradients alone."""
 
     name = "zero2"
-    held: Held | None = Held(shards_gradients=True, shards_states=True)
+    # By DeepSpeed, as PyTorch has no such scheme: a buffer of gradients (`reduce_bucket_size`).
+    sharding: Sharding | None = Sharding(
+        shards_gradients=True, shards_states=True, bucket_elements=500_000_000
+    )
 
     def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
         """Of PyTorch models."""

@@ -21,12 +21,13 @@ from driple.cluster.links import NVLINK
 from driple.cluster.setting import Setting
 from driple.codec import Json, json_field, to_dict
 from driple.errors import ConfigError
+from driple.remarks import Remark, remark
 from driple.schemes.links import LinkEfficiency
 from driple.schemes.records import check_rate
 from driple.schemes.registry import scheme_named
 from driple.simulate.device_models import CalibratedDevice, CoreModel, GpuModel, Reached
 from driple.simulate.gpu_kernels import Runtime
-from driple.simulate.gpu_rates import tuning_words
+from driple.simulate.gpu_rates import tuning_remarks
 from driple.trace.provenance import TimeError
 from driple.versioned import from_versioned_json
 
@@ -183,32 +184,18 @@ class Calibration:
         host = self.model.host.slower(op_s / self.model.host.each_s(runtime))
         return replace(self, model=replace(self.model, host=host))
 
-    def assumptions(self, devices: Iterable[Device], links: Iterable[Link]) -> tuple[str, ...]:
-        """Substitutes for devices and links without measurements, one sentence each."""
-        found = []
+    def assumptions(self, devices: Iterable[Device], links: Iterable[Link]) -> tuple[Remark, ...]:
+        """Substitutes for devices and links without measurements."""
+        found: list[Remark] = []
         for device in dict.fromkeys(devices):
             source = self.device(device).measured_on
             if source != device.name:
-                relative = f"{source} devices" if source else "the usual device"
-                if source in DEVICES:
-                    relative = f"{source}, the same chip"
-                    if DEVICES[source].bytes_per_s != device.bytes_per_s:
-                        relative += (
-                            f" with {DEVICES[source].bytes_per_s / 1e12:.3g} TB/s of memory in "
-                            f"place of {device.bytes_per_s / 1e12:.3g}"
-                        )
-                found.append(
-                    f"no measured run on {device.name} is in the calibration: it takes the "
-                    f"efficiency of {relative}"
-                )
-            found += tuning_words(device)
+                found.append(_unmeasured(device, source))
+            found += tuning_remarks(device)
         for link in dict.fromkeys(links):
             nearest = nearest_link(link, self.links)
             if nearest != link_kind(link):
-                found.append(
-                    f"no measured run over {link.name} is in the calibration: it takes the "
-                    f"efficiency of links like it, such as {nearest}"
-                )
+                found.append(remark("link_not_measured", link=link.name, like=nearest))
         return tuple(found)
 
     def error_of(self, setting: Setting, link: Link | str) -> TimeError | None:
@@ -353,3 +340,17 @@ def _distance(one: Device, other: Device) -> tuple[bool, float, float]:
     apart = abs(one.architecture.order - other.architecture.order)
     balance = (one.fp32_flops / one.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
     return one.maker != other.maker, apart, max(balance, 1 / balance)
+
+
+def _unmeasured(device: Device, source: str) -> Remark:
+    """A device without measured runs takes the efficiency of another, or of the usual one."""
+    known = DEVICES.get(source)
+    differs = known is not None and known.bytes_per_s != device.bytes_per_s
+    return remark(
+        "device_not_measured",
+        device=device.name,
+        source=source,
+        is_same_chip=known is not None,
+        source_bytes_per_s=known.bytes_per_s if known is not None and differs else None,
+        bytes_per_s=device.bytes_per_s if differs else None,
+    )

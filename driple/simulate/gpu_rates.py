@@ -22,6 +22,7 @@ from driple.catalog.fields import TUNED
 from driple.checks import check_number
 from driple.codec import json_field
 from driple.errors import CatalogError
+from driple.remarks import Remark, remark
 from driple.simulate.gpu_kernels import Runtime
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
     "peaks",
     "tuned_host",
     "tuned_shares",
-    "tuning_words",
+    "tuning_remarks",
 ]
 
 _MOST_DEVICES = 1024  # whose shares are kept
@@ -296,22 +297,24 @@ def tuned_host(device: Device, host: HostPace) -> HostPace:
     return host.slower(factor, training=training) if factor != 1.0 or training != 1.0 else host
 
 
-def tuning_words(device: Device) -> tuple[str, ...]:
-    """How the device was tuned, in a sentence; nothing if it was not."""
+def tuning_remarks(device: Device) -> tuple[Remark, ...]:
+    """How the device was tuned; nothing if it was not."""
     if not is_tuned(device):
         return ()
-    factors = ", ".join(
-        f"{name} {_tuned(device, name):.3g}" for name in TUNED if f"tuned_{name}" in device.facts
+    tuned = tuple(name for name in TUNED if f"tuned_{name}" in device.facts)
+    facts = {name: device.find(f"tuned_{name}") for name in ("runs", "median_pct", "p90_pct")}
+    return (
+        remark(
+            "tuned_device",
+            device=device.name,
+            file=device.origin,
+            names=tuned,
+            factors=tuple(_tuned(device, name) for name in tuned),
+            num_runs=facts["runs"],
+            median_pct=facts["median_pct"],
+            p90_pct=facts["p90_pct"],
+        ),
     )
-    words = f"{device.name} is tuned by {device.origin} ({factors})"
-    runs, median = device.find("tuned_runs"), device.find("tuned_median_pct")
-    p90 = device.find("tuned_p90_pct")
-    if runs is not None and median is not None and p90 is not None:
-        words += (
-            f": {runs} runs, each predicted by the others with a median error of {median:.3g} %, "
-            f"90th percentile {p90:.3g} %"
-        )
-    return (words,)
 
 
 def _tuned(device: Device, name: str) -> float:

@@ -17,6 +17,7 @@ from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
+from driple.remarks import Remark, remark
 from driple.schemes.registry import scheme_named
 from driple.schemes.scheme import ProgramExchange, Scheme
 from driple.simulate.calibration import CalibratedDevice
@@ -37,12 +38,6 @@ __all__ = ["OpKinds", "PreparedJob", "Program", "assumptions_on", "closed_form_a
 # Seconds that a step may keep a device: not less than the start of one kernel, and no more than a
 # day. Outside, sizes or turns of loops in the graph are not those of a training step.
 _SHORTEST_STEP_S, _LONGEST_STEP_S = 1e-6, 86_400.0
-_OPEN = "the graph does not show whether workers wait for each other"
-_ASYNCHRONOUS = f"{_OPEN}: training is asynchronous, none waits"
-_TAKEN_FOR_SYNCHRONOUS = (
-    f"{_OPEN}; the closed forms take it for synchronous training, simulator and inspector "
-    "for asynchronous"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -299,7 +294,7 @@ def _check_length(compute_s: float, device: str) -> None:
 
 def assumptions_on(
     graph: OpGraph, setting: Setting, *, synchronous: bool | None = None
-) -> tuple[str, ...]:
+) -> tuple[Remark, ...]:
     """What a simulation assumes where a graph does not fit a setting, or leaves a choice open.
 
     A graph that is placed on parameter servers and adds up no gradients is of asynchronous
@@ -312,25 +307,24 @@ def assumptions_on(
     """
     found = _placement(graph, setting)
     if synchronous is None and _leaves_open(graph) and _scheme_of(setting).uses_servers:
-        found += (_ASYNCHRONOUS,) if setting.num_workers > 1 else ()
+        found += (remark("taken_for_asynchronous"),) if setting.num_workers > 1 else ()
     return found
 
 
-def closed_form_assumptions(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+def closed_form_assumptions(graph: OpGraph, setting: Setting) -> tuple[Remark, ...]:
     """What a closed form of synchronous training assumes of a graph on a setting."""
     found = _placement(graph, setting)
     if graph.is_synchronous:
         return found
     if _leaves_open(graph):
-        return (*found, _TAKEN_FOR_SYNCHRONOUS)
-    return (*found, "the graph is of asynchronous training; the closed forms take it for "
-            "synchronous")  # fmt: skip
+        return (*found, remark("taken_for_synchronous"))
+    return (*found, remark("asynchronous_graph"))
 
 
-def _placement(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+def _placement(graph: OpGraph, setting: Setting) -> tuple[Remark, ...]:
     """Where variables are, if the graph is made for another kind of cluster."""
     found = _scheme_of(setting).assumption(graph.layout, setting.num_workers)
-    return (found,) if found else ()
+    return () if found is None else (found,)
 
 
 def _scheme_of(setting: Setting) -> Scheme:

@@ -18,11 +18,12 @@ from driple.catalog import Device, Link, shipped_hardware
 from driple.checks import check_whole
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, copies_s_per_byte, topology_of
-from driple.codec import Json
+from driple.codec import Json, to_json
 from driple.errors import CatalogError, GraphError
 from driple.garbage import no_search_for_garbage
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
+from driple.remarks import Remark
 from driple.schemes.links import ReachedLink
 from driple.schemes.records import WorkerRecord
 from driple.schemes.registry import scheme_named
@@ -72,7 +73,7 @@ class Simulation:
         traces: traces of the first such worker's four resources, from the end of the first step.
         records: record of every worker; the first worker with the setting's own device comes first.
         topology: machines, workers and servers.
-        assumptions: differences between the setting and the graph's own layout, one sentence each.
+        assumptions: differences between the setting and the graph's own layout.
         step: one step of the first such worker, as long as `iteration_time_s`; None on processors,
             whose targets are labels of traces.
     """
@@ -84,7 +85,7 @@ class Simulation:
     traces: Mapping[str, Trace]
     records: tuple[WorkerRecord, ...]
     topology: Topology
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Remark, ...] = ()
     step: StepProfile | None = None
 
     @property
@@ -100,7 +101,7 @@ class Simulation:
             "units": dict(UNITS),
             "iteration_time_s": self.iteration_time_s,
             "provenance": "simulated",
-            "assumptions": list(self.assumptions),
+            "assumptions": [to_json(assumed) for assumed in self.assumptions],
             "workers": [
                 {"device": device, "iteration_time_s": record.iteration_time_s}
                 for device, record in zip(self.topology.devices, self.records, strict=True)
@@ -204,7 +205,7 @@ def simulated_step_s(
     return found
 
 
-def calibration_assumptions(topology: Topology, calibration: Calibration) -> tuple[str, ...]:
+def calibration_assumptions(topology: Topology, calibration: Calibration) -> tuple[Remark, ...]:
     """Substitutes for devices and links of a cluster that were not measured."""
     crossed = (
         topology.within if topology.devices_per_machine > 1 else None,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from driple.cluster.topology import Topology
+from driple.remarks import Remark, remark
 from driple.schemes.scheme import SchemeStep
 from driple.schemes.split import SplitGroups, split_groups
 from driple.simulate.calibration import CalibratedDevice
@@ -109,30 +110,26 @@ def with_split_plans(step: SchemeStep, job: PreparedJob, device: CalibratedDevic
     )
 
 
-def split_assumptions(job: PreparedJob, topology: Topology) -> tuple[str, ...]:
-    """What an answer about devices that split a model assumes, one sentence each."""
+def split_assumptions(job: PreparedJob, topology: Topology) -> tuple[Remark, ...]:
+    """What an answer about devices that split a model assumes."""
     found = []
     tensor, pipeline = topology.tensor, topology.pipeline
     if tensor * pipeline > 1:
         replicas = len(topology.workers) // (tensor * pipeline)
         found.append(
-            f"the batch size is that of each of {replicas} replica(s) of {tensor * pipeline} "
-            "devices, not of each device"
+            remark("batch_of_replica", num_replicas=replicas, num_devices=tensor * pipeline)
         )
     if tensor > 1:
-        found.append(
-            "each device of a tensor-parallel group computes norms, residuals and dropout whole "
-            "(no sequence parallelism)"
-        )
+        found.append(remark("no_sequence_parallelism"))
     if tensor > topology.devices_per_machine:
         found.append(
-            f"a tensor-parallel group of {tensor} devices spans machines of "
-            f"{topology.devices_per_machine}: its sums cross the network"
+            remark(
+                "tensor_group_spans_machines",
+                num_devices=tensor,
+                devices_per_machine=topology.devices_per_machine,
+            )
         )
     if pipeline > 1:
         passes = passes_of(job.graph)
-        found.append(
-            f"a pipeline of {pipeline} stages runs {passes} micro-batch(es) a step, the passes of "
-            "an update; the targets are those of its first stage"
-        )
+        found.append(remark("pipeline_passes", num_stages=pipeline, num_passes=passes))
     return tuple(found)

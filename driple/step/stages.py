@@ -1,6 +1,6 @@
 """Stages of a pipeline: which part of a step each has, and when it has its turns.
 
-    OpGraph, seconds of each op, number of stages -> Stage, ...
+    OpGraph, seconds of each op, number of stages -> PipelineStage, ...
     Stages, micro-batches -> 1F1B schedule -> StepPlan of each stage
 
 A stage has as many neighbouring blocks as any other, or one fewer; what comes before the first
@@ -25,13 +25,13 @@ from driple.step.blocks import Block, blocks_of
 from driple.step.exchange import BUCKETS, grouped, passes_of
 from driple.step.plan import OpTimes, Segment, StepPlan, segments_between
 
-__all__ = ["Stage", "last_backward_s", "plan_stages", "stages_of"]
+__all__ = ["PipelineStage", "last_backward_s", "plan_stages", "stages_of"]
 
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stage:
+class PipelineStage:
     """One stage of a pipeline.
 
     Attributes:
@@ -53,7 +53,7 @@ class Stage:
         return sum(segment.duration_s for segment in self.backward)
 
 
-def stages_of(graph: OpGraph, times: OpTimes, count: int, order: IntArray) -> list[Stage]:
+def stages_of(graph: OpGraph, times: OpTimes, count: int, order: IntArray) -> list[PipelineStage]:
     """The stages of a step.
 
     Args:
@@ -86,7 +86,7 @@ def stages_of(graph: OpGraph, times: OpTimes, count: int, order: IntArray) -> li
         pushes = grouped(replace(graph, traffic=gradients), position, BUCKETS)
         backward = segments_between(back, times, [], pushes, share=1 / passes)
         found.append(
-            Stage(
+            PipelineStage(
                 forward=forward.segments[0],
                 backward=backward.segments,
                 parameter_share=float(held[number] / max(held.sum(), 1)),
@@ -210,7 +210,7 @@ def _turns(ahead: int, passes: int) -> list[tuple[bool, int]]:
 
 
 def plan_stages(
-    stages: list[Stage], passes: int, handing_s: list[float], handed_bytes: list[float]
+    stages: list[PipelineStage], passes: int, handing_s: list[float], handed_bytes: list[float]
 ) -> list[StepPlan]:
     """The step of a device of each stage.
 
@@ -247,7 +247,7 @@ def plan_stages(
     return plans
 
 
-def _sum(stage: Stage, name: str, passes: int) -> float:
+def _sum(stage: PipelineStage, name: str, passes: int) -> float:
     """All forward passes and all but the last backward pass."""
     back = sum(getattr(segment, name) for segment in stage.backward)
     return float(passes * getattr(stage.forward, name) + (passes - 1) * back)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from driple.codec import Json, json_field
 
-__all__ = ["Dates", "Host", "Provenance", "Repeatability", "RunPlan", "TimeError"]
+__all__ = ["Dates", "MeasuringHost", "Provenance", "Repeatability", "RunPlan", "TimeError"]
 
 _OPTIONAL = json_field(optional=True)
 
@@ -51,7 +51,7 @@ class RunPlan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Host:
+class MeasuringHost:
     """The machine that measured; no names, no paths.
 
     Attributes:
@@ -146,7 +146,7 @@ class Provenance:
     """
 
     plan: RunPlan | None = field(default=None, metadata=_OPTIONAL)
-    host: Host | None = field(default=None, metadata=_OPTIONAL)
+    host: MeasuringHost | None = field(default=None, metadata=_OPTIONAL)
     created: str | None = field(default=None, metadata=_OPTIONAL)
     versions: Mapping[str, str] | None = field(default=None, metadata=_OPTIONAL)
     label_source: str | None = field(default=None, metadata=_OPTIONAL)

@@ -24,7 +24,7 @@ from driple.errors import ConfigError
 from driple.inspector.batch import GroupBatch
 from driple.training.config import TrainConfig
 from driple.training.optimize import RateSchedule, loss_of, make_optimizer
-from driple.training.prepare import Part, PreparedData, select
+from driple.training.prepare import PreparedData, PreparedPart, select
 from driple.training.runfiles import EpochRecord, LogWriter, TrainState, save_state
 
 __all__ = ["Progress", "ProgressCallback", "Trainer", "predict_scaled"]
@@ -160,7 +160,7 @@ class Trainer:
         self._check_finite(record)
         return record
 
-    def _one_step(self, part: Part, rows: Tensor) -> float:
+    def _one_step(self, part: PreparedPart, rows: Tensor) -> float:
         """Train on one batch; its loss before the step."""
         self.optimizer.zero_grad(set_to_none=True)
         outputs = self.model(select(part.batch, rows))

@@ -120,16 +120,6 @@ class Scores:
             smape_pct_by_target=dict(zip(TARGET_NAMES, self.smape_pct.tolist(), strict=True)),
         )
 
-    def sentence_on_impossible(self) -> str:
-        """A sentence on impossible predictions; empty without any."""
-        if not self.num_impossible:
-            return ""
-        return (
-            f"{self.num_impossible} of {self.num_workloads} predictions are impossible (an amount "
-            "or a duration below 0, or a step that takes no time): driple predict refuses such "
-            "graphs, the errors count them"
-        )
-
 
 def score(
     predicted: FloatArray, true: FloatArray, *, true_times_s: FloatArray, train_labels: FloatArray

@@ -42,8 +42,8 @@ FloatArray = npt.NDArray[np.float64]
 __all__ = [
     "PARTS",
     "Encoding",
-    "Part",
     "PreparedData",
+    "PreparedPart",
     "input_config_for",
     "prepare",
     "preset_for",
@@ -55,7 +55,7 @@ PARTS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class PreparedPart:
     """One part of the split, ready for the model.
 
     Attributes:
@@ -112,7 +112,7 @@ class PreparedData:
         num_groups: M of the inspector; under the policy `proportional` the largest.
     """
 
-    parts: dict[str, Part]
+    parts: dict[str, PreparedPart]
     op_type_table: dict[str, float]
     law: CostPrior | None
     input_scaler: InputScaler
@@ -319,9 +319,9 @@ def _part(
     base: FloatArray | None,
     input_scaler: InputScaler,
     target_scaler: TargetScaler,
-) -> Part:
+) -> PreparedPart:
     labels = _labels(examples)
-    return Part(
+    return PreparedPart(
         workloads=tuple(example.workload for example in examples),
         batch=make_batch([input_scaler.transform(item) for item in inputs]),
         scaled=_scaled(target_scaler, labels, base),

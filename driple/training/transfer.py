@@ -39,8 +39,8 @@ from driple.training.fine_tuning import Tuned, tuned_model
 from driple.training.loop import EVALUATION_BATCH_SIZE, predict_scaled
 from driple.training.prepare import (
     Encoding,
-    Part,
     PreparedData,
+    PreparedPart,
     input_config_for,
     prepare,
     select,
@@ -171,7 +171,7 @@ def _with_kept_layers(prepared: PreparedData, model: Tuned) -> PreparedData:
     )
 
 
-def _kept(part: Part, model: Tuned) -> Part:
+def _kept(part: PreparedPart, model: Tuned) -> PreparedPart:
     with torch.no_grad():
         rows = torch.split(torch.arange(len(part.scaled)), EVALUATION_BATCH_SIZE)
         done = torch.cat([model.kept(select(part.batch, some)).x for some in rows])

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.inspector.intervals import half_widths_at
+from driple.remarks import Remark
 from driple.trace.repeatability import smape_shares
 from driple.trace.targets import NUM_TARGETS, TARGET_NAMES
 from driple.training.metrics import predicted_times_s
 
-__all__ = ["Coverage", "Held", "Uncertainty", "coverage_of"]
+__all__ = ["Coverage", "FamilyCoverage", "Uncertainty", "coverage_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -32,8 +33,8 @@ class Uncertainty:
         threshold: distance from which a graph counts as far.
         reach: largest distance in the calibration of the half-widths.
         distances: distance to the nearest training graph, by workload.
-        warnings: sentences on how a workload is outside the range of the training graphs, by
-            workload; workloads without a warning may be left out.
+        warnings: how a workload is outside the range of the training graphs, by workload;
+            workloads without a warning may be left out.
     """
 
     level: float
@@ -42,7 +43,7 @@ class Uncertainty:
     threshold: float
     reach: float
     distances: dict[str, float]
-    warnings: dict[str, tuple[str, ...]]
+    warnings: dict[str, tuple[Remark, ...]]
 
     def half_widths(self, workload: str) -> FloatArray:
         """Half-widths of the logarithm for a workload, shape [13]."""
@@ -67,8 +68,8 @@ class Uncertainty:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
-    """Coverage of intervals over a set of predictions.
+class FamilyCoverage:
+    """Coverage of the intervals of one model family.
 
     Attributes:
         num_predictions: number of predicted graphs, counted once per seed.
@@ -104,21 +105,7 @@ class Coverage:
     smape_warned_pct: float | None
     smape_others_pct: float | None
     by_target: dict[str, float]
-    by_family: dict[str, Held]
-
-    def sentence(self) -> str:
-        """Sentences for users."""
-        words = (
-            f"its intervals hold {self.targets:.0%} of the targets and {self.iteration_time:.0%} "
-            f"of the iteration times, and reach {self.median_width_pct:.0f} % above (median)"
-        )
-        if self.smape_warned_pct is None:
-            return f"{words}; no workload was warned of"
-        others = "" if self.smape_others_pct is None else f", {self.smape_others_pct:.1f} % others"
-        return (
-            f"{words}; {self.num_warned} predictions were warned of: SMAPE "
-            f"{self.smape_warned_pct:.1f} %{others}"
-        )
+    by_family: dict[str, FamilyCoverage]
 
 
 def coverage_of(
@@ -167,9 +154,9 @@ def coverage_of(
     )
 
 
-def _held(inside: npt.NDArray[np.bool_]) -> Held:
+def _held(inside: npt.NDArray[np.bool_]) -> FamilyCoverage:
     """Shares of rows [n, 13]."""
-    return Held(
+    return FamilyCoverage(
         num_predictions=len(inside),
         targets=float(inside[:, :NUM_TARGETS].mean()),
         iteration_time=float(inside[:, NUM_TARGETS].mean()),

@@ -26,7 +26,7 @@ from driple.runs.measured_run import MeasuredRun, fold_of
 from driple.runs.tensorflow_runs import TensorFlowRun
 from driple.runs.validation.corrections import sampled_forward
 from driple.runs.validation.shipped import Shipped
-from driple.runs.validation.splits import Part
+from driple.runs.validation.splits import HeldOutPart
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import OpKinds
 from scripts.fits.device_fit import FitOptions, fit_devices
@@ -107,7 +107,7 @@ class LeftOut:
         return "-".join(part.replace(" ", "_") for part in parts if part) or "nothing"
 
 
-def left_out_of(part: Part) -> LeftOut:
+def left_out_of(part: HeldOutPart) -> LeftOut:
     """What a fit for a part does not see.
 
     Raises:

@@ -20,7 +20,7 @@ from driple.memory.calibration import MemoryCalibration
 from driple.memory.estimate import MemoryEstimate, error_kind, memory_of_step
 from driple.memory.place import MemoryPlace
 from driple.schemes.registry import scheme_named
-from driple.schemes.scheme import Held
+from driple.schemes.scheme import Sharding
 from scripts.fits.memory_rows import MemoryRun
 from scripts.fits.memory_store import MemoryStore
 
@@ -91,10 +91,10 @@ class FitScore:
 def place_of_row(row: MemoryRun) -> MemoryPlace:
     """The device of a run."""
     scheme = SchemeChoice.usual().name if row.scheme == "none" else row.scheme
-    held = scheme_named(scheme).held or Held()
+    sharding = scheme_named(scheme).sharding or Sharding()
     return MemoryPlace(
         scheme=scheme,
-        shards=held.num_shards(row.num_devices, min(row.per_machine, row.num_devices)),
+        shards=sharding.num_shards(row.num_devices, min(row.per_machine, row.num_devices)),
         replicas=row.num_devices,
         generation=row.generation,
         capacity_bytes=row.capacity_bytes,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from driple.runs.measured_run import ALL_REDUCE, MeasuredRun, family_of_job
 from driple.runs.validation.held_out import HeldOutPrediction
 from driple.runs.validation.metrics import family_weights, weighted_quantile
-from driple.runs.validation.predictions import Prediction, Predictions
+from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.runs.validation.speedups import compile_pairs, predicted_speedups
 
 __all__ = [
@@ -245,7 +245,7 @@ def _of_speedups(rows: Sequence[MeasuredRun], predictions: Predictions) -> Itera
     """Errors of the ratio of two rows that differ in the compiler alone."""
     pairs = compile_pairs(rows)
     for split in SPLITS:
-        seconds: list[Prediction | None] = [predictions.of(row.id, split) for row in rows]
+        seconds: list[RowPrediction | None] = [predictions.of(row.id, split) for row in rows]
         some, speedups = predicted_speedups(pairs, seconds)
         errors = None
         if some:

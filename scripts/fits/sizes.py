@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from driple.runs.measured_run import FOLDS, MeasuredRun, fold_of
 from driple.runs.steps import StepSource
-from driple.runs.validation.splits import Part
+from driple.runs.validation.splits import HeldOutPart
 from scripts.fits.family_sizes import LARGEST, SMALLEST, FamilySizes, work_of_sample
 
 __all__ = ["RowSizes", "fold_of_smallest", "parts_of_sizes", "sizes_of"]
@@ -66,7 +66,7 @@ def fold_of_smallest(fold: int) -> int:
 
 def parts_of_sizes(
     rows: Sequence[MeasuredRun], ends: Sequence[str], folds: Mapping[str, int] | None = None
-) -> list[Part]:
+) -> list[HeldOutPart]:
     """The largest sizes of one fold of families left out, and the smallest of another.
 
     Rows of families with a single size, and of sizes between, are in no part's test.
@@ -84,5 +84,5 @@ def parts_of_sizes(
         test = tuple(i for i, one in enumerate(is_out) if one)
         train = tuple(i for i, one in enumerate(is_out) if not one)
         if test and train:
-            parts.append(Part("size", f"sizes {fold}", train, test))
+            parts.append(HeldOutPart("size", f"sizes {fold}", train, test))
     return parts

@@ -72,8 +72,8 @@ def computing_of(
 
 def update_on_one(row: MeasuredRun, update: OptimizerUpdate) -> OptimizerUpdate:
     """What one device updates: a shard, where the devices share the parameters out."""
-    held = scheme_named(Setting.parse(row.setting).scheme.name).held
+    sharding = scheme_named(Setting.parse(row.setting).scheme.name).sharding
     count = 1
-    if held is not None and held.shards_states:
-        count = held.num_shards(row.num_devices, row.num_devices // row.num_machines)
+    if sharding is not None and sharding.shards_states:
+        count = sharding.num_shards(row.num_devices, row.num_devices // row.num_machines)
     return replace(update, moved_bytes=update.moved_bytes // count)

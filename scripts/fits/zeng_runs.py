@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.analytic import repaired, zeng
-from driple.analytic.repaired import Exchange, Parts
+from driple.analytic.repaired import Parts, TransferCosts
 from driple.catalog import DEVICES
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
@@ -113,7 +113,7 @@ class ZengFit:
     parameter_s: Mapping[str, float]
     models: Mapping[str, float] = field(default_factory=dict)
     small_batch: float
-    exchange: Exchange
+    exchange: TransferCosts
 
     def to_json_dict(self) -> dict[str, Json]:
         """As plain JSON."""
@@ -327,7 +327,7 @@ def _from_vector(values: FloatArray, kinds: Sequence[str]) -> ZengFit:
         **each,
         models=dict(zip(kinds, np.exp(values[count + len(_SHARES) :]).tolist(), strict=True)),
         small_batch=logs["small_batch"],
-        exchange=Exchange(
+        exchange=TransferCosts(
             share=shares["share"],
             exposed=shares["exposed"],
             **{name: logs[name] for name in ("copy_s_per_byte", "server_s_per_byte", "push_s")},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driple.analytic import repaired, zeng
-from driple.analytic.repaired import Exchange, iteration_parts
+from driple.analytic.repaired import TransferCosts, iteration_parts
 from driple.errors import ConfigError
 
 RANDOM = np.random.default_rng(7)
@@ -77,7 +77,7 @@ def test_backward_grows_with_the_batch_and_copies_with_the_bytes() -> None:
 
 def test_start_up_costs_are_paid_for_every_push() -> None:
     link, server = repaired.repaired_transfer_s(
-        1e8, 1e8, 40, Exchange(share=0.5, push_s=0.01, server_s_per_byte=1e-9)
+        1e8, 1e8, 40, TransferCosts(share=0.5, push_s=0.01, server_s_per_byte=1e-9)
     )
     assert (float(link), float(server)) == pytest.approx((2.4, 0.1))
 
@@ -123,7 +123,7 @@ def test_odd_input_is_refused() -> None:
     with pytest.raises(ConfigError, match="flops_per_s"):
         repaired.forward_seconds(1, 1e9, 0)
     with pytest.raises(ConfigError, match="bytes_per_s"):
-        repaired.repaired_transfer_s(1, -1, 1, Exchange())
+        repaired.repaired_transfer_s(1, -1, 1, TransferCosts())
     for field in ({"share": 0.0}, {"share": 1.2}, {"exposed": -0.1}, {"push_s": -1.0}):
         with pytest.raises(ConfigError, match=next(iter(field)).partition("_")[0]):
-            Exchange(**field)
+            TransferCosts(**field)

@@ -10,7 +10,7 @@ import pytest
 from driple.analytic.sweep import (
     EXCHANGES,
     Compression,
-    Exchange,
+    ExchangeGranularity,
     JobProfile,
     Points,
     iteration_seconds,
@@ -27,12 +27,12 @@ JOB = JobProfile(  # two segments of the forward pass, three of the backward pas
 AT = Points(workers=4, servers=1, worker_bytes_per_s=100 * MB, server_bytes_per_s=100 * MB)
 
 
-def total(exchange: Exchange = "step", **changed: object) -> float:
+def total(exchange: ExchangeGranularity = "step", **changed: object) -> float:
     return float(iteration_seconds(JOB, replace(AT, **changed), exchange=exchange).total_s)
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
-def test_parts_sum_to_the_iteration(exchange: Exchange) -> None:
+def test_parts_sum_to_the_iteration(exchange: ExchangeGranularity) -> None:
     found = iteration_seconds(
         JOB, replace(AT, deviation=0.1, server_s_per_byte=1e-9), exchange=exchange
     )
@@ -57,7 +57,7 @@ def test_parts_sum_to_the_iteration(exchange: Exchange) -> None:
     ],
 )
 def test_more_of_a_resource_never_hurts(
-    field: str, values: list[float], exchange: Exchange, *, rising: bool
+    field: str, values: list[float], exchange: ExchangeGranularity, *, rising: bool
 ) -> None:
     times = np.array([total(exchange, **{field: value}) for value in values])
     steps = np.diff(times) if rising else -np.diff(times)

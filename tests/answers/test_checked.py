@@ -16,6 +16,8 @@ from driple.cluster.topology import topology_of
 from driple.graph import OpGraph, read_graph
 from driple.inspector.predict import Prediction
 from driple.inspector.trained_on import TrainedOn
+from driple.remarks import Remark
+from driple.render.remarks import sentence, sentences
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
@@ -50,7 +52,7 @@ def prediction_of(
         metrics={},
         level=0.9,
         ends=np.stack([np.full(13, step_s / 2.1), np.full(13, step_s * 2.1)], axis=1),
-        strange=("unlike all others",),
+        strange=(Remark.of_text("unlike all others"),),
     )
 
 
@@ -75,12 +77,16 @@ def test_a_step_time_far_from_the_closed_form_is_a_guess(graph: OpGraph) -> None
     closed_s = quick_step_s(PreparedJob(graph), Setting.parse(SETTING))
     for factor in (0.78, 1.0, 1.22):
         near = compared(prediction_of(factor * closed_s), PreparedJob(graph))
-        assert (near.warnings, near.remarks, near.level) == ((), ("unlike all others",), 0.9)
+        assert (sentences(near.warnings), sentences(near.remarks), near.level) == (
+            (),
+            ("unlike all others",),
+            0.9,
+        )
         assert near.closed_form_s == closed_s
     for factor in (0.1, 0.72, 1.3, 9.0):
         far = compared(prediction_of(factor * closed_s), PreparedJob(graph))
-        assert len(far.warnings) == 1
-        assert "contradicts" in far.warnings[0]
+        assert len(sentences(far.warnings)) == 1
+        assert "contradicts" in sentence(far.warnings[0])
         assert far.level is None
         assert far.ends is not None
         assert far.ends[12, 0] <= closed_s * 1.000001
@@ -92,7 +98,7 @@ def test_without_a_closed_form_strangeness_is_the_warning(graph: OpGraph) -> Non
     still = replace(graph, traffic=type(graph.traffic)())
     alone = prediction_of(5.0)
     assert compared(alone, PreparedJob(still)) is alone
-    assert alone.warnings == ("unlike all others",)
+    assert sentences(alone.warnings) == ("unlike all others",)
 
 
 def test_measured_labels_are_allowed_the_error_of_the_closed_form() -> None:

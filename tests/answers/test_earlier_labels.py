@@ -12,6 +12,7 @@ from driple.cluster.setting import Setting
 from driple.graph.tf.reader import read_graph
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.predict import predict
+from driple.render.remarks import sentences
 from driple.simulate.calibration import shipped_calibration
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +36,7 @@ def test_labels_of_an_earlier_fit_stand_beside_the_answer(
     made = predict(graph, checkpoint)
     facts = replace(made.trained_on, date=trained, labels_fitted=labels_fitted)
     made = replace(made, trained_on=facts)
-    found = earlier_labels(made, GPU)
+    found = sentences(earlier_labels(made, GPU))
     assert bool(found) is earlier
     if earlier:
         assert str(shipped_calibration(GPU).about["fitted"]) in found[0]

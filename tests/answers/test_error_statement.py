@@ -9,6 +9,9 @@ import pytest
 
 from driple.answers.stated_error import JobKind, StatedError, stated_error
 from driple.cluster.setting import Setting
+from driple.remarks import Remark
+from driple.render.errors_stated import stated_error_sentence
+from driple.render.remarks import sentence
 from tests.answers.test_stated_error import CNN, CONV, RUNS, mix_of, run_of, stated
 
 
@@ -24,10 +27,12 @@ def test_the_error_of_the_runs_is_their_own_whatever_the_job() -> None:
         assert found.num_runs == 6
         assert found.runs_median_pct == pytest.approx(4)
         assert found.runs_p90_pct == pytest.approx(5.2 + 0.8 * (0.9 - 4.5 / 6) * 6)
-        expected, own = re.findall(r"median (\d+) %, 90th percentile (\d+) %", found.sentence())
+        expected, own = re.findall(
+            r"median (\d+) %, 90th percentile (\d+) %", stated_error_sentence(found)
+        )
         assert expected == (f"{found.median_pct:.0f}", f"{found.p90_pct:.0f}")
         assert own == ("4", "6")
-        assert f"its error on 6 {found.runs}: median 4 %" in found.sentence()
+        assert f"its error on 6 {sentence(found.runs)}: median 4 %" in stated_error_sentence(found)
 
 
 def test_many_runs_of_one_family_do_not_outweigh_the_others() -> None:
@@ -51,19 +56,24 @@ def test_the_shipped_runs_have_one_error_of_their_own_for_all_batches() -> None:
 
 def test_a_sentence_says_which_numbers_are_of_a_tuning() -> None:
     usual = StatedError(
-        num_runs=9, runs="runs", median_pct=30, p90_pct=90, runs_median_pct=20, runs_p90_pct=40
+        num_runs=9,
+        runs=Remark.of_text("runs"),
+        median_pct=30,
+        p90_pct=90,
+        runs_median_pct=20,
+        runs_p90_pct=40,
     )
     adjusted = "adjusted to how unlike published jobs the ops are and how few the families are"
-    assert usual.sentence() == (
+    assert stated_error_sentence(usual) == (
         "expected error of the simulator on this job: median 30 %, 90th percentile 90 %, from its "
         f"error on 9 runs: median 20 %, 90th percentile 40 % (each model family counted alike), "
         f"{adjusted}"
     )
-    assert adjusted in replace(usual, tuned=("p90_pct",)).sentence()
-    both = replace(usual, tuned=("median_pct", "p90_pct")).sentence()
+    assert adjusted in stated_error_sentence(replace(usual, tuned=("p90_pct",)))
+    both = stated_error_sentence(replace(usual, tuned=("median_pct", "p90_pct")))
     assert "(both are those of the runs that the device is tuned to" in both
     assert adjusted not in both
     assert (
-        replace(usual, runs_median_pct=30, runs_p90_pct=90).sentence()
+        stated_error_sentence(replace(usual, runs_median_pct=30, runs_p90_pct=90))
         == "the simulator's error on 9 runs: median 30 %, 90th percentile 90 %"
     )

@@ -16,6 +16,7 @@ from driple.answers.method_answer import (
 from driple.answers.slow_hosts import NINE_OF_TEN, SlowHost
 from driple.cluster.setting import Setting
 from driple.estimate import GUESS_FACTOR, LEVEL, Estimate, Method, estimate
+from driple.remarks import Remark
 
 SETTING = Setting.parse("1xA100")
 
@@ -55,13 +56,13 @@ def test_who_contradicts_whom() -> None:
 
 def test_the_interval_of_a_simulated_time_holds_a_slower_host() -> None:
     """It grows to nine of ten steps on the slower host, and never shrinks."""
-    stated = StatedError(runs="runs", p90_pct=50.0, low_factor=0.5, high_factor=2.0)
-    slow = SlowHost(step_s=3.0, usual_us=14, slow_us=40, sentence="", advice="")
-    faster = SlowHost(step_s=1.1, usual_us=14, slow_us=40, sentence="", advice="")
+    stated = StatedError(runs=Remark.of_text("runs"), p90_pct=50.0, low_factor=0.5, high_factor=2.0)
+    slow = SlowHost(step_s=3.0, usual_us=14, slow_us=40)
+    faster = SlowHost(step_s=1.1, usual_us=14, slow_us=40)
     assert simulated_ends(1.0, stated, None) == (0.5, 2.0)
     assert simulated_ends(1.0, stated, slow) == (0.5, pytest.approx(3.0 * NINE_OF_TEN))
     assert simulated_ends(1.0, stated, faster) == (0.5, 2.0)
-    unknown = StatedError(runs="none")
+    unknown = StatedError(runs=Remark.of_text("none"))
     assert simulated_ends(1.0, unknown, slow) is None
 
 

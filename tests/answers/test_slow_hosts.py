@@ -25,6 +25,7 @@ from driple.catalog.fields import HOST_RUNS
 from driple.cluster.setting import Setting
 from driple.jobs.load import Job, load_job
 from driple.jobs.options import JobOptions
+from driple.render.errors_stated import slow_host_sentence
 from driple.runs.step_store import StepStore
 from driple.runs.tuning import TUNED, TunedStep, factors_of, tuned_step
 from driple.simulate.calibration import shipped_calibration
@@ -128,7 +129,7 @@ def test_a_host_that_runs_tell_of_has_no_slower_one(
         slower = SLOWER if told == "neither" else 1.0
         factor = slower * (SLOWER_TRAINING if trains else 1.0)
         assert found.slow_us == pytest.approx(factor * found.usual_us)
-        assert "no run of yours tells" in found.sentence
+        assert "no run of yours tells" in slow_host_sentence(found)
 
 
 def test_the_host_of_a_tuned_device_is_not_slowed_beside_another() -> None:
@@ -222,7 +223,7 @@ def test_the_answer_states_it(job: Job) -> None:
     assert answer.slow_host is not None
     stated = answer.to_dict()["slow_host"]
     assert isinstance(stated, dict) and stated["step_s"] == answer.slow_host.step_s
-    assert f"that takes {answer.slow_host.slow_us:.0f} us" in answer.slow_host.sentence
+    assert f"that takes {answer.slow_host.slow_us:.0f} us" in slow_host_sentence(answer.slow_host)
     known = predict(job, SETTING, method="simulator", host_us_per_op=35.0).answers[0]
     assert known.slow_host is None
 

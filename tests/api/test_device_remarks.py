@@ -15,6 +15,7 @@ from driple.catalog import read_catalog
 from driple.catalog.fields import TUNING_FACTS
 from driple.cluster.setting import Setting, parse_setting
 from driple.jobs.load import JobOptions, load_job
+from driple.render.remarks import sentence, sentences
 
 MODEL = "timm:vit_tiny_patch16_224"
 
@@ -36,7 +37,7 @@ def test_a_number_format_that_a_device_lacks_is_said(
 ) -> None:
     there = Setting.parse(setting)
     job = load_job("mobilenet_v2", JobOptions(precision=precision), setting=there)  # type: ignore[arg-type]
-    found = device_remarks(job, there, "simulator")
+    found = sentences(device_remarks(job, there, "simulator"))
     assert len(found) == bool(words)
     assert words in "".join(found)
     assert ("fp16" in "".join(found)) == (setting == "1xV100" and bool(words))
@@ -60,11 +61,11 @@ def test_a_mixed_clusters_attention_is_that_of_its_first_device(tmp_path: Path) 
 def test_a_plan_says_what_the_devices_of_its_offers_lack() -> None:
     job = load_job(MODEL, JobOptions(precision="amp-fp16"), setting=Setting.parse("1xA100"))
     other = plan(job, settings="1xV100", samples=1000, vary="none")
-    assert any("V100 takes other kernels" in words for words in other.remarks)
+    assert any("V100 takes other kernels" in words for words in sentences(other.remarks))
     assert not plan(job, settings="1xA100", samples=1000, vary="none").remarks
     single = JobOptions(precision="tf32")
-    (words,) = plan(MODEL, options=single, settings="1xV100", samples=1000, vary="none").remarks
-    assert words == "V100 has no TF32: products run in fp32"
+    (lack,) = plan(MODEL, options=single, settings="1xV100", samples=1000, vary="none").remarks
+    assert sentence(lack) == "V100 has no TF32: products run in fp32"
 
 
 def test_an_inspector_says_that_it_leaves_a_tuning_out(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_an_inspector_says_that_it_leaves_a_tuning_out(tmp_path: Path) -> None:
     )
     there = Setting.parse("V100-P1w2", catalog=read_catalog([file]))
     job = load_job("mobilenet_v2", setting=there)
-    (found,) = device_remarks(job, there, "inspector")
+    (found,) = sentences(device_remarks(job, there, "inspector"))
     assert found.startswith("V100 is tuned by ") and "leaves the tuning out" in found
     assert not device_remarks(job, there, "simulator")
 

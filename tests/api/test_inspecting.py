@@ -14,6 +14,7 @@ from driple.api.module_tree import ModuleNode, module_tree
 from driple.errors import SettingError
 from driple.graph import read_graph
 from driple.graph.step_facts import ParameterTable, Phase
+from driple.render.remarks import sentences
 from tests.cli.test_main import driple as command
 from tests.cli.test_main import refused
 
@@ -51,7 +52,8 @@ def test_on_servers_the_update_takes_no_time_of_the_device() -> None:
         assert ((result.breakdown.total_s or 0.0) > ops_s * (1 + 1e-9)) is updates
         (update,) = [one for one in result.breakdown.phases if one.name == "update"]
         assert ((update.time_s or 0.0) > 0) is updates
-    assert any("parameter servers update the parameters" in one for one in found.assumptions)
+    said = sentences(found.assumptions)
+    assert any("parameter servers update the parameters" in words for words in said)
 
 
 def test_scopes_of_the_backward_pass_count_with_the_forward_pass() -> None:
@@ -121,7 +123,7 @@ def test_a_graph_without_names_that_group_its_ops_says_so() -> None:
     )
     found = driple.inspect(bare, RING)
     assert found.breakdown.modules is None
-    assert "the graph names no modules" in found.unknown
+    assert "the graph names no modules" in sentences(found.unknown)
 
 
 def test_a_pytorch_model_is_read_with_its_kinds(torch_result: driple.api.InspectResult) -> None:
@@ -129,7 +131,7 @@ def test_a_pytorch_model_is_read_with_its_kinds(torch_result: driple.api.Inspect
     assert {"conv", "conv_input_gradient", "conv_filter_gradient", "batch_norm"} <= names
     assert torch_result.parameters.nbytes == pytest.approx(14e6, rel=0.01)
     assert torch_result.parameters.optimizer == "momentum"
-    assert any("set them with --batch-size" in one for one in torch_result.assumptions)
+    assert any("set them with --batch-size" in one for one in sentences(torch_result.assumptions))
     parts = torch_result.breakdown
     assert [one.name for one in parts.phases] == ["forward", "backward", "update"]
     assert sum(one.time_pct or 0.0 for one in parts.phases) == pytest.approx(100)

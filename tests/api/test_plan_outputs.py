@@ -21,6 +21,7 @@ from driple.jobs.load import JobOptions
 from driple.planning.ranking import Choice
 from driple.plot.plan_page import page_text
 from driple.plot.plans import plot_plan
+from driple.remarks import Remark
 from tests.planning.gpt import write_gpt
 
 
@@ -42,7 +43,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> PlanResult:
 def sharing(result: PlanResult) -> PlanResult:
     """The same, with the offer of two machines of eight devices recommended."""
     best = next(offer for offer in result.offers if offer.name == "2xp4d.24xlarge")
-    return replace(result, choice=Choice(best=best, words="take it"))
+    return replace(result, choice=Choice(best=best, why=Remark.of_text("take it")))
 
 
 def test_each_machine_and_each_epoch_is_paid(result: PlanResult) -> None:
@@ -101,7 +102,7 @@ def test_the_page_holds_all_that_it_shows(result: PlanResult) -> None:
 
 
 def test_what_a_user_names_cannot_break_the_page(result: PlanResult) -> None:
-    odd = replace(result, remarks=("<script>alert(1)</script>",))
+    odd = replace(result, remarks=(Remark.of_text("<script>alert(1)</script>"),))
     assert "<script" not in page_text(odd)
 
 
@@ -172,8 +173,8 @@ def test_an_unknown_error_leaves_the_limit_to_the_user(result: PlanResult) -> No
 
 def test_nothing_recommended_has_no_job_file(result: PlanResult) -> None:
     for form in FORMS:
-        with pytest.raises(ConfigError, match="needs a recommended offer: nothing fits"):
-            job_file_of(replace(result, choice=Choice(words="nothing fits")), form)
+        with pytest.raises(ConfigError, match="needs a recommended offer"):
+            job_file_of(replace(result, choice=Choice(why=Remark.of_text("nothing fits"))), form)
     with pytest.raises(ConfigError, match="--format must be one of"):
         job_file_of(result, "pbs")
 

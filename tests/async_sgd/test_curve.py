@@ -8,7 +8,7 @@ import pytest
 from driple.async_sgd.baselines import Phases, cynthia, lin_queues, linear, phases_of
 from driple.async_sgd.curve import Prices, knee, throughput_curve
 from driple.async_sgd.jobtrace import JobTrace
-from driple.async_sgd.scaling import ScaledCluster, Throughput
+from driple.async_sgd.scaling import ScaledCluster, SimulatedThroughput
 from driple.async_sgd.servers import with_servers
 from driple.errors import ConfigError
 from tests.async_sgd.jobs import RATE, job_of, random_job, trace_of
@@ -19,8 +19,8 @@ PHASES = Phases(
 )
 
 
-def of(workers: int, per_s: float) -> Throughput:
-    return Throughput(
+def of(workers: int, per_s: float) -> SimulatedThroughput:
+    return SimulatedThroughput(
         num_workers=workers, examples_per_s=per_s, interval=(0, 0), step_s=1, num_events=0
     )
 

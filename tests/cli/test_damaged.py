@@ -128,6 +128,28 @@ def test_clusters_that_are_none(drip: Drip, name: str) -> None:
     assert name in refusal(drip("predict", GRAPH, "--setting", file))
 
 
+@pytest.mark.parametrize("name", ["bool.yaml", "timestamp.yaml"])
+def test_training_configs_with_tags(drip: Drip, name: str) -> None:
+    """The loader would convert a text that is no such value."""
+    options = ("--training-config", DAMAGED / name)
+    assert "has the tag" in refusal(drip("predict", "resnet50", "--batch-size", "2", *options))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("onnx-0ea1977b.onnx", "tensor 'w' has the element type 1000"),
+        ("onnx-1796f822.onnx", "a Conv: input 1 has 1 dimension(s), must have 3 or more"),
+        ("onnx-2e4e9e17.onnx", "a MatMul: input 0 has an unknown number of dimension(s)"),
+        ("onnx-6a102620.onnx", r"attribute mode is b'\x80earest', which is no UTF-8"),
+    ],
+)
+def test_onnx_files_that_no_exporter_writes(drip: Drip, name: str, words: str) -> None:
+    """Types, ranks and texts are checked before any rule relies on them."""
+    pytest.importorskip("onnx")
+    assert words in refusal(drip("predict", DAMAGED / name))
+
+
 @pytest.mark.parametrize("name", names("json-*"))
 def test_json_of_other_forms(drip: Drip, name: str, tmp_path: Path) -> None:
     """As a profile, as links and as a platform; also without the mark before it."""
@@ -165,7 +187,7 @@ def test_checkpoints_that_are_none(drip: Drip, name: str) -> None:
 
 def test_every_damaged_file_is_tested() -> None:
     """A file that is put into the folder has a command above."""
-    patterns = ("bomb-*", "esc*", "*.pb", "*yaml*", "json-*", "npz-*", "pkl-*", "ckpt-*")
+    patterns = ("bomb-*", "esc*", "*.pb", "*yaml*", "json-*", "npz-*", "pkl-*", "ckpt-*", "onnx-*")
     found = {name for pattern in patterns for name in names(pattern)}
     assert found == {file.name for file in DAMAGED.iterdir()} - {"README.md"}
 

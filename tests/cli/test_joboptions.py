@@ -14,6 +14,7 @@ from driple.cli.main import app
 from driple.errors import ConfigError
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 from tests.cli.test_numbers import commands
+from tests.texts import texts
 
 CASES = ROOT / "tests/data/cases"
 CONTROL, UNKNOWN = CASES / "01_control.pbtxt", CASES / "11_unknown_batch.pbtxt"
@@ -137,7 +138,7 @@ def test_json_holds_what_the_reader_says(name: str) -> None:
     assert found["unknown_dimensions"] == 0
     assert found["unknown_share"] == 0
     assert found["op_types_without_cost"] == {}
-    for sentence in found["notes"]:
+    for sentence in texts(found["notes"]):
         assert sentence in done.stderr
 
 
@@ -189,7 +190,7 @@ def test_unknown_turns_come_first_and_with_the_flag_that_sets_them(
     assert "--set loop_turns=N" in first
     found = facts_of(json.loads(driple(*words, open_loop, *options, "--json").stdout))
     assert "while/while_context" in found["unknown_turns"]
-    assert any("--set loop_turns=N" in note for note in found["notes"])
+    assert any("--set loop_turns=N" in note for note in texts(found["notes"]))
     known = driple(*words, open_loop, *options, "--set", "loop_turns=25", "--json")
     assert facts_of(json.loads(known.stdout))["unknown_turns"] == []
 
@@ -197,14 +198,14 @@ def test_unknown_turns_come_first_and_with_the_flag_that_sets_them(
 def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Path) -> None:
     sizes = ("--batch-size", 50, "--samples", 1000)
     priced = json.loads(answer("plan", open_loop, *sizes, "--json").stdout)
-    assert "--set loop_turns" in priced["no_price"]
-    assert "--input" not in priced["no_price"]
+    assert "--set loop_turns" in priced["no_price"]["text"]
+    assert "--input" not in priced["no_price"]["text"]
     assert priced["recommendation"] is None
     assert {(one["price_per_hour"], one["cost"]) for one in priced["offers"]} == {(None, None)}
-    assert "loop" in priced["offers"][0]["stated_error"]["of"]
+    assert "loop" in priced["offers"][0]["stated_error"]["of"]["text"]
     assert claims_nothing("predict", open_loop)
     (simulated,) = json.loads(answer("simulator", open_loop, "--json").stdout)["answers"]
-    assert "loop" in simulated["stated_error"]["of"]
+    assert "loop" in simulated["stated_error"]["of"]["text"]
     assert "no advice: the turns of" in answer("sweep", open_loop).stdout
     assert levels_of("all", open_loop) == [None] * 5
     assert "\nhow sure  not known: the turns of" in answer("analytic", open_loop).stdout
@@ -291,7 +292,7 @@ def test_every_answer_says_whether_workers_are_taken_to_wait(name: str) -> None:
     assert any(wanted in line for line in said), done.stdout
     found = json.loads(answer(name, graph, "--json").stdout)
     stated = found if name == "sweep" else found["answers"][0]
-    assert [f"assumed: {one}" for one in stated["assumptions"]] == said
+    assert [f"assumed: {one}" for one in texts(stated["assumptions"])] == said
 
 
 @pytest.mark.parametrize("flag", ["--loss", "--data"])

@@ -16,14 +16,15 @@ import pytest
 from driple.answers import by_inspector as inspector_module
 from driple.answers import checked as checked_module
 from driple.cli.main import _run
-from driple.cli.show import print_targets
 from driple.features import FEATURES_VERSION
 from driple.graph import READER_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from driple.inspector.predict import Prediction
+from driple.render.show import print_targets
 from driple.trace.targets import RESOURCES, Targets
 from driple.units import three_digits
 from tests.inspector.examples import checkpoint_of, constant_inspector
+from tests.texts import texts
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"
@@ -122,7 +123,7 @@ def test_ranges_that_are_extrapolated_claim_no_share(tmp_path: Path) -> None:
     tiny, picture = ROOT / "tests/data/graphs/functions.pb.gz", tmp_path / "tiny.svg"
     done = driple("predict", tiny, "--setting", "CPU-P1w2", "--plot", picture)
     assert "whiskers: uncalibrated intervals" in picture.read_text()
-    assert done.stdout.startswith("a guess:  a step of ")
+    assert done.stdout.startswith("a guess:  between ")
     explained = driple("predict", tiny, "--setting", "CPU-P1w2", "--explain")
     assert "how many of such values lie there is not known" in explained.stdout
     assert "so that they are extrapolated" in done.stderr
@@ -169,7 +170,7 @@ def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.Mo
     done = driple("predict", EXAMPLE, "--setting", "V100", "--json")
     assert words in done.stderr
     (found,) = json.loads(done.stdout)["answers"]
-    assert found["remarks"][-1] == words
+    assert texts(found["remarks"])[-1] == words
     assert found["targets"]["device_util"]["burst_amount"]["value"] == 126.9
     assert "exceed" not in driple("predict", EXAMPLE, "--setting", "cpu", "--json").stdout
 
@@ -180,7 +181,7 @@ def test_a_guess_is_called_a_guess_first(monkeypatch: pytest.MonkeyPatch) -> Non
     asked = ("predict", EXAMPLE, "--setting", "V100-P1w2", "--method", "inspector")
     done = driple(*asked)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("a guess:  a step of ")
+    assert done.stdout.startswith("a guess:  between ")
     assert "\nhow sure  a guess: step time " in done.stdout
     done = driple(*asked, "--explain")
     assert done.returncode == 0, done.stderr
@@ -191,7 +192,7 @@ def test_a_guess_is_called_a_guess_first(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "closed form, to compare: step time" in done.stdout
     done = driple(*asked, "--json")
     (found,) = json.loads(done.stdout)["answers"]
-    assert len(found["warnings"]) == 1
+    assert len(texts(found["warnings"])) == 1
     interval = found["iteration_time_s"]["interval"]
     assert interval["level"] is None
     assert interval["low"] <= found["closed_form_s"]["value"] <= interval["high"]
@@ -210,7 +211,7 @@ def test_impossible_answers_are_refused_by_name(tmp_path: Path) -> None:
     assert "use --set preset=default, or driple predict JOB --method simulator" in line
     (auto,) = json.loads(driple("predict", *asked, "--json", cwd=tmp_path).stdout)["answers"]
     assert auto["method"] == "simulator"
-    assert "has no answer for this graph" in auto["reason"]
+    assert "has no answer for this graph" in auto["reason"]["text"]
     done = driple("predict", *asked, "--method", "all", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)["answers"]
@@ -231,7 +232,7 @@ def test_a_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
     assert "driple train --setting V100-P1w2/ho-PCIe" in done.stdout
     done = driple("predict", EXAMPLE, "--checkpoint", file, "--json")
     (stored,) = json.loads(done.stdout)["answers"]
-    assert words in stored["checkpoint"]["outdated"]
+    assert words in stored["checkpoint"]["outdated"]["text"]
     own = {"reader_version": READER_VERSION, "features_version": FEATURES_VERSION}
     save_checkpoint(replace(shipped, **own), file)
     assert "version" not in driple("predict", EXAMPLE, "--checkpoint", file).stdout

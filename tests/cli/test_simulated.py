@@ -50,11 +50,9 @@ def test_every_prediction_says_simulated_and_how_wrong(setting: str) -> None:
     (made,) = json.loads(done.stdout)["answers"]
     assert made["checkpoint"]["provenance"] == "simulated"
     stated = made["stated_error"]
-    assert stated["checked"] == (stated["median_pct"] is not None)
-    assert ("not checked" in shown.stdout) != stated["checked"]
-    assert ("error of the labels unknown" in sure) != stated["checked"]
-    if stated["checked"]:
-        assert f"; labels up to {stated['p90_pct']:.0f} % off in nine of ten" in sure
+    assert stated["checked"] == (stated["nearest_because"] is None)
+    assert ("of the nearest kind: " in shown.stdout) != stated["checked"]
+    assert f"; labels up to {stated['p90_pct']:.0f} % off in nine of ten" in sure
     assert "label_error" not in made["checkpoint"]["trained_on"]
 
 

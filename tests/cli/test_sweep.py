@@ -8,6 +8,7 @@ import pytest
 
 from driple.plot.sweep import apart
 from tests.cli.test_main import EXAMPLE, driple, refused
+from tests.texts import texts
 
 
 def test_a_faster_link_saves_time_until_something_else_holds_back() -> None:
@@ -59,7 +60,7 @@ def test_batch_sizes_show_time_and_memory() -> None:
     assert fits[0] == "yes" and fits[-1] == "no"
     largest = [size for size, one in zip(found["clusters"]["batch_size"], fits, strict=True)
                if one == "yes"][-1]  # fmt: skip
-    assert found["remarks"] == [f"the largest of these batch sizes that fits: {largest:.0f}"]
+    assert texts(found["remarks"]) == [f"the largest of these batch sizes that fits: {largest:.0f}"]
 
 
 def test_one_dimension_is_swept_at_a_time() -> None:
@@ -134,7 +135,7 @@ def test_sweep_says_when_servers_share_unevenly_and_what_helps() -> None:
         for item in (worse, better)
     )
     assert fast < slow
-    assert json.loads(better.stdout)["remarks"] == []
+    assert texts(json.loads(better.stdout)["remarks"]) == []
     assert "--set placement" in refused("sweep", EXAMPLE, "--set", "placement=magic")
 
 

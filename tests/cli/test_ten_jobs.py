@@ -217,4 +217,5 @@ def test_a_training_config_stands_for_options(tmp_path: Path) -> None:
     options = ("--training-config", str(config), "--seq-len", "16")
     stated = answer("inspect", gpt(tmp_path), options)["job"]
     assert (stated["batch_size"], stated["seq_len"], stated["precision"]) == (3, 16, "amp-bf16")
-    assert "fields of trl.yaml that were not used: x" in stated["assumptions"]
+    (unknown,) = stated["undecided"]
+    assert (unknown["field"], unknown["reason"]) == ("x", "not_known")

@@ -10,6 +10,7 @@ from driple.dataset import Dataset, Example
 from driple.features import GroupedGraph
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
+from driple.remarks import Remark
 from driple.trace.provenance import Provenance
 from driple.trace.targets import Targets
 
@@ -43,7 +44,10 @@ def chain_graph(num_nodes: int, *, bytes_per_node: int = 4096, branch: bool = Fa
         signature_of=np.arange(num_nodes, dtype=np.int32) % len(OP_TYPES),
         executions=np.ones(num_nodes, dtype=np.int64),
         remote=(RemoteOps.of_op_type("ApplyAdam", num_nodes=num_nodes // 4, tensor_bytes=1024),),
-        report=ReadReport(nodes_in_file=num_nodes + 7, notes=("two notes", "ünïcode")),
+        report=ReadReport(
+            nodes_in_file=num_nodes + 7,
+            notes=(Remark.of_text("two notes"), Remark.of_text("ünïcode")),
+        ),
     )
 
 

@@ -31,6 +31,7 @@ from driple.graph.opgraph import (
 )
 from driple.graph.opkind import KINDS
 from driple.graph.signature import OpSignature, Tensor
+from driple.remarks import Remark
 from driple.trace.provenance import Provenance
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
 
@@ -152,7 +153,8 @@ def graphs(draw: st.DrawFn) -> OpGraph:
         **_described(many(node, num_nodes), many(big, num_nodes)),
         **_updated(framework, draw(st.lists(st.tuples(TEXT, KIND, big, big), max_size=3))),
         report=ReadReport(
-            nodes_in_file=draw(st.integers(0, 99)), notes=tuple(draw(st.lists(TEXT, max_size=2)))
+            nodes_in_file=draw(st.integers(0, 99)),
+            notes=tuple(map(Remark.of_text, draw(st.lists(TEXT, max_size=2)))),
         ),
     )
 
@@ -284,9 +286,14 @@ def test_a_bad_label_on_disk_is_refused(folder: Path, bad: float, shown: str) ->
         ("examples.parquet", "setting", ["V100"] * 4, "one data set per setting"),
         ("graphs.parquet", "names", None, "column 'names' is missing"),
         ("graphs.parquet", "names", [["a"]] * 4, "damaged"),
-        ("graphs.parquet", "names", [["a"], None, [], []], "has empty rows"),
+        ("graphs.parquet", "names", [["a"], None, [], []], "has empty values"),
+        ("graphs.parquet", "op_types", [["a"], [None], [], []], "has empty values"),
+        ("graphs.parquet", "devices", [1, 2, 3, 4], "must be list<string>"),
+        ("graphs.parquet", "signatures", ["[" * 10_000] * 4, "damaged"),
         ("graphs.parquet", "report", ["["] * 4, "damaged"),
-        ("graphs.parquet", "tensor_bytes", [["x"]] * 4, "a column of int64 holds string"),
+        ("graphs.parquet", "report", ["[" * 100_000] * 4, "damaged"),
+        ("graphs.parquet", "report", ['{"notes": 5}'] * 4, "its report: notes must be a list"),
+        ("graphs.parquet", "tensor_bytes", [["x"]] * 4, "must be list<int64>"),
         ("graphs.parquet", "graph", ["0" * 64, "1" * 64, "2" * 64, "3" * 64], "content hash"),
     ],
 )

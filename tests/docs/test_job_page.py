@@ -92,3 +92,10 @@ def test_the_keras_model_of_the_page_is_written_and_read(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr[-2000:]
     read = driple("inspect", str(tmp_path / "step.pb"))
     assert "3.5 M in 158 tensors" in read.stdout
+
+
+def test_the_page_of_training_configs_has_todays_lists() -> None:
+    from scripts.write_training_configs_page import PAGE, page
+
+    words = "out of date: python -m scripts.write_training_configs_page"
+    assert PAGE.read_text(encoding="utf-8") == page(), words

@@ -8,6 +8,7 @@ from driple.errors import GraphError
 from driple.graph import OpGraph, ReadOptions, graph_from_graphdef_bytes
 from driple.graph.cost import cost_of_graph
 from driple.graph.tf.graphdef import message_class
+from driple.render.remarks import sentence
 
 FLOPS = 2 * 8 * 20 * 30
 
@@ -62,7 +63,7 @@ def test_two_signatures_count_once_and_the_note_says_which() -> None:
     graph = read(saved_model("serve", "serving_default"))
     assert cost_of_graph(graph).total_flops == FLOPS
     assert graph.report.target == "serving_default"
-    assert "2 signatures; this is serving_default" in graph.report.notes[1]
+    assert "2 signatures; this is serving_default" in sentence(graph.report.notes[1])
     assert all(name.startswith("serving_default_call/") for name in graph.names)
 
 

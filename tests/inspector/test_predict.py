@@ -25,6 +25,8 @@ from driple.inspector.model import make_batch
 from driple.inspector.predict import Predictor, predict
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.trained_on import Source, TrainedOn
+from driple.remarks import Remark
+from driple.render.remarks import sentence, sentences
 from driple.trace.targets import RESOURCES
 
 from .examples import (
@@ -160,7 +162,10 @@ def test_prediction_is_the_json_of_the_design() -> None:
     assert printed["iteration_time_s"] == pytest.approx(max(periods_s))
     assert printed["interval"] is None  # the checkpoint was not calibrated
     assert printed["warnings"] == [
-        "1 op type(s) that the inspector has never seen, in 2 of 4 ops: New"
+        {
+            "code": "op_types_never_seen",
+            "values": {"num_op_types": 1, "num_ops": 2, "num_all": 4, "op_types": ["New"]},
+        }
     ]
     assert printed["graph"] == {
         "nodes": 4,
@@ -173,7 +178,7 @@ def test_prediction_is_the_json_of_the_design() -> None:
         "provenance": "measured",
         "trained_on": {"dataset": "test", "num_workloads": 3},
         "metrics": {"nrmse": 0.125},
-        "outdated": "",
+        "outdated": None,
     }
 
 
@@ -184,7 +189,7 @@ def test_unknown_ops_are_counted_among_all_ops() -> None:
     found = predict(
         replace(small_graph(("Add", "Conv2D")), remote=elsewhere), checkpoint_of(model, 9)
     )
-    assert found.strange == (
+    assert sentences(found.strange) == (
         "1 op type(s) that the inspector has never seen, in 5 of 7 ops: ApplyNew",
     )
 
@@ -219,22 +224,22 @@ def test_another_version_is_named_and_claims_no_share() -> None:
     intervals = intervals_of(0.1)
     checkpoint = replace(checkpoint_of(constant_inspector(0.5, 4), 4), intervals=intervals)
     graph = small_graph(("Add", "Conv2D"))
-    assert (predict(graph, checkpoint).outdated, predict(graph, checkpoint).level) == ("", 0.9)
+    assert (predict(graph, checkpoint).outdated, predict(graph, checkpoint).level) == (None, 0.9)
     old = predict(graph, replace(checkpoint, reader_version=1))
     assert old.level is None
     assert old.ends is not None
-    assert old.warnings == ()
+    assert sentences(old.warnings) == ()
     assert f"trained with reader version 1, this Driple has reader version {READER_VERSION}" in (
-        old.outdated
+        sentence(old.outdated)
     )
-    assert old.outdated.endswith(f"driple train --setting {SETTING} --preset paper")
+    assert sentence(old.outdated).endswith(f"driple train --setting {SETTING} --preset paper")
     moved = TrainedOn(transferred_from=Source(setting="CPU-P1w2/ho-200M"))
     both = replace(checkpoint, reader_version=1, features_version=1, trained_on=moved)
-    words = predict(graph, both).outdated
+    words = sentence(predict(graph, both).outdated)
     assert "with reader version 1 and features version 1" in words
     assert f"driple transfer --from CPU-P1w2/ho-200M --to {SETTING} --preset paper" in words
     newer = predict(graph, replace(checkpoint, reader_version=READER_VERSION + 1))
-    assert newer.outdated.endswith(f"{upgrade_hint()} gets the newer program")
+    assert sentence(newer.outdated).endswith(f"{upgrade_hint()} gets the newer program")
 
 
 @pytest.mark.parametrize("setting", ["V100-P1w2/ho-PCIe", "CPU-P1w2/ho-200M"])
@@ -262,10 +267,12 @@ def test_a_contradiction_widens_times_to_the_closed_form() -> None:
     intervals = intervals_of(0.1)
     checkpoint = replace(checkpoint_of(constant_inspector(0.5, 4), 4), intervals=intervals)
     alone = predict(small_graph(), checkpoint)
-    assert alone.compared(2.0, "").ends is alone.ends
-    assert alone.compared(2.0, "").warnings == ()
-    found = alone.compared(2.0, "the two contradict")  # the prediction is 0.5 s + 0.5 s
-    assert (found.level, found.warnings) == (None, ("the two contradict",))
+    assert alone.compared(2.0, None).ends is alone.ends
+    assert sentences(alone.compared(2.0, None).warnings) == ()
+    found = alone.compared(
+        2.0, Remark.of_text("the two contradict")
+    )  # the prediction is 0.5 s + 0.5 s
+    assert (found.level, sentences(found.warnings)) == (None, ("the two contradict",))
     assert found.ends is not None
     assert found.ends[12] == pytest.approx([0.5, 2.0])
     assert found.ends[1] == pytest.approx([0.25, 1.0])
@@ -276,9 +283,12 @@ def test_strangeness_warns_only_where_nothing_was_compared() -> None:
     """A closed form that agrees makes a remark of it."""
     graph = small_graph(("Add", "New"))
     found = predict(graph, checkpoint_of(constant_inspector(0.5, 4), 4))
-    assert found.warnings == found.strange != ()
-    agreeing = found.compared(1.0, "")
-    assert (agreeing.warnings, agreeing.remarks) == ((), found.strange)
+    assert sentences(found.warnings) == sentences(found.strange) != ()
+    agreeing = found.compared(1.0, None)
+    assert (sentences(agreeing.warnings), sentences(agreeing.remarks)) == (
+        (),
+        sentences(found.strange),
+    )
 
 
 def test_what_is_no_number_is_an_error() -> None:

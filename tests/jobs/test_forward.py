@@ -11,6 +11,9 @@ import driple
 from driple.errors import ConfigError
 from driple.jobs.load import JobOptions, load_job
 from driple.jobs.readers import reader_of
+from driple.render.errors_stated import stated_error_sentence
+from driple.render.job_facts import facts_words
+from driple.render.remarks import sentences
 
 FORWARD = JobOptions(batch_size=2, task="forward")
 MODEL = """
@@ -47,8 +50,8 @@ def own(tmp_path: Path) -> Path:
 def test_an_own_model_computes_no_loss(own: Path) -> None:
     job = load_job(f"{own}:plain", JobOptions(task="forward"), forward=True)
     assert job.graph.kinds == ("conv", "bias_add", "reduce_mean", "matmul")
-    assert "a forward pass in eval mode" in job.facts_words
-    assert not any("optimizer" in words for words in job.assumptions)
+    assert "a forward pass in eval mode" in facts_words(job)
+    assert not any("optimizer" in words for words in sentences(job.assumptions))
 
 
 def test_an_own_model_in_channels_last_is_read_so(own: Path) -> None:
@@ -76,7 +79,7 @@ def test_the_answer_says_that_it_is_a_forward_pass(compiled: bool) -> None:
     answer = driple.predict("timm:resnet18", "1xA100", options=options).answers[0]
     assert answer.to_dict()["job"]["task"] == "forward"  # type: ignore[index,call-overload]
     assert answer.stated is not None
-    assert "forward pass" in answer.stated.sentence()
+    assert "forward pass" in stated_error_sentence(answer.stated)
     trained = driple.predict(
         "timm:resnet18", "1xA100", options=JobOptions(batch_size=2, compiled=compiled)
     )

@@ -13,6 +13,7 @@ from driple.errors import ConfigError
 from driple.jobs.hf_config import read_hf_config
 from driple.jobs.load import JobOptions, load_job
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
+from driple.render.remarks import sentences
 
 SIZES = {
     "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
@@ -73,13 +74,15 @@ def test_models_are_built_from_their_configs(tmp_path: Path, row: tuple[Any, ...
         model = getattr(transformers, trained)(transformers.AutoConfig.from_pretrained(folder))
     elements = sum(one.numel() for one in model.parameters() if one.requires_grad)
     assert job.graph.sent_bytes == 4 * elements
-    assert not any("trained as" in words for words in job.assumptions)
+    assert not any("trained as" in words for words in sentences(job.assumptions))
 
 
 def test_a_config_without_a_class_is_trained_by_its_type(tmp_path: Path) -> None:
     job = load_job(f"hf:{written(tmp_path, 'BertConfig', SIZES)}", options())
-    assert "trained as BertForMaskedLM, since the config names no class" in job.assumptions
-    assert any("8 samples" in one for one in load_job(f"hf:{tmp_path}").assumptions)
+    assert "trained as BertForMaskedLM, since the config names no class" in sentences(
+        job.assumptions
+    )
+    assert any("8 samples" in one for one in sentences(load_job(f"hf:{tmp_path}").assumptions))
 
 
 def test_lengths_and_shapes_are_the_users(tmp_path: Path) -> None:
@@ -101,11 +104,12 @@ def test_state_space_models_say_that_their_slow_path_is_read(tmp_path: Path) -> 
     """Of transformers itself, without the kernels of other packages; other models say nothing."""
     values = {"num_hidden_layers": 1, "hidden_size": 32, "state_size": 4, "vocab_size": 64}
     folder = written(tmp_path / "mamba", "MambaConfig", values, "MambaForCausalLM")
-    found = load_job(f"hf:{folder}", options(seq_len=8)).assumptions
+    found = sentences(load_job(f"hf:{folder}", options(seq_len=8)).assumptions)
     assert sum("as without the packages mamba-ssm" in one for one in found) == 1
     other = written(tmp_path / "gpt2", "GPT2Config", {"n_layer": 1, "n_embd": 64, "n_head": 4})
     assert not any(
-        "mamba-ssm" in one for one in load_job(f"hf:{other}", options(seq_len=8)).assumptions
+        "mamba-ssm" in one
+        for one in sentences(load_job(f"hf:{other}", options(seq_len=8)).assumptions)
     )
 
 
@@ -113,8 +117,8 @@ def test_experts_share_tokens_evenly_and_masks_cost_nothing(tmp_path: Path) -> N
     """Two of eight experts: the products of a token are those of two, whatever the precision."""
     folder = written(tmp_path, "MixtralConfig", KV)
     found = [load_job(f"hf:{folder}", options(precision=name)) for name in ("fp32", "bf16")]
-    assert "each expert gets the same number of tokens" in found[0].assumptions
-    assert any("full length" in words for words in found[0].assumptions)
+    assert "each expert gets the same number of tokens" in sentences(found[0].assumptions)
+    assert any("full length" in words for words in sentences(found[0].assumptions))
     assert found[0].cost.total_flops == pytest.approx(found[1].cost.total_flops, rel=0.05)
 
 
@@ -197,5 +201,5 @@ def test_code_that_a_config_names_is_not_executed(tmp_path: Path) -> None:
     file.write_text(json.dumps(values))
     job = load_job(f"hf:{folder}", options())
     assert not marker.exists()
-    assert any("auto_map" in words for words in job.assumptions)
+    assert any("auto_map" in words for words in sentences(job.assumptions))
     assert "HF_HUB_OFFLINE" not in os.environ

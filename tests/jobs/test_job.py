@@ -20,6 +20,7 @@ from driple.errors import ConfigError, GraphError
 from driple.graph import read_graph
 from driple.jobs.load import JobOptions, load_job
 from driple.jobs.pytorch.modules import job_of_module
+from driple.render.remarks import sentences
 
 ROOT = Path(__file__).parents[2]
 GRAPH = ROOT / "datasets/examples/resnet50.pbtxt"
@@ -97,7 +98,7 @@ def test_a_job_that_was_read_for_another_device_says_so() -> None:
 
 
 def _assumed(job: object, setting: Setting | str) -> tuple[str, ...]:
-    return predict(job, setting, num_steps=4).answers[0].assumptions  # type: ignore[arg-type]
+    return sentences(predict(job, setting, num_steps=4).answers[0].assumptions)  # type: ignore[arg-type]
 
 
 def test_inspect_reads_a_model_for_the_device_of_its_setting() -> None:

@@ -22,6 +22,8 @@ from driple.jobs.readers import (
     register_reader,
     registered_readers,
 )
+from driple.render.job_facts import facts_words
+from driple.render.remarks import sentence, sentences
 from tests.cli.test_main import EXAMPLE, driple
 
 OTHER = JobOrigin(name="other")
@@ -137,8 +139,8 @@ def test_options_are_checked_once_for_all_jobs(values: dict[str, object], words:
 
 def test_built_in_models_take_the_options_of_models() -> None:
     job = load_job("mobilenet_v2", JobOptions(batch_size=2, precision="bf16"))
-    assert job.facts_words == "2 samples per device, input 3x224x224, bf16, momentum, PyTorch 2"
-    assert job.assumptions == (
+    assert facts_words(job) == "2 samples per device, input 3x224x224, bf16, momentum, PyTorch 2"
+    assert sentences(job.assumptions) == (
         "input 3x224x224, optimizer momentum; set them with --input, --optimizer",
     )
     smaller = load_job("mobilenet_v2", JobOptions(batch_size=2, input_shape=(3, 64, 64)))
@@ -151,7 +153,7 @@ def test_built_in_models_take_the_options_of_models() -> None:
 
 def test_every_answer_states_the_job() -> None:
     done = driple("inspect", EXAMPLE)
-    assert done.stdout.startswith("job: the batch that the graph has, fp32, momentum\n")
+    assert done.stdout.startswith("job: 32 samples per device, fp32, momentum\n")
     with pytest.raises(GraphError, match="there is no graph file"):
         load_job(Path("none.pb"))
 
@@ -213,7 +215,7 @@ def test_a_models_config_without_hf_says_so_whatever_its_options(tmp_path: Path)
 def test_a_batch_that_a_graph_does_not_have_is_refused(batch_size: int) -> None:
     """The convolutions of this file, and its loss, take 32 images."""
     graph = EXAMPLE.with_name("resnet50.pbtxt")
-    assert load_job(graph, JobOptions(batch_size=32)).assumptions == ()
+    assert sentences(load_job(graph, JobOptions(batch_size=32)).assumptions) == ()
     with pytest.raises(GraphError, match=f"--batch-size {batch_size}: .* fixes its batch to 32; "):
         load_job(graph, JobOptions(batch_size=batch_size))
 
@@ -231,7 +233,7 @@ def test_several_images_of_a_sample_are_a_doubt() -> None:
         ),
     )
     (doubt,) = _other_batch(EXAMPLE, 8, frames)
-    assert "32 images at once" in doubt
+    assert "32 images at once" in sentence(doubt)
     with pytest.raises(GraphError, match="fixes its batch to 32"):
         _other_batch(EXAMPLE, 64, frames)
 

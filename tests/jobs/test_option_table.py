@@ -20,12 +20,14 @@ from driple.cli.main import app
 from driple.cli.overrides import set_values
 from driple.codec import to_dict
 from driple.errors import ConfigError
+from driple.graph.torch.lora import LoraAdapters
 from driple.jobs.load import load_job
 from driple.jobs.option_row import MODULE, JobOption
 from driple.jobs.options import JOB_OPTIONS, JobOptions, flags_for
 from driple.jobs.pytorch.modules import job_of_module
 from driple.jobs.readers import reader_of, registered_readers
 from driple.jobs.training_config import TrainingConfig
+from driple.render.job_facts import facts_words
 from tests.cli.test_main import EXAMPLE, ROOT
 from tests.cli.test_numbers import commands
 
@@ -43,6 +45,9 @@ TYPED: dict[str, tuple[str, Any]] = {
     "grad_accumulation": ("2", 2),
     "activation_checkpointing": ("full", "full"),
     "compiled": ("", True),
+    "lora": ("r=4,targets=q_proj+v_proj", LoraAdapters(r=4, targets=("q_proj", "v_proj"))),
+    "weights": ("nf4", "nf4"),
+    "fused_loss": ("on", True),
     "clip_gradients": ("on", True),
     "task": ("forward", "forward"),
     "channels_last": ("yes", True),
@@ -139,7 +144,9 @@ def test_a_kind_of_job_takes_what_suits_it_and_refuses_the_rest(row: JobOption, 
 def test_which_jobs_take_which_options() -> None:
     """Graphs are as they are; models of all kinds take the same, but images have no tokens."""
     assert flags_for("workload") == flags_for("graph") == {"--batch-size"}
-    assert flags_for("onnx") == {"--batch-size", "--input NAME=SHAPE", "--optimizer"}
+    assert flags_for("onnx") == {
+        "--batch-size", "--input NAME=SHAPE", "--optimizer", "--precision", "--loss"
+    }  # fmt: skip
     assert flags_for("file") == {
         "--batch-size", "--input NAME=SHAPE", "--set target", "--set loop_turns"
     }  # fmt: skip
@@ -179,21 +186,30 @@ def test_the_json_states_the_rows_that_say_so() -> None:
     stated = [row.name for row in JOB_OPTIONS if row.stated]
     assert stated == [
         "batch_size", "seq_len", "input_shape", "precision", "optimizer", "grad_accumulation",
-        "activation_checkpointing", "compiled", "clip_gradients", "task", "channels_last",
-        "library",
+        "activation_checkpointing", "compiled", "lora", "weights", "fused_loss", "clip_gradients",
+        "task", "channels_last", "library",
     ]  # fmt: skip
     facts = to_dict(job_facts(load_job(EXAMPLE)))
     assert [name for name in facts if name in {row.name for row in JOB_OPTIONS}] == stated
     asked = {
         name: TYPED[name][1]
         for name in stated
-        if name not in ("seq_len", "task", "activation_checkpointing")
+        if name
+        not in ("seq_len", "task", "activation_checkpointing", "lora", "weights", "fused_loss")
     }
     job = job_of_module(nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten()), **asked)
     facts = to_dict(job_facts(job))
     assert {name: facts[name] for name in asked} == asked | {"input_shape": [3, 8, 8]}
     for words in ("2 passes per update", "compiled", "gradients clipped", "PyTorch 1"):
-        assert words in job.facts_words
+        assert words in facts_words(job)
+    lora = {name: TYPED[name][1] for name in ("lora", "weights")} | {"lora": "r=4,targets=0"}
+    job = job_of_module(
+        nn.Sequential(nn.Linear(8, 8), nn.ReLU()), batch_size=2, input_shape=(8,), **lora
+    )
+    facts = to_dict(job_facts(job))
+    assert facts["weights"] == "nf4"
+    assert facts["lora"] == to_dict(LoraAdapters(r=4, targets=("0",)))
+    assert "LoRA r=4,alpha=16,targets=0, nf4 weights" in facts_words(job)
 
 
 def test_a_row_and_the_code_that_uses_it_are_an_option() -> None:

@@ -12,6 +12,7 @@ import driple
 from driple.errors import ConfigError
 from driple.graph.options import ReadOptions
 from driple.jobs.training_config import TrainingConfig
+from driple.render.job_facts import facts_words
 
 
 def test_values_of_a_graph_file_reach_its_reader() -> None:
@@ -100,9 +101,8 @@ def test_a_shape_may_be_a_list() -> None:
 
 def test_a_job_takes_the_name_of_its_setting() -> None:
     by_name = driple.load_job("resnet18", setting="1xV100")
-    assert (
-        by_name.facts_words
-        == driple.load_job("resnet18", setting=driple.Setting.parse("1xV100")).facts_words
+    assert facts_words(by_name) == facts_words(
+        driple.load_job("resnet18", setting=driple.Setting.parse("1xV100"))
     )
     with pytest.raises(driple.DripleError, match="nowhere"):
         driple.load_job("resnet18", setting="nowhere")

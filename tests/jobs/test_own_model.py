@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,8 @@ from driple.jobs.load import JobOptions, load_job
 from driple.jobs.own_request import OwnModel
 from driple.jobs.pytorch.own_model import step_of_own_model
 from driple.jobs.pytorch.whole_sequences import WHOLE_SEQUENCES
+from driple.render.job_facts import facts_words
+from driple.render.remarks import sentence, sentences
 
 OWN = f"{Path(__file__).with_name('own.py')}:"
 IMAGE = (3, 32, 32)
@@ -71,18 +78,20 @@ def test_the_same_model_has_the_same_step_however_its_batch_is_given() -> None:
 
 
 def test_a_model_that_its_code_compiles_is_said_to_be() -> None:
-    assert read("compiled", batch_size=2, input_shape=IMAGE).assumptions == (
+    assert sentences(read("compiled", batch_size=2, input_shape=IMAGE).assumptions) == (
         "compiled by torch.compile, as the code says",
         USUAL_LOSS,
     )
-    assert read("build_model", batch_size=2, input_shape=IMAGE).assumptions == (USUAL_LOSS,)
+    assert sentences(read("build_model", batch_size=2, input_shape=IMAGE).assumptions) == (
+        USUAL_LOSS,
+    )
 
 
 def test_what_is_cast_as_a_whole_is_of_no_other_type() -> None:
     given = {"batch_size": 2, "input_shape": (4,)}
-    assert any("float64" in words for words in read("in_float64", **given).assumptions)
+    assert any("float64" in words for words in sentences(read("in_float64", **given).assumptions))
     cast = read("in_float64", **given, step=StepOptions(precision="fp16"))
-    assert cast.assumptions == (USUAL_LOSS,)
+    assert sentences(cast.assumptions) == (USUAL_LOSS,)
     assert {one.outputs[0].dtype for one in cast.graph.signatures if one.kind == "matmul"} == {
         NUMBER_OF["DT_HALF"]
     }
@@ -91,7 +100,7 @@ def test_what_is_cast_as_a_whole_is_of_no_other_type() -> None:
 def test_without_a_batch_values_are_random() -> None:
     """Zeros would all go to the same experts, and the others would learn nothing."""
     found = read("experts", batch_size=8, seq_len=16, step=StepOptions(trace="real"))
-    assert found.assumptions[0].startswith("the batch holds random values")
+    assert sentence(found.assumptions[0]).startswith("the batch holds random values")
     assert all(found.graph.parameters.is_trained)
     again = read("experts", batch_size=8, seq_len=16, step=StepOptions(trace="real"))
     assert found.graph.kinds == again.graph.kinds
@@ -99,7 +108,7 @@ def test_without_a_batch_values_are_random() -> None:
 
 def test_a_model_that_returns_its_loss_takes_another_without_labels() -> None:
     found = read("returns_loss", batch_size=2, input_shape=(4,), loss="half_of_it")
-    assert found.assumptions == ()
+    assert sentences(found.assumptions) == ()
 
 
 @pytest.mark.parametrize(
@@ -120,7 +129,7 @@ def test_messages_say_what_to_write_instead(name: str, loss: str | None, words: 
 def test_packed_sequences_are_read_at_their_full_length() -> None:
     """An LSTM over 4 x 16 packed tokens has the FLOPs of one over 4 x 16 padded ones."""
     made = read("packed")
-    assert made.assumptions == (WHOLE_SEQUENCES, USUAL_LOSS)
+    assert sentences(made.assumptions) == (sentence(WHOLE_SEQUENCES), USUAL_LOSS)
     kinds = list(made.graph.kinds)
     assert (kinds.count("lstm"), kinds.count("lstm_gradient")) == (1, 1)
     plain = read("words", batch_size=4, seq_len=16)
@@ -207,8 +216,8 @@ def test_a_process_of_its_own_gives_the_same_job(capfd: pytest.CaptureFixture[st
     assert found.graph.op_types
     assert (found.batch_size, found.input_shape, found.kind) == (4, IMAGE, "own_model")
     assert (found.precision, found.optimizer) == ("amp-bf16", "adamw")
-    assert found.facts_words == "4 samples per device, input 3x32x32, amp-bf16, adamw, PyTorch 2"
-    assert found.assumptions == (USUAL_LOSS,)
+    assert facts_words(found) == "4 samples per device, input 3x32x32, amp-bf16, adamw, PyTorch 2"
+    assert sentences(found.assumptions) == (USUAL_LOSS,)
     printed = capfd.readouterr()
     assert "a user's file may print" not in printed.out
 
@@ -231,13 +240,141 @@ def test_code_that_misbehaves_ends_in_one_line_and_nothing_stays() -> None:
     )
 
 
+LEFT_BEHIND = """
+import mmap, multiprocessing, os, subprocess, sys, time
+from pathlib import Path
+from torch import nn
+
+def sleeper(**options):
+    process = subprocess.Popen(["sleep", "1000"], **options)
+    Path(__file__).with_name("pids").open("a").write(f"{process.pid} ")
+
+def net():
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+
+def leaves():
+    sleeper()
+    sleeper(start_new_session=True)
+    return net()
+
+def ends_beside_a_child():
+    multiprocessing.get_context("fork").Process(target=time.sleep, args=(1000,)).start()
+    sys.exit("no data here")
+
+def copies_itself():
+    os.fork()
+    return net()
+
+def prints():
+    line = b"x" * (1 << 20)
+    for _ in range(300):
+        os.write(1, line)
+    os.write(1, b"\\nthe last line\\n")
+    os._exit(5)
+
+def shares():
+    memory = mmap.mmap(-1, 4 << 30)
+    for place in range(0, 4 << 30, 1 << 20):
+        memory[place : place + (1 << 20)] = b"x" * (1 << 20)
+    time.sleep(60)
+
+def waits():
+    sleeper(start_new_session=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def left_behind(tmp_path: Path) -> Path:
+    """A file whose functions leave processes, output and memory behind."""
+    file = tmp_path / "left.py"
+    file.write_text(LEFT_BEHIND)
+    return file
+
+
+def still_there(folder: Path) -> list[int]:
+    """Processes that the code has started and that have not ended."""
+    pids = [int(word) for word in (folder / "pids").read_text().split()]
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def read_left(file: Path, name: str, **values: Any) -> Any:
+    return load_job(f"{file}:{name}", JobOptions(batch_size=2, input_shape=(3, 8, 8), **values))
+
+
+def test_children_of_the_code_end_with_it(left_behind: Path) -> None:
+    """Those of its session and those of a session of their own; the model is read all the same."""
+    assert read_left(left_behind, "leaves").batch_size == 2
+    assert len((left_behind.parent / "pids").read_text().split()) == 2
+    assert still_there(left_behind.parent) == []
+
+
+def test_a_child_does_not_hold_up_the_end(left_behind: Path) -> None:
+    """The reason is that of the code, and comes at once: no limit is waited for."""
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match="SystemExit: no data here"):
+        read_left(left_behind, "ends_beside_a_child")
+    assert time.monotonic() - started < 60
+    assert read_left(left_behind, "copies_itself").batch_size == 2
+
+
+def test_of_what_the_code_prints_the_end_is_kept(left_behind: Path) -> None:
+    """300 MB take no memory here."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ConfigError, match=r"exit status 5\): the last line;"):
+        read_left(left_behind, "prints")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 * 1024
+
+
+def test_shared_memory_counts(left_behind: Path) -> None:
+    with pytest.raises(ConfigError, match=r"needs more memory.*--set memory_gib=N"):
+        read_left(left_behind, "shares", own_code_gib=1.0)
+
+
+def test_after_a_kill_neither_processes_nor_folders_stay(left_behind: Path, tmp_path: Path) -> None:
+    """The supervisor tidies up where the command cannot."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    words = ("inspect", f"{left_behind}:waits", "--batch-size", "2", "--input", "3x8x8")
+    with subprocess.Popen(
+        [sys.executable, "-m", "driple", *words], env=os.environ | {"TMPDIR": str(place)}
+    ) as command:
+        pids = left_behind.parent / "pids"
+        wait_until(lambda: pids.exists() and pids.read_text() != "")
+        assert list(place.iterdir())
+        command.kill()
+    wait_until(lambda: not still_there(left_behind.parent) and not list(place.iterdir()))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+
+
+def test_a_damaged_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a full disk, or of code that writes into the folder."""
+    for content in ("{", "[]", '{"error": 5}', '{"batch_size": "x"}', "\\xff", "[" * 100_000):
+
+        def ask(_: Any, folder: Path, outcome: Path, limit_s: float, text: str = content) -> int:
+            outcome.write_text(text, encoding="latin-1")
+            return 0
+
+        monkeypatch.setattr(own_model._Child, "ask", ask)
+        with pytest.raises(ConfigError, match=r"answer of the process of .*; run the command"):
+            job("with_batch")
+
+
 def test_within_one_question_one_process_reads_a_model_in_all_ways(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The graphs are those that processes of their own read, and the process ends with it."""
     started: list[own_model._Child] = []
     start = own_model._Child.start
-    monkeypatch.setattr(own_model._Child, "start", lambda: started.append(start()) or started[-1])
+    monkeypatch.setattr(
+        own_model._Child, "start", lambda b: started.append(start(b)) or started[-1]
+    )
     ways = [JobOptions(batch_size=size, input_shape=(64,)) for size in (8, 4)]
     with own_model.kept_processes():
         kept = [load_job(f"{OWN}lora", way).graph for way in ways]

@@ -85,7 +85,7 @@ def test_python_files_and_configs_say_how_they_are_given(tmp_path: Path) -> None
     file = tmp_path / "train.py"
     file.write_text("raise SystemExit\ndef main(): ...\ndef build_model(): ...\ndef _x(): ...\n")
     line = refused(file)
-    assert f"such as {file}:build_model; it has main, build_model" in line
+    assert f"such as {file}:build_model; without arguments it has build_model" in line
     assert "executed" in line
     (tmp_path / "broken.py").write_text("def (")
     assert "FUNCTION" in refused(tmp_path / "broken.py")

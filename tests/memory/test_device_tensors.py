@@ -19,7 +19,7 @@ from driple.memory.device_tensors import COMMUNICATION, DeviceTensors, device_te
 from driple.memory.events import bytes_by_kind, played_steps
 from driple.memory.step_memory import BatchedMemory, StepMemory
 from driple.schemes.registry import scheme_named
-from driple.schemes.scheme import Held
+from driple.schemes.scheme import Sharding
 
 SHARDED = ("zero1", "zero2", "fsdp", "hsdp")
 
@@ -55,9 +55,9 @@ def _step(batch: int = 4, **options: object) -> StepMemory:
 def _tensors(
     step: StepMemory, scheme: str, shards: int, replicas: int, *, masters: bool = False
 ) -> DeviceTensors:
-    held = scheme_named(scheme).held
-    assert held is not None
-    return device_tensors(step, held, shards, replicas, masters=masters)
+    sharding = scheme_named(scheme).sharding
+    assert sharding is not None
+    return device_tensors(step, sharding, shards, replicas, masters=masters)
 
 
 def _kept(tensors: DeviceTensors) -> tuple[int, int, int]:
@@ -127,11 +127,13 @@ def test_zero_keeps_what_its_stage_says() -> None:
 def test_each_part_is_sharded_by_itself(parameters: bool, gradients: bool, states: bool) -> None:
     """Whatever a scheme says that it shares out is an eighth, and all else is whole."""
     step, n = _step(), 8
-    held = Held(shards_parameters=parameters, shards_gradients=gradients, shards_states=states)
+    sharding = Sharding(
+        shards_parameters=parameters, shards_gradients=gradients, shards_states=states
+    )
     shares = [n if is_sharded else 1 for is_sharded in (parameters, gradients, states)]
     whole = _kept(_tensors(step, "ddp", 1, 1))
     wanted = [nbytes / share for nbytes, share in zip(whole, shares, strict=True)]
-    assert _kept(device_tensors(step, held, n, n)) == pytest.approx(wanted, rel=0.01)
+    assert _kept(device_tensors(step, sharding, n, n)) == pytest.approx(wanted, rel=0.01)
 
 
 @pytest.mark.parametrize("scheme", SHARDED)
@@ -221,3 +223,38 @@ def test_a_lump_of_states_is_spread_exactly() -> None:
     step = _step()
     odd = replace(step, update=replace(step.update, state_bytes=1_000_003))
     assert int(_tensors(odd, "ddp", 1, 1).states.sum()) == 1_000_003
+
+
+def test_wide_shards_stand_for_the_copies_of_an_update() -> None:
+    """FSDP with an update in fp32: shards of 4 bytes, and no copy beside them."""
+    step = _step(precision="bf16-mixed")
+    count = int(step.weights.elements.sum())
+    sharding = scheme_named("fsdp").sharding
+    assert sharding is not None
+    copied = device_tensors(step, sharding, 2, 2)
+    wide = device_tensors(step, replace(sharding, has_wide_shards=True), 2, 2)
+    assert _kept(copied) == pytest.approx((count, count, 6 * count), rel=0.01)
+    assert _kept(wide) == pytest.approx((2 * count, 2 * count, 4 * count), rel=0.01)
+    assert int(copied.temporary.sum()) > int(wide.temporary.sum())
+    alone = device_tensors(step, replace(sharding, has_wide_shards=True), 1, 1)
+    assert _kept(alone) == pytest.approx((2 * count, 2 * count, 12 * count), rel=0.01)
+
+
+def test_blocks_that_are_used_again_soon_stay_gathered() -> None:
+    """At the turn from forward to backward pass, as many blocks as fit the distance, no more."""
+    step = _step()
+    sharding = scheme_named("fsdp").sharding
+    assert sharding is not None
+    repeated = step.weights.backward_at >= 0
+    turn = int(step.weights.backward_at[repeated].min()) - 1
+    sizes = np.bincount(step.weights.block_of, weights=step.weights.elements)[repeated]
+
+    def gathered(reuse: int) -> int:
+        tensors = device_tensors(step, replace(sharding, reuse_elements=reuse), 64, 64)
+        return int(bytes_by_kind(tensors, rounding=1)[turn, COMMUNICATION])
+
+    whole = int(sizes.sum())
+    few, some, most = gathered(0), gathered(whole // 2), gathered(2 * whole)
+    assert few < some < most
+    assert some - few <= 4 * (whole // 2)
+    assert most - few <= 4 * whole

@@ -8,6 +8,7 @@ import pytest
 from driple.catalog import shipped_catalog
 from driple.errors import ConfigError
 from driple.planning.prices import PriceBook, read_prices
+from driple.render.remarks import sentence
 
 KNOWN = shipped_catalog().instances
 HEAD = (
@@ -41,7 +42,7 @@ def test_a_users_price_wins_in_every_form(tmp_path: Path) -> None:
     other = book.price("p3.8xlarge", KNOWN["p3.8xlarge"])
     assert other is not None
     assert other.per_hour == 12.24
-    assert "give one with --prices FILE" in book.why_none("9xH100", None)
+    assert "give one with --prices FILE" in sentence(book.why_none("9xH100", None))
 
 
 def test_of_several_files_the_last_that_has_a_price_wins(tmp_path: Path) -> None:
@@ -84,8 +85,8 @@ def test_a_catalogue_of_skypilot_is_read(tmp_path: Path) -> None:
         ("a2-highgpu-1g", "of the machine without its devices"),
     ):
         assert book.price(name, KNOWN[name]) is None
-        assert reason in book.why_none(name, KNOWN[name])
-    assert "no spot price" in spot.why_none("p3.2xlarge", KNOWN["p3.2xlarge"])
+        assert reason in sentence(book.why_none(name, KNOWN[name]))
+    assert "no spot price" in sentence(spot.why_none("p3.2xlarge", KNOWN["p3.2xlarge"]))
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,22 @@ from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.planning.offers import Offer
 from driple.planning.ranking import (
     RANKS,
-    Limits,
+    Choice,
+    TrainingLimits,
     best_by_place,
     choose,
     pareto,
-    price_text,
     ranked,
 )
+from driple.remarks import Remark
+from driple.render.remarks import sentence
+from driple.render.remarks.offers import price_text
+
+
+def said_by(choice: Choice) -> str:
+    """The recommendation as a user reads it."""
+    assert choice.why is not None
+    return sentence(choice.why)
 
 
 def made_up(name: str, hours: float, cost: float | None, fits: str | None = "yes") -> Offer:
@@ -64,7 +73,12 @@ def some_offers(seed: int, count: int = 40) -> list[Offer]:
         replace(
             offer,
             answer=answered(
-                StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=float(span))
+                StatedError(
+                    runs=Remark.of_text("x"),
+                    num_runs=9,
+                    low_factor=1 / span,
+                    high_factor=float(span),
+                )
             ),
         )
         for offer, span in zip(offers, spans, strict=True)
@@ -75,7 +89,7 @@ def some_offers(seed: int, count: int = 40) -> list[Offer]:
 def test_a_smaller_budget_never_gives_a_more_expensive_offer(seed: int) -> None:
     offers = some_offers(seed)
     costs = [
-        best.cost if (best := choose(offers, Limits(budget=float(budget))).best) else None
+        best.cost if (best := choose(offers, TrainingLimits(budget=float(budget))).best) else None
         for budget in np.geomspace(0.1, 200, 60)
     ]
     known = [cost for cost in costs if cost is not None]
@@ -86,7 +100,7 @@ def test_a_smaller_budget_never_gives_a_more_expensive_offer(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_what_does_not_fit_or_has_no_price_is_never_recommended(seed: int) -> None:
     offers = some_offers(seed)
-    for limits in (Limits(), Limits(budget=5.0), Limits(deadline_s=3600.0)):
+    for limits in (TrainingLimits(), TrainingLimits(budget=5.0), TrainingLimits(deadline_s=3600.0)):
         for rank in RANKS:
             found = choose(offers, limits, rank)
             for one in (found.best, found.runner_up):
@@ -112,53 +126,53 @@ def test_the_front_is_what_nothing_beats() -> None:
 
 def test_a_deadline_chooses_the_cheapest_in_time() -> None:
     offers = [made_up("slow", 10, 1), made_up("middle", 5, 2), made_up("fast", 1, 9)]
-    found = choose(offers, Limits(deadline_s=6 * 3600))
+    found = choose(offers, TrainingLimits(deadline_s=6 * 3600))
     assert found.best is offers[1]
     assert found.runner_up is offers[2]
-    assert "the cheapest within 6 h" in found.words
-    assert "costs 4.5 times as much and takes 80 % less time" in found.words
-    late = choose(offers, Limits(deadline_s=1800))
+    assert "the cheapest within 6 h" in said_by(found)
+    assert "costs 4.5 times as much and takes 80 % less time" in said_by(found)
+    late = choose(offers, TrainingLimits(deadline_s=1800))
     assert late.best is None
-    assert late.words.startswith("No setting does it within 30 min; the fastest is fast")
+    assert said_by(late).startswith("No setting does it within 30 min; the fastest is fast")
     with pytest.raises(ConfigError, match="--deadline"):
-        Limits(deadline_s=0)
+        TrainingLimits(deadline_s=0)
     with pytest.raises(ConfigError, match="--budget"):
-        Limits(budget=-1)
+        TrainingLimits(budget=-1)
 
 
 def test_a_budget_alone_chooses_the_fastest_within_it() -> None:
     offers = [made_up("slow", 10, 1), made_up("middle", 5, 2), made_up("fast", 1, 9)]
-    assert choose(offers, Limits(budget=8)).best is offers[1]
-    assert choose(offers, Limits(budget=100)).best is offers[2]
-    assert choose(offers, Limits(budget=100, deadline_s=8 * 3600)).best is offers[1]
-    assert choose(offers, Limits(budget=0.5)).best is None
+    assert choose(offers, TrainingLimits(budget=8)).best is offers[1]
+    assert choose(offers, TrainingLimits(budget=100)).best is offers[2]
+    assert choose(offers, TrainingLimits(budget=100, deadline_s=8 * 3600)).best is offers[1]
+    assert choose(offers, TrainingLimits(budget=0.5)).best is None
 
 
 def test_nothing_is_recommended_without_prices_or_memory() -> None:
-    assert "no offer has a price" in choose([made_up("a", 1, None)], Limits()).words
-    assert choose([made_up("a", 1, None)], Limits(), "time").best is not None
-    assert "nothing fits in memory" in choose([made_up("a", 1, 1, "no")], Limits()).words
+    assert "no offer has a price" in said_by(choose([made_up("a", 1, None)], TrainingLimits()))
+    assert choose([made_up("a", 1, None)], TrainingLimits(), "time").best is not None
+    assert "nothing fits in memory" in said_by(choose([made_up("a", 1, 1, "no")], TrainingLimits()))
 
 
 def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
     """3 % faster with an error of tenfold is no reason; 50 % faster is."""
-    known = StatedError(runs="x", num_runs=9, low_factor=0.8, high_factor=1.25)
+    known = StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.8, high_factor=1.25)
     loose = replace(known, low_factor=0.1, high_factor=10.0)
     sure = replace(made_up("a", 1.03, 1.03), answer=answered(known))
     quick = replace(made_up("a", 1.0, 1.0), answer=answered(loose))
     assert best_by_place([quick, sure]) == [sure]
     slow = replace(made_up("a", 1.5, 1.5), answer=answered(known))
     assert best_by_place([quick, slow]) == [quick]
-    said = choose([quick], Limits()).words
+    said = said_by(choose([quick], TrainingLimits()))
     assert "A guess, as such jobs are this far off; a few runs of yours narrow it" in said
-    assert "A guess" not in choose([sure], Limits()).words
-    assert "A guess: no published run" in choose([made_up("a", 1, 1)], Limits()).words
+    assert "A guess" not in said_by(choose([sure], TrainingLimits()))
+    assert "A guess: no published run" in said_by(choose([made_up("a", 1, 1)], TrainingLimits()))
 
 
 def test_an_interval_beyond_the_limits_is_said() -> None:
-    known = StatedError(runs="x", num_runs=9, low_factor=0.5, high_factor=2.0)
+    known = StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.5, high_factor=2.0)
     one = replace(made_up("a", 1, 1), answer=answered(known))
-    said = choose([one], Limits(budget=1.5, deadline_s=5400.0)).words
+    said = said_by(choose([one], TrainingLimits(budget=1.5, deadline_s=5400.0)))
     assert "1 h for $1.00 (30 min to 2 h, $0.50 to $2.00)" in said
     assert "beyond the budget ($2.00) and the deadline (2 h)" in said
 
@@ -175,14 +189,16 @@ def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
     """Else 15 dollars would buy `k` for 10, and 25 dollars `n` for 5."""
 
     def known(name: str, hours: float, cost: float, span: float) -> Offer:
-        error = StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=span)
+        error = StatedError(
+            runs=Remark.of_text("x"), num_runs=9, low_factor=1 / span, high_factor=span
+        )
         return replace(made_up(name, hours, cost), answer=answered(error))
 
     offers = [
         known("f", 100, 20, 9), known("n", 104, 5, 3),
         known("m", 103, 14, 9), known("k", 107, 10, 1.1),
     ]  # fmt: skip
-    bought = [choose(offers, Limits(budget=budget)).best for budget in (7.0, 15.0, 25.0)]
+    bought = [choose(offers, TrainingLimits(budget=budget)).best for budget in (7.0, 15.0, 25.0)]
     assert [one.name for one in bought if one is not None] == ["n", "m", "f"]
 
 
@@ -190,17 +206,22 @@ def test_only_the_first_of_all_ways_is_called_the_first() -> None:
     """Of two ways on the same machines the better known one is taken, and is not the fastest."""
     fast = made_up("a", 1, 1)
     wide = replace(
-        fast, answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.1, high_factor=10.0))
+        fast,
+        answer=answered(
+            StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.1, high_factor=10.0)
+        ),
     )
     narrow = replace(
         made_up("a", 1.01, 1.01),
-        answer=answered(StatedError(runs="x", num_runs=9, low_factor=0.9, high_factor=1.1)),
+        answer=answered(
+            StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.9, high_factor=1.1)
+        ),
     )
     for rank in ("time", "cost"):
-        found = choose([wide, narrow], Limits(), rank)
+        found = choose([wide, narrow], TrainingLimits(), rank)
         assert found.best is narrow
-        assert "almost the " in found.words
-        assert "almost" not in choose([narrow], Limits(), rank).words
+        assert "almost the " in said_by(found)
+        assert "almost" not in said_by(choose([narrow], TrainingLimits(), rank))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -209,9 +230,9 @@ def test_limits_are_kept_where_any_way_to_use_the_machines_keeps_them(seed: int)
     offers = some_offers(seed)
     middle = sorted(offer.training_s for offer in offers)[len(offers) // 4]
     for limits in (
-        Limits(deadline_s=middle),
-        Limits(budget=7.0),
-        Limits(budget=7.0, deadline_s=middle),
+        TrainingLimits(deadline_s=middle),
+        TrainingLimits(budget=7.0),
+        TrainingLimits(budget=7.0, deadline_s=middle),
     ):
         keeping = [one for one in offers if one.may_be_recommended and limits.holds(one)]
         for rank in RANKS:

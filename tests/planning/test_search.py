@@ -9,6 +9,7 @@ from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
 from driple.memory.last_that import last_that
 from driple.planning.search import Asked
+from driple.render.remarks import sentences
 from tests.planning.gpt import write_gpt
 
 OPTIONS = JobOptions(seq_len=64)
@@ -136,4 +137,4 @@ def test_an_offer_that_is_not_recommended_says_what_stands_in_for_its_device(gpt
     """Without a price nothing is recommended."""
     found = plan(gpt, options=OPTIONS, samples=1e4, devices=["MI300X"], schemes=["ddp"], vary=[])
     assert found.choice.best is None and found.offers
-    assert any("no measured run on MI300X" in words for words in found.remarks)
+    assert any("no measured run on MI300X" in words for words in sentences(found.remarks))

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from driple.profiler.estimate import stalls_of, warnings_of
+from driple.render.remarks import sentence
 
 
 def same(*values: float) -> dict[int, float]:
@@ -55,8 +56,8 @@ def test_only_repetitions_with_both_steps_count() -> None:
 def test_warnings_name_noise_single_repetitions_and_negative_stalls() -> None:
     """One line for each kind; none for a stall that is sure."""
     noisy = {1: same(1, 2, 3), 2: same(3, 2, 1)}
-    assert "within the noise" in warnings_of(stalls_of(noisy))[0]
-    assert "one repetition" in warnings_of(stalls_of({1: same(1), 2: same(2)}))[0]
+    assert "within the noise" in sentence(warnings_of(stalls_of(noisy))[0])
+    assert "one repetition" in sentence(warnings_of(stalls_of({1: same(1), 2: same(2)}))[0])
     negative = {1: same(2, 2.01, 2), 2: same(1, 1, 1)}
-    assert "negative" in warnings_of(stalls_of(negative))[0]
+    assert "negative" in sentence(warnings_of(stalls_of(negative))[0])
     assert warnings_of(stalls_of({1: same(1, 1, 1), 2: same(2, 2.01, 2)})) == []

@@ -12,7 +12,7 @@ import pytest
 
 from driple.errors import MeasureError
 from driple.profiler.launch import cores_of_devices
-from driple.profiler.machines import Group, free_port, own_machine, stand_in_machines
+from driple.profiler.machines import JoinedMachines, free_port, own_machine, stand_in_machines
 from driple.profiler.profile_records import RankResult, SeenGradients
 from driple.profiler.stall_profile import read_profile
 
@@ -54,9 +54,9 @@ def result(rank: int, order: int) -> RankResult:
     )
 
 
-def pair() -> tuple[Group, Group]:
+def pair() -> tuple[JoinedMachines, JoinedMachines]:
     store = Store()
-    leader, other = (Group(rank=rank, size=2, master="a", store=store) for rank in (0, 1))
+    leader, other = (JoinedMachines(rank=rank, size=2, master="a", store=store) for rank in (0, 1))
     return leader, other
 
 
@@ -104,12 +104,12 @@ def test_the_environment_of_torchrun_makes_a_group(monkeypatch: pytest.MonkeyPat
     """None without it; several profilers on a machine are refused."""
     for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    assert Group.of_environment() is None
+    assert JoinedMachines.of_environment() is None
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     with pytest.raises(MeasureError, match="--nproc-per-node 1"):
-        Group.of_environment()
+        JoinedMachines.of_environment()
 
 
 def test_without_root_there_are_no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from driple.catalog import shipped_hardware
 from driple.errors import ConfigError
-from driple.schemes.collectives import COLLECTIVES, CollectiveKind, Group, Hop
+from driple.schemes.collectives import COLLECTIVES, CollectiveKind, DeviceGroup, Hop
 from driple.schemes.links import ReachedLink
 from driple.simulate.calibration import shipped_calibration
 
@@ -20,8 +20,8 @@ SHAPES = [(2, 1), (3, 1), (8, 1), (2, 2), (16, 2), (24, 3), (64, 8), (64, 64), (
 
 def group(
     count: int, machines: int, *, within: float = 1e11, between: float = 1e10, slow: float = 1.0
-) -> Group:
-    return Group(
+) -> DeviceGroup:
+    return DeviceGroup(
         count=count,
         machines=machines,
         within=Hop(bytes_per_s=within, latency_s=slow * 4e-6, in_order=True),
@@ -31,7 +31,7 @@ def group(
 
 @pytest.mark.parametrize("kind", COLLECTIVES)
 def test_one_device_exchanges_nothing(kind: CollectiveKind) -> None:
-    alone = Group(count=1)
+    alone = DeviceGroup(count=1)
     assert not alone.seconds(kind, SIZES).any()
     assert not alone.sent_bytes(kind, SIZES).any()
 
@@ -103,7 +103,7 @@ def test_large_all_reduces_reach_published_rates(
 ) -> None:
     spec = shipped_hardware().link(link)
     reached = ReachedLink(spec, shipped_calibration().link(spec))
-    made = Group(count=count, within=reached.hop(count))
+    made = DeviceGroup(count=count, within=reached.hop(count))
     took_s = made.seconds("all_reduce", np.array([8e9]))
     assert made.sent_bytes("all_reduce", np.array([8e9])) / took_s == pytest.approx(
         bus_bytes_per_s, rel=tolerance
@@ -121,7 +121,8 @@ def test_of_two_links_of_a_family_the_faster_is_never_slower(count: int) -> None
     for links in families.values():
         links.sort(key=lambda one: one.link.bytes_per_s)
         times = [
-            Group(count=count, within=one.hop(count)).seconds("all_reduce", SIZES) for one in links
+            DeviceGroup(count=count, within=one.hop(count)).seconds("all_reduce", SIZES)
+            for one in links
         ]
         for slower, faster in pairwise(times):
             assert (faster <= slower * (1 + 1e-12)).all()
@@ -139,8 +140,8 @@ def test_of_two_links_of_a_family_the_faster_is_never_slower(count: int) -> None
 def test_impossible_groups_are_refused(changed: dict[str, object], words: str) -> None:
     right = {"count": 2, "machines": 1, "within": Hop(bytes_per_s=1e9, latency_s=0.0)}
     with pytest.raises(ConfigError, match=words):
-        Group(**{**right, **changed})  # type: ignore[arg-type]
+        DeviceGroup(**{**right, **changed})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="kind of a collective"):
-        Group(count=1).seconds("gossip", SIZES)  # type: ignore[arg-type]
+        DeviceGroup(count=1).seconds("gossip", SIZES)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="bytes_per_s of a hop"):
         Hop(bytes_per_s=0.0, latency_s=0.0)

@@ -21,7 +21,13 @@ ALLOWED = {
     ("cluster/schemes.py", "PS"): "servers go with the P of the paper's names",
     ("cluster/schemes.py", "SPLIT"): "degrees go with tp and pp",
     ("cluster/schemes.py", "DDP"): "a name without a scheme",
-    ("jobs/training_config.py", "fsdp"): "field of a file of Hugging Face's Trainer",
+    ("jobs/training_config/config.py", "DDP"): "FSDP's precision is another without shards",
+    ("jobs/training_config/trainer.py", "fsdp"): "field of a file of Hugging Face's Trainer",
+    ("jobs/training_config/axolotl.py", "fsdp"): "field of a file of axolotl",
+    **{
+        ("jobs/training_config/precision.py", name): "what a tool calls its way of sharding"
+        for name in ("fsdp", "hsdp", "zero1", "zero2")
+    },
     ("measure/testbed/cluster.py", "ps"): "TensorFlow's name of a kind of task",
     ("measure/testbed/worker_process.py", "ps"): "TensorFlow's name of a kind of task",
     ("jobs/tensorflow/training.py", "ps"): "TensorFlow's name of a kind of task",
@@ -109,7 +115,7 @@ def test_comparisons_of_names_are_found(line: str) -> None:
     "line",
     [
         "scheme = 'fsdp'",
-        "held = scheme_named('fsdp').held",
+        "sharding = scheme_named('fsdp').sharding",
         "from driple.cluster.schemes import DDP\nscheme: str = DDP",
         "words = {3: 'fsdp', 'FSDP': 'fsdp'}",
     ],

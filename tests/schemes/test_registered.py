@@ -15,9 +15,10 @@ from driple.errors import SettingError
 from driple.jobs.load import JobOptions
 from driple.memory.timeline import KINDS
 from driple.planning.search import Asked
+from driple.render.remarks import sentence
 from driple.schemes.records import WorkerRecord
 from driple.schemes.registry import added_scheme, scheme_names
-from driple.schemes.scheme import Held, RunsLike, SchemeStep
+from driple.schemes.scheme import RunsLike, SchemeStep, Sharding
 from driple.schemes.sharded import Sharded
 from tests.planning.gpt import write_gpt
 
@@ -29,7 +30,9 @@ class Instant(Sharded):
     """Devices share out everything, and exchange it in no time."""
 
     name = "instant"
-    held: Held | None = Held(shards_parameters=True, shards_gradients=True, shards_states=True)
+    sharding: Sharding | None = Sharding(
+        shards_parameters=True, shards_gradients=True, shards_states=True
+    )
     _exchange = "each worker keeps a shard of all variables, and others come in no time"
 
     def runs_like(self, num_workers: int) -> RunsLike:
@@ -86,7 +89,7 @@ def test_its_stated_error_is_that_of_the_runs_it_is_like(instant: str) -> None:
     )
     assert error.num_runs > 0
     assert error == of_fsdp
-    assert "sharded training" in error.runs
+    assert "sharded training" in sentence(error.runs)
     assert error != of_ring
 
 

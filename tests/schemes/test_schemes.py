@@ -12,7 +12,8 @@ from driple.cluster.schemes import DDP, PS, SchemeChoice
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import SettingError
-from driple.schemes.collectives import Group, Hop
+from driple.render.errors_stated import stated_error_sentence
+from driple.schemes.collectives import DeviceGroup, Hop
 from driple.schemes.ddp import Ddp
 from driple.schemes.hierarchical import two_levels
 from driple.schemes.registry import register_scheme, scheme_named
@@ -60,7 +61,7 @@ def test_seconds_and_bytes_of_a_hierarchical_message_by_hand() -> None:
     A device passes 12 MB within its machine; its shard of 2 MB crosses the network once out, once
     in, beside the three other shards of its machine.
     """
-    group = Group(
+    group = DeviceGroup(
         count=8,
         machines=2,
         within=Hop(bytes_per_s=6e6, latency_s=0.0),
@@ -123,7 +124,7 @@ def test_no_error_is_stated_for_a_scheme_without_published_runs() -> None:
     setting = Setting.parse("2x8xV100-SXM2/NVLink+100G@hierarchical")
     found = stated_error(setting, JobKind(), runs=[])
     assert found.num_runs == 0
-    assert "hierarchical" in found.sentence()
+    assert "hierarchical" in stated_error_sentence(found)
 
 
 def test_unknown_schemes_and_taken_names_are_refused(job: PreparedJob) -> None:

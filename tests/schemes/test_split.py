@@ -12,7 +12,8 @@ from driple.cluster.schemes import SPLIT
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import GraphError, SettingError
-from driple.schemes.collectives import Group
+from driple.render.remarks import sentences
+from driple.schemes.collectives import DeviceGroup
 from driple.schemes.records import WorkerRecord
 from driple.schemes.split import SplitGroups
 from driple.simulate.calibration import shipped_calibration
@@ -100,7 +101,7 @@ def test_degrees_of_one_are_ddp() -> None:
     plain = Setting.parse("2x4xH100/NVLink+400G")
     assert Setting.parse("2x4xH100/NVLink+400G@tp1-pp1") == plain
     job, device = gpt2(), STILL.device("H100")
-    alone = SplitGroups(tensor=Group(count=1), replicas=Group(count=1), handing=())
+    alone = SplitGroups(tensor=DeviceGroup(count=1), replicas=DeviceGroup(count=1), handing=())
     assert split_plans(job, device, alone).plans == (job.exchange_plan(device, BUCKETS),)
     topology = topology_of(plain)
     found = [
@@ -207,9 +208,9 @@ def test_groups_across_machines_are_slower_and_said() -> None:
     near = simulate(gpt2(), Setting.parse("2x4xH100/NVLink+10G@tp4"), STILL, num_steps=3)
     far = simulate(gpt2(), Setting.parse("4x2xH100/NVLink+10G@tp4"), STILL, num_steps=3)
     assert far.iteration_time_s > near.iteration_time_s
-    assert any("spans machines of 2" in one for one in far.assumptions)
-    assert not any("spans" in one for one in near.assumptions)
-    assert any("each of 2 replica(s) of 4 devices" in one for one in near.assumptions)
+    assert any("spans machines of 2" in one for one in sentences(far.assumptions))
+    assert not any("spans" in one for one in sentences(near.assumptions))
+    assert any("each of 2 replica(s) of 4 devices" in one for one in sentences(near.assumptions))
 
 
 @pytest.mark.parametrize(

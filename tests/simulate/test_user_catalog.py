@@ -19,6 +19,8 @@ from driple.cluster.setting import Setting, parse_setting
 from driple.cluster.topology import topology_of
 from driple.errors import CatalogError
 from driple.jobs.load import JobOptions
+from driple.render.errors_stated import stated_error_sentence
+from driple.render.remarks import sentences
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
@@ -66,8 +68,8 @@ def test_one_row_adds_a_device_to_simulations(job: PreparedJob, row: Path, name:
     calibration = shipped_calibration(setting)
     found = simulate(job, setting, calibration, num_steps=3)
     assert found.iteration_time_s > 0
-    assert any("no measured run on Z9" in sentence for sentence in found.assumptions)
-    assert stated_error(setting, job.graph).sentence()
+    assert any("no measured run on Z9" in sentence for sentence in sentences(found.assumptions))
+    assert stated_error_sentence(stated_error(setting, job.graph))
     if setting.num_workers > 1:
         assert quick_step_s(job, setting) > 0
 

@@ -12,6 +12,7 @@ from driple.dataset.split import random_split
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from driple.inspector.intervals import conformal_quantile
 from driple.inspector.predict import predict
+from driple.render.remarks import sentences
 from driple.training.config import Preset, TrainConfig
 from driple.training.conformal import family_groups, folds_of
 from driple.training.runfiles import CHECKPOINT_FILE
@@ -78,8 +79,8 @@ def test_a_graph_unlike_all_others_is_warned_of(trained: tuple[TrainResult, Path
     checkpoint = trained[0].checkpoint
     usual = predict(DATASET.examples[SPLIT.train[0]].graph, checkpoint)
     strange = predict(chain_graph(4000, bytes_per_node=10**9), checkpoint)
-    assert usual.warnings == ()
-    words = " ".join(strange.warnings)
+    assert sentences(usual.warnings) == ()
+    words = " ".join(sentences(strange.warnings))
     assert "number of ops is 4000" in words
     assert "unlike every graph" in words
     assert usual.ends is not None

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from driple.codec import from_json, to_dict
 from driple.errors import ConfigError, DatasetError
+from driple.render.errors_stated import impossible_sentence
 from driple.trace.targets import TARGET_NAMES
 from driple.training.metrics import (
     ScoresRecord,
@@ -128,12 +129,12 @@ def test_impossible_predictions_are_counted_and_named() -> None:
     predicted[2, 7:9] = predicted[2, 10:12] = 0.0  # bursts and gaps of the network
     made = score(predicted, true, true_times_s=np.full(3, 4.0), train_labels=true)
     assert made.num_impossible == 2
-    assert made.sentence_on_impossible().startswith("2 of 3 predictions are impossible")
+    assert impossible_sentence(made).startswith("2 of 3 predictions are impossible")
     stored = to_dict(made.record())
     assert stored.pop("num_impossible") == 2
     assert from_json(ScoresRecord, stored, where="fold").scores().num_impossible == 0
     fine = score(true, true, true_times_s=np.full(3, 4.0), train_labels=true)
-    assert (fine.num_impossible, fine.sentence_on_impossible()) == (0, "")
+    assert (fine.num_impossible, impossible_sentence(fine)) == (0, "")
 
 
 def test_a_target_that_is_0_everywhere_is_refused_with_its_reason() -> None:

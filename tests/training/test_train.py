@@ -25,7 +25,7 @@ from driple.trace.targets import Targets
 from driple.training import runfiles
 from driple.training.config import Preset
 from driple.training.loop import Progress, Trainer
-from driple.training.prepare import Part
+from driple.training.prepare import PreparedPart
 from driple.training.train import RunOptions, TrainResult, train
 from tests.dataset.examples import chain_graph, synthetic_dataset
 from tests.training.presets import overfit_preset, small_preset
@@ -164,7 +164,7 @@ def test_every_epoch_has_an_order_of_its_own(
     batches: list[list[int]] = []
     one_step = Trainer._one_step
 
-    def watched(trainer: Trainer, part: Part, rows: torch.Tensor) -> float:
+    def watched(trainer: Trainer, part: PreparedPart, rows: torch.Tensor) -> float:
         batches.append(rows.tolist())
         return one_step(trainer, part, rows)
 
@@ -236,7 +236,7 @@ def test_stopped_in_the_middle_of_an_epoch_nothing_of_the_others_is_lost(
     folder = tmp_path / "run"
 
     def stop_in(epoch: int) -> None:
-        def step(trainer: Trainer, part: Part, rows: torch.Tensor) -> float:
+        def step(trainer: Trainer, part: PreparedPart, rows: torch.Tensor) -> float:
             loss = whole(trainer, part, rows)
             if trainer.epoch == epoch - 1:
                 raise KeyboardInterrupt

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from driple.codec import from_json, to_dict
+from driple.remarks import Remark
+from driple.render.errors_stated import coverage_sentence
 from driple.trace.targets import TARGET_NAMES
-from driple.training.uncertainty import Held, Uncertainty, coverage_of
+from driple.training.uncertainty import FamilyCoverage, Uncertainty, coverage_of
 
 PREDICTED = np.full(12, 2.0)
 SURE = Uncertainty(
@@ -19,7 +21,7 @@ SURE = Uncertainty(
     threshold=0.5,
     reach=1.0,
     distances={"near": 0.1, "far": 0.9},
-    warnings={"near": (), "far": ("it is unlike",)},
+    warnings={"near": (), "far": (Remark.of_text("it is unlike"),)},
 )
 # Off by 20 %: within the far interval, not within the near one.
 LABELS = {"near": 1.2 * PREDICTED, "far": 1.2 * PREDICTED}
@@ -41,8 +43,10 @@ def test_a_family_that_is_missed_shows() -> None:
     odd = {**LABELS, "far": np.where(np.arange(12) == 3, 20.0, LABELS["far"])}
     found = coverage_of([(SURE, ROWS), (SURE, ROWS)], odd, {**TIMES, "near": 9.0}, FAMILIES)
     assert found.by_family == {
-        "branch": Held(num_predictions=2, targets=pytest.approx(11 / 12), iteration_time=1.0),
-        "chain": Held(num_predictions=2, targets=0.0, iteration_time=0.0),
+        "branch": FamilyCoverage(
+            num_predictions=2, targets=pytest.approx(11 / 12), iteration_time=1.0
+        ),
+        "chain": FamilyCoverage(num_predictions=2, targets=0.0, iteration_time=0.0),
     }
     assert list(found.by_target) == list(TARGET_NAMES)
     assert list(found.by_target.values()) == [0.5] * 3 + [0.0] + [0.5] * 8
@@ -55,7 +59,7 @@ def test_warned_workloads_are_scored_apart() -> None:
     assert found.num_warned == 1
     assert found.smape_warned_pct == pytest.approx(200 * 0.2 / 2.2)
     assert found.smape_others_pct == 0.0
-    assert "1 predictions were warned of" in found.sentence()
+    assert "1 predictions were warned of" in coverage_sentence(found)
 
 
 def test_without_warnings_there_is_nothing_to_tell_apart() -> None:
@@ -63,15 +67,15 @@ def test_without_warnings_there_is_nothing_to_tell_apart() -> None:
     found = coverage_of([(calm, ROWS)], LABELS, TIMES, FAMILIES)
     assert (found.num_warned, found.smape_warned_pct) == (0, None)
     assert found.targets == 0.0
-    assert "no workload was warned of" in found.sentence()
+    assert "no workload was warned of" in coverage_sentence(found)
 
 
 @pytest.mark.parametrize(
     ("distance", "warnings", "half"),
-    [(0.1, (), 0.1), (0.1, ("more FLOPs",), 1.0), (0.9, (), 1.0), (3.0, (), 3.0)],
+    [(0.1, (), 0.1), (0.1, (Remark.of_text("more FLOPs"),), 1.0), (0.9, (), 1.0), (3.0, (), 3.0)],
 )
 def test_warned_and_far_workloads_have_wide_intervals(
-    distance: float, warnings: tuple[str, ...], half: float
+    distance: float, warnings: tuple[Remark, ...], half: float
 ) -> None:
     """Beyond the reach, at 1, they grow with the distance."""
     one = replace(SURE, distances={"it": distance}, warnings={"it": warnings})

@@ -10,6 +10,7 @@ from driple.api.json_types.memory import MemoryJson
 from driple.api.json_types.shared import JobJson
 from driple.estimate import Estimate
 from driple.memory.least import LeastMemory
+from driple.remarks import Remark
 
 __all__ = [
     "InspectJson",
@@ -74,7 +75,7 @@ class StepMemoryJson(TypedDict):
     """
 
     estimate: MemoryJson | None
-    notes: Sequence[str]
+    notes: Sequence[Remark]
     peak_bytes: int
     peak_at: int
     peak_phase: str
@@ -103,8 +104,8 @@ class InspectJson(TypedDict):
     kinds: Sequence[ShareJson]
     modules: ModuleJson | None
     parameters: ParameterFacts
-    assumptions: Sequence[str]
-    unknown: Sequence[str]
+    assumptions: Sequence[Remark]
+    unknown: Sequence[Remark]
     nodes: int
     edges: int
     nodes_in_file: int

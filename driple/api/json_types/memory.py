@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from driple.memory.estimate import Bytes, Fits
+from driple.remarks import Remark
 
 __all__ = ["KnownMemoryJson", "MemoryJson", "MemoryNumbersJson", "RemedyJson", "UnknownMemoryJson"]
 
@@ -20,6 +21,7 @@ class MemoryNumbersJson(TypedDict):
         is_lower_bound: whether sizes are unknown, so that the known part is given.
         usable_bytes: what a process can have of the capacity.
         margin_bytes: what is left of the usable memory; negative if it is too small.
+        host_bytes: what all devices of a machine keep on their host; null if nothing.
         device: the device with least room; null where all are alike.
     """
 
@@ -31,6 +33,7 @@ class MemoryNumbersJson(TypedDict):
     usable_bytes: float | None
     fits: Fits | None
     margin_bytes: float | None
+    host_bytes: float | None
     device: str | None
 
 
@@ -56,10 +59,10 @@ class KnownMemoryJson(MemoryNumbersJson):
     """
 
     known: Literal[True]
-    reason: str
+    reason: None
     parts: Mapping[str, float]
     largest: str
-    source: str
+    source: Remark | None
     largest_batch: int | None
     what_would_fit: Sequence[RemedyJson]
 
@@ -68,7 +71,7 @@ class UnknownMemoryJson(TypedDict):
     """Why memory is unknown."""
 
     known: Literal[False]
-    reason: str
+    reason: Remark | None
 
 
 MemoryJson = KnownMemoryJson | UnknownMemoryJson

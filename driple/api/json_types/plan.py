@@ -12,6 +12,7 @@ from driple.estimate import Estimate, Source
 from driple.memory.estimate import Bytes, Fits
 from driple.planning.assumptions import Assumptions
 from driple.planning.ranking import Rank
+from driple.remarks import Remark
 
 __all__ = ["ChangeJson", "OfferJson", "OfferMemoryJson", "PlanJson", "RefusedJson"]
 
@@ -58,7 +59,7 @@ class OfferJson(TypedDict):
     cost: Estimate | None
     price_per_hour: float | None
     price: Price | None
-    no_price: str | None
+    no_price: Remark | None
     keeps_limits: bool | None
     memory: OfferMemoryJson | None
     bottleneck: str | None
@@ -99,7 +100,7 @@ class PlanJson(TypedDict):
 
     question: Literal["plan"]
     job: JobJson | None
-    no_price: str | None
+    no_price: Remark | None
     assumptions: Assumptions | None
     rank: Rank
     budget: float | None
@@ -110,8 +111,8 @@ class PlanJson(TypedDict):
     recommended: int | None
     runner_up: int | None
     pareto: Sequence[int]
-    recommendation: str | None
-    scaling: str | None
-    would_fit: str | None
+    recommendation: Remark | None
+    scaling: Remark | None
+    would_fit: Remark | None
     would_help: Sequence[ChangeJson]
-    remarks: Sequence[str]
+    remarks: Sequence[Remark]

@@ -16,6 +16,7 @@ from driple.codec import Names
 from driple.estimate import Estimate, Method, Source
 from driple.inspector.host import HostTuning
 from driple.inspector.trained_on import TrainedOn
+from driple.remarks import Remark
 from driple.step.phases import STEP_PHASES
 from driple.step.profile import Burst
 from driple.trace.targets import RESOURCES
@@ -137,27 +138,28 @@ class CheckpointJson(TypedDict):
 
     Attributes:
         metrics: errors on its test split.
-        outdated: why it should be trained anew; empty if it should not.
+        outdated: why it should be trained anew; null if it should not.
     """
 
     setting: str
     provenance: Source
     trained_on: TrainedOn
     metrics: Mapping[str, float | None]
-    outdated: str
+    outdated: Remark | None
 
 
 class AnswerJson(TypedDict):
     """All that is known of one job on one setting.
 
     Attributes:
-        reason: why this method was chosen; empty if the user chose it.
+        reason: why this method was chosen; null if the user chose it.
+        iteration_time_s: null if a field of the training config changes it and was not read.
         throughput: of all workers together; null if the batch size is unknown.
         memory: of one device; null on processors.
         targets: null of closed forms.
         methods: each method that was asked.
         silent: why other methods did not answer.
-        trust: which method is trusted most; empty with one method.
+        trust: which method is trusted most; null with one method.
         slow_host: the step on a slower host than those of published runs.
         bottleneck: what holds a setting with servers back; null elsewhere.
         model_flops_utilisation_pct: percent; null where it is not known.
@@ -169,8 +171,8 @@ class AnswerJson(TypedDict):
     job: JobJson
     setting: str
     method: Annotated[str, Names(("inspector", "simulator", "analytic", "all"))]
-    reason: str
-    iteration_time_s: Estimate
+    reason: Remark | None
+    iteration_time_s: Estimate | None
     throughput: Throughput | None
     memory: MemoryJson | None
     targets: TargetsJson | None
@@ -179,10 +181,10 @@ class AnswerJson(TypedDict):
     methods: Mapping[Method, MethodAnswerJson]
     silent: Mapping[str, str]
     disagreements: Sequence[DisagreementJson]
-    trust: str
-    assumptions: Sequence[str]
-    warnings: Sequence[str]
-    remarks: Sequence[str]
+    trust: Remark | None
+    assumptions: Sequence[Remark]
+    warnings: Sequence[Remark]
+    remarks: Sequence[Remark]
     stated_error: StatedErrorJson | None
     host: HostTuning | None
     slow_host: SlowHost | None

@@ -10,6 +10,7 @@ from driple.api.sweeping_traces import BASELINES
 from driple.codec import Names
 from driple.estimate import Method, Source
 from driple.memory.estimate import Fits
+from driple.remarks import Remark
 
 __all__ = [
     "BatchFactsJson",
@@ -101,6 +102,6 @@ class SweepJson(TypedDict):
     estimates: Annotated[Mapping[str, ColumnJson], Names(("iteration_time_s",), and_others=True)]
     bottleneck: Sequence[str] | None
     bottleneck_words: Mapping[str, str]
-    assumptions: Sequence[str]
-    remarks: Sequence[str]
+    assumptions: Sequence[Remark]
+    remarks: Sequence[Remark]
     facts: SweepFactsJson

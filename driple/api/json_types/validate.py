@@ -8,6 +8,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from driple.catalog.fields import TUNED
 from driple.codec import Names
 from driple.evaluation.json_types import BenchmarkJson, ErrorBreakdownJson
+from driple.remarks import Remark
 from driple.runs.validation.baselines import BASELINES
 from driple.runs.validation.contest import HELD_OUT
 from driple.runs.validation.corrections import METHODS, SPLITS, TASKS, CorrectionScore
@@ -77,7 +78,7 @@ class ValidateJson(TypedDict):
     question: Literal["validate"]
     errors: Sequence[ErrorRow]
     facts: Sequence[Fact]
-    remarks: Sequence[str]
+    remarks: Sequence[Remark]
     scores: Sequence[Annotated[GroupScore, _SCORE]]
     rankings: Sequence[Annotated[RankSummary, _RANKING]]
     utilisation: Sequence[UtilisationScore]

@@ -71,11 +71,6 @@ class ConvFacts:
     channels_last: bool
 
     @property
-    def in_pixels(self) -> int:
-        """Pixels of one example's image."""
-        return prod(self.image)
-
-    @property
     def out_pixels(self) -> int:
         """Pixels that the convolution makes of one example."""
         return prod(self.made)

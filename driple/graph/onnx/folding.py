@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.graph.onnx.library import array_of
 from driple.graph.onnx.model import MOST_VALUES
 
 __all__ = ["fold"]
@@ -161,9 +162,7 @@ def _filled(attributes: Attributes, values: Sequence[Array | None]) -> Array:
     value = attributes.get("value")
     if value is None:
         return np.zeros(shape, dtype=np.float32)
-    from onnx import numpy_helper
-
-    given = np.asarray(numpy_helper.to_array(value))
+    given = array_of(value, "a fill value")
     return np.full(shape, given.reshape(-1)[0], dtype=given.dtype)
 
 

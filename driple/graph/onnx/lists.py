@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from driple.graph.onnx.library import array_of
+
 __all__ = ["without_split_lists"]
 
 _LIST, _PLACE = "SplitToSequence", "SequenceAt"
@@ -114,7 +116,7 @@ def _axis_of(node: Any) -> int:
 
 def _constants(graph: Any) -> dict[str, tuple[list[int], bool]]:
     """Sizes and places of lists by name, and whether each is a scalar; constants of this file."""
-    from onnx import TensorProto, numpy_helper
+    from onnx import TensorProto
 
     wanted = {
         node.input[1]
@@ -133,9 +135,6 @@ def _constants(graph: Any) -> dict[str, tuple[list[int], bool]]:
         small = len(tensor.dims) <= 1 and all(0 < size <= _MOST_PARTS for size in tensor.dims)
         is_whole = tensor.data_type in (TensorProto.INT64, TensorProto.INT32)
         if small and is_whole and not tensor.external_data:
-            try:
-                values = [int(one) for one in numpy_helper.to_array(tensor).reshape(-1)]
-            except (ValueError, TypeError):  # damaged: what needs its values refuses it
-                continue
+            values = [int(size) for size in array_of(tensor, f"list {name[:60]!r}").reshape(-1)]
             found[name] = (values, not tensor.dims)
     return found

@@ -16,6 +16,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from driple.errors import GraphError
+from driple.graph.onnx.library import inlined_functions
 from driple.graph.onnx.lists import without_split_lists
 from driple.storedfiles import is_lfs_pointer, lfs_advice
 
@@ -26,6 +27,7 @@ DEFAULT_DOMAINS = ("", "ai.onnx")
 MOST_VALUES = 4096
 _MOST_NODES, _MOST_TENSORS = 500_000, 200_000
 _FIRST_WITH_OPSETS = 3  # IR version
+_LARGEST_OPSET = 2**31 - 1
 _MOST_RANK, _LARGEST_SIZE = 64, 2**31 - 1
 _SNIFFED_BYTES = 4096
 _FEW = 4
@@ -73,7 +75,8 @@ def parse_model(data: bytes) -> Any:
     _check_versions(model)
     _check_size(model)
     if model.functions:
-        model = _inlined(model)
+        model = inlined_functions(model)
+        _check_size(model)
     without_split_lists(model)
     _check_operators(model)
     _drop_values(model)
@@ -119,6 +122,12 @@ def _all_names(model: Any) -> Iterator[Any]:
 def _check_versions(model: Any) -> None:
     import onnx
 
+    for imported in model.opset_import:
+        if not 0 <= imported.version <= _LARGEST_OPSET:
+            raise GraphError(
+                f"file names version {imported.version} of the operators of "
+                f"{imported.domain[:60] or 'ONNX'!r}; the file is corrupt"
+            )
     newest = onnx.defs.onnx_opset_version()
     version = max((one.version for one in model.opset_import if one.domain in DEFAULT_DOMAINS),
                   default=0)  # fmt: skip
@@ -141,7 +150,9 @@ def _check_versions(model: Any) -> None:
 
 
 def _check_size(model: Any) -> None:
-    graph = model.graph
+    from onnx import TensorProto
+
+    graph, known = model.graph, frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
     num_nodes = len(graph.node) + sum(len(function.node) for function in model.functions)
     if num_nodes > _MOST_NODES or len(graph.initializer) > _MOST_TENSORS:
         raise GraphError(
@@ -156,24 +167,17 @@ def _check_size(model: Any) -> None:
                 f"tensor {tensor.name[:60]!r} has the shape {str(list(tensor.dims[:9]))[:80]}; "
                 "the file is corrupt"
             )
+        if tensor.data_type not in known:
+            raise GraphError(
+                f"tensor {tensor.name[:60]!r} has the element type {tensor.data_type}, which ONNX "
+                "does not have; the file is corrupt"
+            )
     seen: set[str] = set()
     for node in graph.node:
         for name in node.output:
             if name and name in seen:
                 raise GraphError(f"two nodes give {name[:60]!r}; the file is corrupt")
             seen.add(name)
-
-
-def _inlined(model: Any) -> Any:
-    """The model without functions of its own: each call becomes the nodes of its function."""
-    import onnx.inliner
-
-    try:
-        found = onnx.inliner.inline_local_functions(model)
-    except (RuntimeError, ValueError) as error:
-        raise GraphError(f"functions of the model cannot be inlined: {_line(error)}") from error
-    _check_size(found)
-    return found
 
 
 def _check_operators(model: Any) -> None:
@@ -258,11 +262,6 @@ def _all_nodes(graph: Any) -> Iterator[Any]:
 def _counted(found: Counter[str]) -> str:
     listed = [f"{count} {name[:40]}" for name, count in found.most_common(_FEW)]
     return ", ".join(listed) + (", ..." if len(found) > _FEW else "")
-
-
-def _line(error: Exception) -> str:
-    """The first line of an error's text."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
 
 
 def _drop_values(model: Any) -> None:

@@ -5,7 +5,9 @@
 A file does not mark what was trained. PyTorch's exporter says of each tensor whether it was a
 parameter or a buffer; otherwise a floating-point tensor is a parameter where a layer reads it as a
 weight, and an initializer also where it is added, multiplied or joined to data, unless it is a
-single number or a mask.
+single number or a mask. Between tensor and reader may stand ops that only rearrange: PyTorch's
+older exporter cuts the gates of a recurrent layer by Slice and puts them in ONNX's order by Concat.
+There the rearranged weight is the parameter, since the framework keeps it in one tensor.
 """
 
 from __future__ import annotations
@@ -38,8 +40,13 @@ _JOINED = frozenset(
     {"Add", "Sub", "Mul", "Div", "Concat", "Expand", "Where", "Sum", "Tile", "GatherElements",
      "GatherND", "Slice", "Split"}
 )  # fmt: skip
-# Ops that hand a tensor on as it is.
-_VIEWS = frozenset({"Identity", "Transpose", "Reshape", "Cast", "Squeeze", "Unsqueeze", "Flatten"})
+# Ops that hand the elements of a tensor on, all or some; of a Concat, of several tensors.
+_VIEWS = frozenset(
+    {"Identity", "Transpose", "Reshape", "Cast", "Squeeze", "Unsqueeze", "Flatten", "Slice",
+     "Concat", "Split"}
+)  # fmt: skip
+_CUTS = frozenset({"Slice", "Concat", "Split"})
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _STATISTICS: Mapping[str, tuple[int, ...]] = MappingProxyType({"BatchNormalization": (3, 4)})
 # Buffers of PyTorch's and transformers' modules.
 _BUFFERS = ("running_mean", "running_var", "inv_freq", "original_inv_freq", "masked_bias",
@@ -49,6 +56,7 @@ _KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 _STORED = frozenset({"Constant", "ConstantOfShape"})
 _MASK = -1e4  # what a mask adds to what must not be seen
 _MOST_DEPTH = 8
+_MOST_STEPS = 100  # from a recurrent layer's weight back to what it is made of
 
 
 def find_parameters(model: Any, sizes: Sizes) -> tuple[str, ...]:
@@ -71,10 +79,16 @@ def find_parameters(model: Any, sizes: Sizes) -> tuple[str, ...]:
     stored -= _neutral(sizes)
     copies = _copies(stored, sizes)
     stored |= copies
+    rearranged = _rearranged(sizes, stored)
+    made = set(rearranged.values())
     uses = _uses(sizes.nodes, stored)
     marked = _marked(model.graph)
     found = []
     for name in sizes.tensors:
+        if name in made:
+            found.append(name)
+        if name in rearranged:
+            continue
         is_used = name in uses.weights or (
             name in uses.joined
             and name in initializers | copies
@@ -99,25 +113,71 @@ class _Uses:
 
 def _uses(nodes: Sequence[Any], stored: set[str]) -> _Uses:
     found = _Uses()
-    root = {name: name for name in stored}
+    roots = {name: frozenset({name}) for name in stored}
     depth = dict.fromkeys(stored, 0)
     for node in nodes:
-        first = node.input[0] if node.input else ""
-        if node.op_type in _VIEWS and depth.get(first, _MOST_DEPTH) < _MOST_DEPTH:
-            if node.output[0] not in stored:
-                root[node.output[0]] = root[first]
-                depth[node.output[0]] = depth[first] + 1
-            continue
+        read = [name for name in node.input if name]
+        handed_on = read if node.op_type == "Concat" else read[:1]
+        is_view = node.op_type in _VIEWS and handed_on and all(
+            depth.get(name, _MOST_DEPTH) < _MOST_DEPTH for name in handed_on
+        )  # fmt: skip
+        if is_view:
+            for name in set(node.output) - stored:
+                roots[name] = frozenset().union(*(roots[each] for each in handed_on))
+                depth[name] = 1 + max(depth[each] for each in handed_on)
+            if node.op_type not in _JOINED:
+                continue
         for position, name in enumerate(node.input):
-            if name not in root:
+            if name not in roots:
                 continue
             if position in _STATISTICS.get(node.op_type, ()):
-                found.statistics.add(root[name])
+                found.statistics.update(roots[name])
             elif position in _WEIGHTS.get(node.op_type, ()):
-                found.weights.add(root[name])
+                found.weights.update(roots[name])
             elif node.op_type in _JOINED:
-                found.joined.add(root[name])
+                found.joined.update(roots[name])
     return found
+
+
+def _rearranged(sizes: Sizes, stored: set[str]) -> dict[str, str]:
+    """Stored tensors that are cut and joined again to one weight of a recurrent layer, and it."""
+    maker = {name: node for node in sizes.nodes for name in node.output if name}
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    weights = (
+        name
+        for node in sizes.nodes
+        if node.op_type in _RECURRENT
+        for name in node.input[1:4]
+        if name and name not in stored
+    )
+    for name in dict.fromkeys(weights):
+        leaves, is_cut = _leaves(name, maker, stored)
+        shape = sizes.tensors[name].shape
+        if len(leaves) != 1 or not is_cut or shape is None or leaves & taken:
+            continue
+        (leaf,) = leaves
+        if prod(shape) == prod(sizes.tensors[leaf].shape or ()):
+            found[leaf] = name
+            taken.add(leaf)
+    return found
+
+
+def _leaves(name: str, maker: Mapping[str, Any], stored: set[str]) -> tuple[frozenset[str], bool]:
+    """Stored tensors that a tensor is made of, and whether any is cut; none if data is among it."""
+    leaves, waiting, is_cut, steps = set(), [name], False, 0
+    while waiting:
+        each = waiting.pop()
+        steps += 1
+        if each in stored:
+            leaves.add(each)
+            continue
+        node = maker.get(each)
+        if node is None or node.op_type not in _VIEWS or steps > _MOST_STEPS:
+            return frozenset(), False
+        is_cut = is_cut or node.op_type in _CUTS
+        waiting += node.input if node.op_type == "Concat" else node.input[:1]
+    return frozenset(leaves), is_cut
 
 
 def _marked(graph: Any) -> dict[str, bool]:

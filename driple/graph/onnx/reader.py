@@ -19,10 +19,11 @@ from driple.graph.onnx.inputs import BoundInputs, bind_inputs
 from driple.graph.onnx.model import parse_model
 from driple.graph.onnx.parameters import find_parameters
 from driple.graph.onnx.sizes import Sizes, infer_sizes
-from driple.graph.onnx.step import DerivedStep, derive_step
+from driple.graph.onnx.step import LOSSES, DerivedStep, derive_step
 from driple.graph.onnx.update import DEFAULT_OPTIMIZER, update_of
 from driple.graph.opgraph import OpGraph, ReadReport
 from driple.graph.options import ReadOptions
+from driple.remarks import Remark, remark
 
 __all__ = ["ONNX_SUFFIXES", "read_onnx", "read_onnx_step"]
 
@@ -38,10 +39,12 @@ def read_onnx(
     max_bytes: int = DEFAULT_MAX_BYTES,
     options: ReadOptions = _NO_OPTIONS,
     optimizer: str = DEFAULT_OPTIMIZER,
+    loss: str = LOSSES[0],
+    precision: str = "fp32",
 ) -> OpGraph:
     """The training step of an ONNX model: its forward pass, and what follows from it.
 
-    The loss is the cross entropy of the first output by labels. Floating-point weights are trained;
+    The loss is that of the first output by labels. Floating-point weights are trained;
     batch norms and dropout work as in training. The optimizer is not in the file.
 
     Args:
@@ -49,6 +52,8 @@ def read_onnx(
         max_bytes: largest file that is read, and largest size after gunzip.
         options: batch size, and shapes of inputs by their names.
         optimizer: of the update, such as `adamw`.
+        loss: `cross-entropy`, `bce` or `mse`.
+        precision: `fp32`, `bf16`, `fp16`, or with `amp-` before it: only products are in half.
 
     Raises:
         GraphError: no such file, too large, cut off, no ONNX model, an opset that is too new,
@@ -56,7 +61,14 @@ def read_onnx(
         ConfigError: no such optimizer.
         MissingExtraError: the package onnx is not installed.
     """
-    return read_onnx_step(path, max_bytes=max_bytes, options=options, optimizer=optimizer)[0]
+    return read_onnx_step(
+        path,
+        max_bytes=max_bytes,
+        options=options,
+        optimizer=optimizer,
+        loss=loss,
+        precision=precision,
+    )[0]
 
 
 def read_onnx_step(
@@ -65,24 +77,29 @@ def read_onnx_step(
     max_bytes: int = DEFAULT_MAX_BYTES,
     options: ReadOptions = _NO_OPTIONS,
     optimizer: str = DEFAULT_OPTIMIZER,
+    loss: str = LOSSES[0],
+    precision: str = "fp32",
 ) -> tuple[OpGraph, int | None]:
     """What `read_onnx` gives, and the samples of a batch, None if open or unknown."""
     file = Path(path)
     try:
-        return _step_of(unpacked_bytes(file, max_bytes), options, optimizer)
+        return _step_of(unpacked_bytes(file, max_bytes), options, optimizer, loss, precision)
     except OSError as error:
         raise GraphError(f"{path}: {error.strerror or error}; give an ONNX file") from error
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 
 
-def _step_of(data: bytes, options: ReadOptions, optimizer: str) -> tuple[OpGraph, int | None]:
+def _step_of(
+    data: bytes, options: ReadOptions, optimizer: str, loss: str, precision: str
+) -> tuple[OpGraph, int | None]:
     require_onnx("reading an ONNX model")
     model = parse_model(data)
     stored = {one.name for one in model.graph.initializer}
     inputs = bind_inputs([one for one in model.graph.input if one.name not in stored], options)
     sizes = infer_sizes(model, inputs)
-    step = derive_step(model, sizes, find_parameters(model, sizes))
+    parameters = find_parameters(model, sizes)
+    step = derive_step(model, sizes, parameters, loss=loss, precision=precision)
     update = update_of([step.parameters[name] for name in step.gradients], optimizer)
     graph = assembled_graph(step, update, _report(model, step, inputs, sizes))
     return graph, inputs.batch_size()
@@ -94,29 +111,26 @@ def _report(model: Any, step: DerivedStep, inputs: BoundInputs, sizes: Sizes) ->
     shapes = [[read.shape for read in node.outputs] for node in nodes]
     shapeless = sum(bool(each) and all(shape is None for shape in each) for each in shapes)
     by_data = sum(any(shape is None or -1 in shape for shape in each) for each in shapes)
-    said = []
+    said: list[Remark] = []
     if num_open:
-        said.append(_open_words(num_open, len(nodes), inputs))
+        said.append(_unknown_sizes(num_open, len(nodes), inputs))
     if by_data:
-        said.append(
-            f"{by_data} of {len(nodes)} ops have sizes that only the data decide (of NonZero, "
-            "Unique and the like); each counts as 1"
-        )
+        said.append(remark("sizes_of_data", num_ops=by_data, num_all=len(nodes), op_type="NonZero"))
     if _has_folded_norms(model):
-        said.append(
-            "the exporter folded batch norms into convolutions, so the step lacks them; export "
-            "with torch.onnx.export(..., optimize=False)"
-        )
+        said.append(remark("folded_norms"))
     frozen = [name for name in step.parameters if name not in step.gradients]
     if frozen:
         said.append(
-            f"{len(frozen)} of {len(step.parameters)} parameter(s) get no gradient from the loss "
-            f"({_listed(frozen)})"
+            remark(
+                "frozen_parameters",
+                num_parameters=len(step.parameters),
+                num_names=len(frozen),
+                names=_few(frozen),
+            )
         )
     if sizes.guessed:
         said.append(
-            f"{len(sizes.guessed)} branch(es) depend on data ({_listed(sizes.guessed)}); the "
-            "larger side counts"
+            remark("branches_of_data", num_names=len(sizes.guessed), names=_few(sizes.guessed))
         )
     return ReadReport(
         nodes_in_file=len(model.graph.node),
@@ -127,21 +141,26 @@ def _report(model: Any, step: DerivedStep, inputs: BoundInputs, sizes: Sizes) ->
     )
 
 
-def _open_words(count: int, total: int, inputs: BoundInputs) -> str:
-    """Sentence about open sizes, with the options that set them."""
+def _unknown_sizes(count: int, total: int, inputs: BoundInputs) -> Remark:
+    """The open sizes, with the inputs that set them."""
     forms = inputs.open_forms()
     names = [form.partition("=")[0] for form in forms]
-    options = " ".join(f"--input {form}" for form in forms[:_FEW])
-    batch = any(inputs.is_batch_open(name) for name in names)
-    return (
-        f"{count} of {total} ops have unknown sizes, which count as 1, since the model does not "
-        f"fix the sizes of {_listed(names)}; set them with {'--batch-size N or ' if batch else ''}"
-        f"{options}{' ...' if len(forms) > _FEW else ''}, with a number for each ?"
+    return remark(
+        "unknown_sizes",
+        num_unknown=count,
+        num_ops=total,
+        source="model",
+        names=_few(names),
+        num_names=len(names),
+        open_inputs=tuple(forms[:_FEW]),
+        num_open_inputs=len(forms),
+        has_open_batch=any(inputs.is_batch_open(name) for name in names),
+        unsized="",
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(name[:60] for name in names[:_FEW]) + (", ..." if len(names) > _FEW else "")
+def _few(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name[:60] for name in names[:_FEW])
 
 
 def _has_folded_norms(model: Any) -> bool:

@@ -29,7 +29,6 @@ __all__ = [
     "first_gradient",
     "letters",
     "no_gradient",
-    "same_shape",
     "view_of",
 ]
 
@@ -173,11 +172,6 @@ def first_gradient(gradients: Gradients) -> StepTensor | None:
 def no_gradient(_: Call, __: Gradients) -> Gradients:
     """Backward pass of an op whose gradient is zero everywhere, such as rounding."""
     return ()
-
-
-def same_shape(left: StepTensor | None, right: StepTensor | None) -> bool:
-    """Whether both are there and have one shape."""
-    return left is not None and right is not None and left.shape == right.shape
 
 
 def letters(text: str) -> tuple[int, ...]:

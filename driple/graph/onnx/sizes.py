@@ -17,8 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import GraphError
+from driple.graph.onnx.branches import same_branches
 from driple.graph.onnx.folding import fold
 from driple.graph.onnx.inputs import BoundInputs
+from driple.graph.onnx.library import (
+    array_of,
+    checked_attributes,
+    name_of,
+    outputs_of,
+    schema_of,
+)
 from driple.graph.onnx.model import DEFAULT_DOMAINS, MOST_VALUES
 from driple.graph.onnx.types import dtype_of
 
@@ -127,20 +135,12 @@ class _Walk:
 
     def _store(self, graph: Any) -> None:
         """Facts of the weights of a graph or branch."""
-        from onnx import numpy_helper
-
         for tensor in graph.initializer:
             shape = tuple(tensor.dims)
             is_here = bool(tensor.raw_data) or not tensor.external_data
             value = None
             if prod(shape) <= MOST_VALUES and is_here:
-                try:
-                    value = np.asarray(numpy_helper.to_array(tensor))
-                except (ValueError, TypeError) as error:
-                    raise GraphError(
-                        f"weight {tensor.name[:60]!r} holds other values than its shape says; the "
-                        "file is corrupt"
-                    ) from error
+                value = array_of(tensor, f"weight {tensor.name[:60]!r}")
             self.tensors[tensor.name] = TensorFacts(shape, dtype_of(tensor.data_type), value)
             self.stored.add(tensor.name)
 
@@ -150,10 +150,13 @@ class _Walk:
 
         branches = {one.name: one.g for one in node.attribute}
         then, other = branches.get("then_branch"), branches.get("else_branch")
-        known = self.tensors[node.input[0]].value if node.input[0] in self.tensors else None
-        if then is None or other is None:
-            raise GraphError(f"If {_name(node)} has no two branches; the file is corrupt")
-        if known is None or known.size != 1:
+        condition = next(iter(node.input), "")
+        known = self.tensors[condition].value if condition in self.tensors else None
+        if then is None or other is None or len(node.input) != 1:
+            raise GraphError(f"If {name_of(node)} has no two branches; the file is corrupt")
+        if same_branches(then, other):
+            chosen = then
+        elif known is None or known.size != 1:
             self.guessed.append(node.name or node.output[0])
             chosen = then if len(then.node) >= len(other.node) else other
         else:
@@ -167,7 +170,7 @@ class _Walk:
         for name in node.input:
             if name not in self.tensors:
                 raise GraphError(
-                    f"node {_name(node)} reads {name[:60]!r}, which nothing before it gives; the "
+                    f"node {name_of(node)} reads {name[:60]!r}, which nothing before it gives; the "
                     "file is corrupt"
                 )
         self.nodes.append(node)
@@ -183,13 +186,15 @@ class _Inference:
 
     def outputs(self, node: Any, tensors: Mapping[str, TensorFacts]) -> dict[str, TensorFacts]:
         """Facts of a node's outputs."""
-        from onnx import helper
-
-        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        version = self.version.get(node.domain, 0) or max(
+            self.version.get(domain, 0) for domain in DEFAULT_DOMAINS
+        )
+        schema = schema_of(node, version)
+        attributes = checked_attributes(node, schema)
         read = [tensors[name] for name in node.input]
         if node.op_type == "Constant":
             return {node.output[0]: _constant(attributes)}
-        shapes = self._shapes(node, read)
+        shapes = self._shapes(schema, node, read)
         value = None
         if node.op_type in ("Shape", "Size") and read[0].shape is not None:
             value = _size_value(node.op_type, attributes, read[0].shape)
@@ -211,50 +216,19 @@ class _Inference:
                 found[name] = facts
         return found
 
-    def _shapes(self, node: Any, read: list[TensorFacts]) -> Mapping[str, Any]:
+    def _shapes(self, schema: Any, node: Any, read: list[TensorFacts]) -> Mapping[str, Any]:
         """`TypeProto` of each output, as far as ONNX's own rules give one."""
-        import onnx
-        from onnx import numpy_helper, shape_inference
-
-        version = self.version.get(node.domain, 0) or max(
-            self.version.get(domain, 0) for domain in DEFAULT_DOMAINS
-        )
-        try:
-            schema = onnx.defs.get_schema(node.op_type, version, "")
-        except onnx.defs.SchemaError as error:
-            raise GraphError(
-                f"node {_name(node)} is a {node.op_type[:40]}, which opset {version} of ONNX does "
-                "not have; export the model again"
-            ) from error
-        types, data = {}, {}
+        types, values = {}, {}
         for name, facts in zip(node.input, read, strict=True):
             if name:
                 types[name] = _type_of(facts)
                 if facts.value is not None and facts.value.size <= MOST_VALUES:
-                    data[name] = numpy_helper.from_array(np.array(facts.value, order="C"), name)
-        try:
-            found: Mapping[str, Any] = shape_inference.infer_node_outputs(
-                schema, node, types, data, opset_imports=self.opsets
-            )
-        except (
-            shape_inference.InferenceError,
-            onnx.checker.ValidationError,
-            RuntimeError,
-            ValueError,
-        ) as error:
-            words = next(iter(str(error).strip().splitlines()), "")
-            raise GraphError(
-                f"node {_name(node)}, a {node.op_type}, does not follow ONNX's rules "
-                f"({words[:160]}); if you gave sizes of inputs, give those that the model was "
-                "exported for, or else export it again"
-            ) from error
-        return found
+                    values[name] = facts.value
+        return outputs_of(schema, node, types, values, self.opsets)
 
 
 def _constant(attributes: Mapping[str, Any]) -> TensorFacts:
     """The tensor that a Constant gives."""
-    from onnx import numpy_helper
-
     for name, kind in (("value_float", np.float32), ("value_int", np.int64),
                        ("value_floats", np.float32), ("value_ints", np.int64)):  # fmt: skip
         if name in attributes:
@@ -266,12 +240,7 @@ def _constant(attributes: Mapping[str, Any]) -> TensorFacts:
     shape = tuple(tensor.dims)
     stored = None
     if prod(shape) <= MOST_VALUES and not tensor.external_data:
-        try:
-            stored = np.asarray(numpy_helper.to_array(tensor))
-        except (ValueError, TypeError) as error:
-            raise GraphError(
-                "a constant holds other values than its shape says; the file is corrupt"
-            ) from error
+        stored = array_of(tensor, "a constant")
     return TensorFacts(shape, dtype_of(tensor.data_type), stored)
 
 
@@ -319,10 +288,6 @@ def _check(facts: TensorFacts, node: Any) -> None:
         return
     if any(size < -1 for size in facts.shape) or prod(map(abs, facts.shape)) > _LARGEST_ELEMENTS:
         raise GraphError(
-            f"node {_name(node)} gives a tensor of the shape {str(list(facts.shape[:9]))[:80]}; "
+            f"node {name_of(node)} gives a tensor of the shape {str(list(facts.shape[:9]))[:80]}; "
             "the file is corrupt"
         )
-
-
-def _name(node: Any) -> str:
-    return repr((node.name or (node.output[0] if node.output else ""))[:60])

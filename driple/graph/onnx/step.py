@@ -18,7 +18,10 @@ from typing import Any
 from driple.errors import GraphError
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.onnx.fusion import fused_nodes
+from driple.graph.onnx.library import attributes_of
 from driple.graph.onnx.modules import module_of
+from driple.graph.onnx.precision import is_autocast, with_precision
+from driple.graph.onnx.ranks import check_ranks
 from driple.graph.onnx.rules import Call, Rule, few_numbers
 from driple.graph.onnx.rules_attention import ATTENTION_RULES
 from driple.graph.onnx.rules_elementwise import ELEMENTWISE_RULES
@@ -30,8 +33,9 @@ from driple.graph.onnx.sizes import Sizes
 from driple.graph.onnx.tape import StepTensor, Storage, Tape
 from driple.graph.onnx.types import FLOATS
 from driple.graph.step_facts import Phase, TensorRole
+from driple.remarks import Remark, remark
 
-__all__ = ["DerivedStep", "derive_step"]
+__all__ = ["LOSSES", "DerivedStep", "derive_step"]
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
     {
@@ -44,6 +48,8 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 _INT64, _FLOAT = NUMBER_OF["DT_INT64"], NUMBER_OF["DT_FLOAT"]
+LOSSES = ("cross-entropy", "bce", "mse")
+_LOSS_KINDS = {"bce": "binary_cross_entropy", "mse": "mean_squared_error"}
 _LOSS = "SoftmaxCrossEntropyLoss"
 _RANDOM = "Random"
 _FEW = 4
@@ -65,23 +71,32 @@ class DerivedStep:
     inputs: dict[str, StepTensor] = field(default_factory=dict)
     parameters: dict[str, StepTensor] = field(default_factory=dict)
     gradients: dict[str, StepTensor] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Remark] = field(default_factory=list)
 
 
-def derive_step(model: Any, sizes: Sizes, parameters: Sequence[str]) -> DerivedStep:
+def derive_step(
+    model: Any,
+    sizes: Sizes,
+    parameters: Sequence[str],
+    *,
+    loss: str = LOSSES[0],
+    precision: str = "fp32",
+) -> DerivedStep:
     """The training step of a checked model.
 
     Args:
         model: checked (`parse_model`).
         sizes: of its tensors.
         parameters: names of the tensors that are trained.
+        loss: one of `LOSSES`, of the first output that they lead to.
+        precision: such as `amp-bf16`.
 
     Raises:
         GraphError: no parameter leads to an output, or an operator has no gradient.
     """
-    derivation = _Derivation(model, sizes, parameters)
+    derivation = _Derivation(model, sizes, parameters, precision)
     derivation.forward()
-    derivation.loss()
+    derivation.loss(loss)
     derivation.backward()
     return derivation.found
 
@@ -102,8 +117,8 @@ class _Done:
 class _Derivation:
     """State between the passes."""
 
-    def __init__(self, model: Any, sizes: Sizes, parameters: Sequence[str]) -> None:
-        self.graph, self.sizes = model.graph, sizes
+    def __init__(self, model: Any, sizes: Sizes, parameters: Sequence[str], precision: str) -> None:
+        self.graph = model.graph
         self.tape = Tape()
         self.found = DerivedStep(self.tape)
         self.tensors: dict[str, StepTensor | None] = {"": None}
@@ -113,7 +128,9 @@ class _Derivation:
         self.gradients: dict[str, StepTensor] = {}
         wanted = set(parameters)
         outputs = [one.name for one in self.graph.output]
-        self.nodes = fused_nodes(sizes, wanted, outputs)
+        fused = fused_nodes(sizes, wanted, outputs)
+        self.nodes, sizes = with_precision(fused, sizes, wanted, precision)
+        self.sizes, self.is_autocast = sizes, is_autocast(precision)
         for number, name in enumerate(parameters):
             facts = sizes.tensors[name]
             storage = Storage(0, -1, TensorRole.PARAMETER, number)
@@ -167,8 +184,6 @@ class _Derivation:
         return all(one is None or one.is_constant for one in inputs)
 
     def _run(self, node: Any, inputs: tuple[StepTensor | None, ...]) -> None:
-        from onnx import helper
-
         rule = _RULES.get(node.op_type)
         if rule is None:
             rule = Rule(lambda call: call.tape.run("other", call.inputs, call.results))
@@ -181,7 +196,7 @@ class _Derivation:
         call = Call(
             tape=self.tape,
             op_type=node.op_type,
-            attributes={one.name: helper.get_attribute_value(one) for one in node.attribute},
+            attributes=attributes_of(node),
             inputs=inputs,
             values=tuple(known),
             results=tuple((one.shape, one.dtype) for one in facts),
@@ -199,6 +214,7 @@ class _Derivation:
             module=module_of(node, weights),
             is_open=any(name in self.sizes.open for name in names),
         )
+        check_ranks(node, inputs)
         self._place(done, Phase.FORWARD)
         made = list(rule.forward(call))[: len(node.output)]
         made += [None] * (len(node.output) - len(made))
@@ -220,8 +236,11 @@ class _Derivation:
         tape.label = done.label if is_forward else f"{done.label}/gradient"
         tape.op_type = done.call.op_type if is_forward else f"{done.call.op_type}Grad"
 
-    def loss(self) -> None:
-        """Add the cross entropy of the first output that parameters lead to, and its gradient.
+    def loss(self, kind: str) -> None:
+        """Add the loss of the first output that parameters lead to, and its gradient.
+
+        Args:
+            kind: one of `LOSSES`.
 
         Raises:
             GraphError: there is no such output.
@@ -239,21 +258,45 @@ class _Derivation:
             )
         name, output = trained[0]
         if len(trained) > 1:
-            others = ", ".join(other for other, _ in trained[1 : 1 + _FEW])
-            self.found.notes.append(
-                f"the loss is that of {name}; other outputs have none: {others}"
-            )
+            others = tuple(other for other, _ in trained[1 : 1 + _FEW])
+            self.found.notes.append(remark("loss_of_output", output=name, others=others))
         tape = self.tape
         tape.label, tape.module, tape.phase = "loss", "", Phase.FORWARD
         tape.op_type = _LOSS
         tape.is_open = name in self.sizes.open
         if not output.elements or (output.rank == 0 or output.shape in ((), (1,))):
-            self.found.notes.append(f"the output {name} is one number and counts as the loss")
+            self.found.notes.append(remark("output_is_loss", output=name))
             (self.gradients[name],) = tape.run("fill", [few_numbers(1)],
                                                [(output.shape, output.dtype)])  # fmt: skip
             return
-        self.found.notes.append(f"the loss is the cross entropy of the output {name}")
-        self.gradients[name] = self._cross_entropy(output)
+        self.found.notes.append(remark("kind_of_loss", loss=kind, output=name))
+        as_loss = output
+        if self.is_autocast and output.dtype != _FLOAT:
+            (as_loss,) = tape.run("cast", [output], [(output.shape, _FLOAT)])
+        given = (
+            self._cross_entropy(as_loss) if kind == LOSSES[0] else self._by_element(as_loss, kind)
+        )
+        if as_loss is not output:
+            (given,) = tape.run("cast", [given], [(output.shape, output.dtype)])
+        self.gradients[name] = given
+
+    def _by_element(self, output: StepTensor, kind: str) -> StepTensor:
+        """Gradient of the mean of a loss that each element has, by a label of its own."""
+        like = (output.shape, output.dtype)
+        labels = StepTensor(
+            output.shape, output.dtype, Storage(output.nbytes, -1, TensorRole.INPUT)
+        )
+        self.found.inputs["labels"] = labels
+        tape, op = self.tape, _LOSS_KINDS[kind]
+        tape.op_type = op.title().replace("_", "")
+        if kind == "bce":
+            (each,) = tape.run(op, [output, labels], [like])
+            tape.run("reduce_mean", [each, few_numbers(1)], [((), output.dtype)])
+        else:
+            tape.run(op, [output, labels], [((), output.dtype)])
+        tape.phase, tape.label = Phase.BACKWARD, "loss/gradient"
+        tape.op_type += "Grad"
+        return tape.run(f"{op}_gradient", [few_numbers(1), output, labels], [like])[0]
 
     def _cross_entropy(self, output: StepTensor) -> StepTensor:
         """Gradient of the mean cross entropy; classes are the second dimension of images."""
@@ -290,8 +333,8 @@ class _Derivation:
                     gradient.storage.role = TensorRole.GRADIENT
                 self.found.gradients[name] = gradient
         if self.without_rule:
-            listed = ", ".join(f"{n} {name}" for name, n in self.without_rule.most_common(_FEW))
-            self.found.notes.append(f"the cost of these operators is not known: {listed}")
+            listed = tuple(f"{n} {name}" for name, n in self.without_rule.most_common(_FEW))
+            self.found.notes.append(remark("operators_of_unknown_cost", operators=listed))
 
     def _add(self, name: str, gradient: StepTensor) -> None:
         """Add a gradient to what is there of the same tensor."""

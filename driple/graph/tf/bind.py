@@ -13,6 +13,7 @@ from driple.graph.tf.shape_rules_basic import INPUT_OPS
 
 __all__ = [
     "bound_inputs",
+    "fixed_batches",
     "input_positions",
     "likely_numbers",
     "open_forms",
@@ -161,6 +162,26 @@ def bound_inputs(
             f"'{nodes[fixed[0]].name[:80]}'; leave the option out, or export the graph again"
         )
     return bound
+
+
+def fixed_batches(
+    sources: Sequence[int], shapes: _Shapes, stacked: Collection[int]
+) -> dict[int, frozenset[int]]:
+    """First sizes of the outputs of each input, as far as they are known; -1 for an open one.
+
+    Args:
+        sources: the inputs, without those that are numbers.
+        shapes: shapes of the outputs of all nodes, with the sizes that the user gives.
+        stacked: inputs of several steps; their batch is the second dimension.
+    """
+    return {
+        i: frozenset(
+            shape[int(i in stacked)]
+            for shape in shapes[i] or ()
+            if shape is not None and len(shape) > int(i in stacked)
+        )
+        for i in sources
+    }
 
 
 def _with_batch(shape: Shape, size: int, axis: int) -> Shape:

@@ -35,7 +35,8 @@ from driple.graph.tf.step_loops import step_loops
 from driple.graph.tf.step_ops import PRODUCTS
 from driple.graph.tf.towers import samples_of_part
 from driple.graph.tf.traffic import traffic_of
-from driple.graph.tf.unknown_loops import loop_words, loops_in_step
+from driple.graph.tf.unknown_loops import loops_in_step, loops_remark
+from driple.remarks import Remark, remark
 
 __all__ = ["graph_of"]
 
@@ -46,7 +47,7 @@ _FEW = 3  # inputs that a note names
 _HANDLE_READERS = ("ReadVariableOp", "Resource", "Assign")
 
 
-def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpGraph:
+def graph_of(raw: RawGraph, notes: tuple[Remark, ...], options: ReadOptions) -> OpGraph:
     """The graph of one step of one worker.
 
     Args:
@@ -141,6 +142,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             samples=None
             if places.num_parts == 1
             else samples_of_part(nodes, inputs, order, places.kept),
+            batch_size=_batch_of(inferred, step.runs),
             notes=(*notes, *inferred.notes),
         ),
         signatures=signatures,
@@ -277,31 +279,18 @@ def _remote(
     )
 
 
-def _advice(*, open_inputs: Sequence[str], unsized: Sequence[str]) -> str:
-    """Advice on unknown sizes: of inputs, of variables, or of ops that hide them."""
-    if open_inputs:
-        return f"set them with {_size_options(open_inputs)}"
-    if unsized:
-        return (
-            f"variables have no shape in the graph, such as {unsized[0][:60]}; write the graph "
-            "with as_graph_def(add_shapes=True)"
-        )
-    return "no input leaves them open, only the data decide them"
-
-
-def _named(names: Sequence[str]) -> str:
+def _few(names: Sequence[str]) -> tuple[str, ...]:
     """The first few of some nodes."""
-    listed = ", ".join(name[:60] for name in names[:_FEW])
-    return listed + (", ..." if len(names) > _FEW else "")
+    return tuple(name[:60] for name in names[:_FEW])
 
 
-def _size_options(open_inputs: Sequence[str]) -> str:
-    """The options that set the sizes of inputs, as a user can type them."""
-    forms = [f"--input {form}" for form in open_inputs[:_FEW]]
-    forms += ["..."] if len(open_inputs) > _FEW else []
-    has_batch = any("=?" in form for form in open_inputs)
-    words = f"{'--batch-size N or ' if has_batch else ''}{' '.join(forms)}"
-    return f"{words}, with a number for each ?" if "?" in words else words
+def _batch_of(inferred: Inferred, runs: npt.NDArray[np.bool_]) -> int | None:
+    """The first size that all inputs of the step have; None if it is open, or they differ."""
+    sizes = frozenset().union(*(known for i, known in inferred.batches.items() if runs[i]))
+    if len(sizes) != 1 or sizes <= {-1}:
+        return None
+    (size,) = sizes
+    return size
 
 
 def _report(
@@ -323,56 +312,60 @@ def _report(
     executions: Executions,
     state_bytes: int,
     samples: tuple[int, int] | None,
-    notes: tuple[str, ...],
+    batch_size: int | None,
+    notes: tuple[Remark, ...],
 ) -> ReadReport:
-    """Count what could not be taken at face value, and say it."""
+    """Count what could not be taken at face value, and remark on it."""
     shapeless = [name for name, size in zip(names, sizes, strict=True) if not size.has_shape]
     untyped = [name for name, size in zip(names, sizes, strict=True) if not size.has_type]
     num_open = int(is_open.sum())
-    said = []
+    said: list[Remark] = []
     if num_open:
-        cause = f", since the graph does not fix the sizes of {_named(sources)}" if sources else ""
         said.append(
-            f"{num_open} of {len(sizes)} ops have unknown sizes, which count as 1{cause}; "
-            f"{_advice(open_inputs=open_inputs, unsized=unsized)}"
+            remark(
+                "unknown_sizes",
+                num_unknown=num_open,
+                num_ops=len(sizes),
+                source="graph",
+                names=_few(sources),
+                num_names=len(sources),
+                open_inputs=tuple(open_inputs[:_FEW]),
+                num_open_inputs=len(open_inputs),
+                has_open_batch=any("=?" in form for form in open_inputs),
+                unsized=unsized[0][:60] if unsized else "",
+            )
         )
     if unknown_loops and loop_turns is None:
-        said.append(loop_words(unknown_loops, None))
+        said.append(loops_remark(unknown_loops, None))
     if depends_on_data:
         said.append(
-            f"{depends_on_data} of {len(sizes)} ops have sizes that only the data decide (of "
-            "Where, Unique and the like); each counts as 1"
+            remark("sizes_of_data", num_ops=depends_on_data, num_all=len(sizes), op_type="Where")
         )
     if unsized:
-        said.append(
-            f"{len(unsized)} variable(s) have no shape in the graph ({_named(unsized)}); write the "
-            "graph with as_graph_def(add_shapes=True)"
-        )
+        said.append(remark("variables_without_shape", num_names=len(unsized), names=_few(unsized)))
     said += [*notes, *step.notes, *places.notes]
     if samples is not None:
-        said.append(f"the kept device computes {samples[0]} of the {samples[1]} samples of a step")
+        said.append(remark("samples_of_part", num_samples=samples[0], num_all=samples[1]))
     if len(shapeless) == len(sizes):
-        said.append(
-            "no node has a shape, so every tensor size is 0 and predictions are guesses; write the "
-            "graph with as_graph_def(add_shapes=True)"
-        )
+        said.append(remark("no_shapes"))
     elif shapeless:
         said.append(
-            f"{len(shapeless)} of {len(sizes)} nodes have no known shape ({_named(shapeless)}); "
-            "their size counts 0"
+            remark(
+                "nodes_without_shape",
+                num_ops=len(sizes),
+                num_names=len(shapeless),
+                names=_few(shapeless),
+            )
         )
     if untyped:
-        said.append(
-            f"{len(untyped)} node(s) without a data type ({_named(untyped)}); their elements count "
-            "4 bytes"
-        )
+        said.append(remark("nodes_without_type", num_names=len(untyped), names=_few(untyped)))
     if dangling:
-        said.append(f"{dangling} input(s) name nodes that are not in the file")
+        said.append(remark("dangling_inputs", num_inputs=dangling))
     said += executions.notes
     if unknown_loops and loop_turns is not None:
-        said.append(loop_words(unknown_loops, loop_turns))
+        said.append(loops_remark(unknown_loops, loop_turns))
     if inlined.unresolved:
-        said.append(f"functions not in the file, kept as calls: {', '.join(inlined.unresolved)}")
+        said.append(remark("unresolved_functions", functions=tuple(inlined.unresolved)))
     return ReadReport(
         nodes_in_file=len(raw.nodes),
         nodes_inlined=inlined.num_inlined,
@@ -389,5 +382,6 @@ def _report(
         left_out=step.left_out,
         state_bytes=state_bytes,
         samples_share=1.0 if samples is None else samples[0] / samples[1],
+        batch_size=batch_size,
         notes=tuple(said),
     )

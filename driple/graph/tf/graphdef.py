@@ -29,6 +29,7 @@ from driple.graph.tf.raw import (
     costly_numbers,
     letters_of,
 )
+from driple.remarks import Remark, remark
 
 __all__ = ["message_class", "raw_from_bytes", "raw_from_message"]
 
@@ -151,7 +152,7 @@ def message_class(name: str) -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
-def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[str, ...]]:
+def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[Remark, ...]]:
     """Parse a binary GraphDef, a SavedModel's `saved_model.pb` or a `.meta` of TensorFlow 1.
 
     Returns:
@@ -206,7 +207,7 @@ def _parsed(name: str, data: bytes) -> Any:
     return message
 
 
-def _graph_or_meta_graph(data: bytes) -> tuple[Any, Any, tuple[str, ...]]:
+def _graph_or_meta_graph(data: bytes) -> tuple[Any, Any, tuple[Remark, ...]]:
     """A GraphDef, or a MetaGraphDef's and itself; both begin with field 1, only nodes tell.
 
     Read as a GraphDef, a MetaGraphDef is no protobuf or has one node, whose op is a list of ops.
@@ -223,7 +224,7 @@ def _graph_or_meta_graph(data: bytes) -> tuple[Any, Any, tuple[str, ...]]:
     except GraphError:
         meta = None
     if meta is not None and _has_nodes(meta.graph_def):
-        return meta.graph_def, meta, ("file is a MetaGraphDef (.meta); reading its graph",)
+        return meta.graph_def, meta, (remark("meta_graph"),)
     if failed is not None:
         raise failed
     return graph, None, ()
@@ -235,7 +236,7 @@ def _has_nodes(graph: Any) -> bool:
     return bool(first and first.name and first.op and min(first.op) > ord(" "))
 
 
-def _meta_graph(saved_model: Any) -> tuple[Any, Any, tuple[str, ...]]:
+def _meta_graph(saved_model: Any) -> tuple[Any, Any, tuple[Remark, ...]]:
     """The graph, and the whole, of the meta graph tagged `train`, else the first one's."""
     metas = list(saved_model.meta_graphs)
     if not metas:
@@ -243,7 +244,7 @@ def _meta_graph(saved_model: Any) -> tuple[Any, Any, tuple[str, ...]]:
     tags = [[_text(tag) for tag in meta.meta_info_def.tags] for meta in metas]
     chosen = next((i for i, mine in enumerate(tags) if "train" in mine), 0)
     named = ", ".join(tags[chosen]) or "no tag"
-    notes = (f"SavedModel with {len(metas)} meta graph(s); reading the one tagged {named}",)
+    notes = (remark("saved_model", num_graphs=len(metas), tags=named),)
     return metas[chosen].graph_def, metas[chosen], notes
 
 

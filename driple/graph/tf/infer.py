@@ -29,6 +29,7 @@ from driple.graph.tf import (
 )
 from driple.graph.tf.bind import (
     bound_inputs,
+    fixed_batches,
     input_positions,
     likely_numbers,
     open_forms,
@@ -49,6 +50,7 @@ from driple.graph.tf.shape_call import (
     Value,
     refined,
 )
+from driple.remarks import Remark, remark
 
 __all__ = ["Inferred", "infer_shapes"]
 
@@ -97,7 +99,8 @@ class Inferred:
         open_inputs: their outputs as `--input` takes them, with `?` for unknown dimensions.
         num_contradictions: nodes whose shape in the file differs from the derived one; the file's
             holds.
-        notes: one sentence each for the user.
+        notes: for the user.
+        batches: first sizes of the outputs of each input, -1 for an open one.
     """
 
     shapes: list[tuple[Shape, ...] | None]
@@ -107,7 +110,8 @@ class Inferred:
     sources: tuple[str, ...]
     open_inputs: tuple[str, ...]
     num_contradictions: int
-    notes: tuple[str, ...]
+    notes: tuple[Remark, ...]
+    batches: Mapping[int, frozenset[int]]
 
 
 def infer_shapes(
@@ -146,6 +150,7 @@ def infer_shapes(
     unknown = _open_nodes(walked)
     open_sources = [i for i in sources if unknown[i]]
     forms = open_forms(nodes, open_sources, walked.tables.shapes, likely)
+    batches = fixed_batches(sources, walked.tables.shapes, stacked)
     counted = unit_batch(open_sources, walked.tables.shapes)
     if counted:
         walked = _walk(nodes, inputs, order, bound | counted)
@@ -159,6 +164,7 @@ def infer_shapes(
         open_inputs=forms,
         num_contradictions=len(walked.contradictions),
         notes=_notes(nodes, walked, numbers),
+        batches=batches,
     )
 
 
@@ -296,21 +302,13 @@ def _known(value: Value) -> tuple[tuple[int, ...], tuple[int | float, ...]]:
     return value[0], tuple(n for n in value[1] if n is not None)
 
 
-def _notes(nodes: Sequence[RawNode], walk: _Walk, numbers: Sequence[int]) -> tuple[str, ...]:
-    notes = []
-    if walk.contradictions:
-        notes.append(
-            f"{len(walk.contradictions)} node(s) have shapes that do not follow from their inputs; "
-            f"the file's are kept: {_named(nodes, walk.contradictions)}"
-        )
+def _notes(nodes: Sequence[RawNode], walk: _Walk, numbers: Sequence[int]) -> tuple[Remark, ...]:
+    def few(positions: Sequence[int]) -> tuple[str, ...]:
+        return tuple(nodes[i].name[:80] for i in positions[:_FEW])
+
+    odd, found = walk.contradictions, []
+    if odd:
+        found.append(remark("shapes_contradict", num_names=len(odd), names=few(odd)))
     if numbers:
-        notes.append(
-            f"{len(numbers)} input(s) without a shape count as single numbers: "
-            f"{_named(nodes, numbers)}"
-        )
-    return tuple(notes)
-
-
-def _named(nodes: Sequence[RawNode], positions: Sequence[int]) -> str:
-    listed = ", ".join(nodes[i].name[:80] for i in positions[:_FEW])
-    return listed + (" ..." if len(positions) > _FEW else "")
+        found.append(remark("inputs_without_shape", num_names=len(numbers), names=few(numbers)))
+    return tuple(found)

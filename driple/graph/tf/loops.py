@@ -23,6 +23,7 @@ from driple.graph.tf.describe import DataInputs
 from driple.graph.tf.loop_lengths import Frames, Lengths
 from driple.graph.tf.raw import RawNode
 from driple.graph.tf.shape_call import Key
+from driple.remarks import Remark, remark
 
 __all__ = ["Executions", "count_executions"]
 
@@ -37,18 +38,13 @@ class Executions:
         count: shape [num_nodes], int64, 1 outside of loops.
         num_loops: loops in the graph.
         unknown: names of the loops whose length does not follow from the graph.
-        notes: sentences about loops whose turns are steps.
+        notes: on loops whose turns are steps.
     """
 
     count: npt.NDArray[np.int64]
     num_loops: int
     unknown: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def num_unknown(self) -> int:
-        """Loops whose length does not follow from the graph."""
-        return len(self.unknown)
+    notes: tuple[Remark, ...] = ()
 
 
 def count_executions(
@@ -133,15 +129,13 @@ def _while_turns(
     return total
 
 
-def _step_notes(steps: Sequence[int | None], loop_turns: int | None) -> tuple[str, ...]:
+def _step_notes(steps: Sequence[int | None], loop_turns: int | None) -> tuple[Remark, ...]:
     """Notes for the user on loops whose turns are steps, from their lengths."""
     if not steps:
         return ()
     number = 1
     for length in steps:
         if length is None and loop_turns is None:
-            return (
-                "the graph runs steps in a loop of unknown length; its numbers are of one step",
-            )
+            return (remark("steps_per_call_unknown"),)
         number = min(number * max(1, length or loop_turns or 1), _MOST)
-    return (f"the graph runs {number} steps per call; its numbers are of one step",)
+    return (remark("steps_per_call", num_steps=number),)

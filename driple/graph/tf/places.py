@@ -29,6 +29,7 @@ from driple.graph.tf.links import GraphLinks
 from driple.graph.tf.raw import RawNode
 from driple.graph.tf.slots import Slots, find_slots
 from driple.graph.tf.step_ops import UPDATES, VARIABLES
+from driple.remarks import Remark, remark
 
 __all__ = ["DevicePlace", "Places", "parse_device", "place_nodes"]
 
@@ -88,7 +89,7 @@ class Places:
     slots: Slots
     layout: Layout
     without_device: int
-    notes: tuple[str, ...]
+    notes: tuple[Remark, ...]
     holder: Sequence[int]
 
     def is_state(self, source: int, target: int) -> bool:
@@ -184,7 +185,7 @@ class _Placer:
         self.holder = holders_of(nodes, inputs, order)
         read = {text: parse_device(text) for text in {node.device for node in nodes}}
         self.own = [read[node.device] for node in nodes]
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[Remark, ...] = ()
         self.num_parts = 1
         self.chosen = self._choose()
         self.devices = self._resolve()
@@ -229,7 +230,7 @@ class _Placer:
             others = {(one.job, one.task or 0) for one in jobs} - {(job, task)}
             if others:
                 self.notes = (
-                    f"graph names {len(others) + 1} workers; keeping job {job}, task {task}",
+                    remark("worker_kept", num_workers=len(others) + 1, job=job, task=task),
                 )
             return DevicePlace(job, task)
         kind = parts[0].kind
@@ -241,8 +242,14 @@ class _Placer:
         if len(candidates) > 1:
             self.num_parts = len(candidates)
             self.notes = (
-                f"graph names {len(candidates)} {kind}s; keeping job {chosen.job or 'of no name'}, "
-                f"task {chosen.task or 0}, {kind} {chosen.index}",
+                remark(
+                    "device_kept",
+                    num_devices=len(candidates),
+                    kind=kind,
+                    job=chosen.job,
+                    task=chosen.task or 0,
+                    index=chosen.index,
+                ),
             )
         return chosen
 

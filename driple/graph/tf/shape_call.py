@@ -15,7 +15,7 @@ from driple.errors import GraphError
 from driple.graph.tf.raw import RawNode, Shape
 
 __all__ = [
-    "LARGEST_SIZE", "MAX_RANK", "RULES", "Holder", "Key", "OpCall", "Rule", "Tables", "Value",
+    "LARGEST_SIZE", "MAX_RANK", "RULES", "Holder", "Key", "OpCall", "ShapeRule", "Tables", "Value",
     "broadcast", "is_known", "merged", "num_elements", "refined", "rule", "size_at", "union",
 ]  # fmt: skip
 
@@ -234,9 +234,9 @@ class OpCall:
         return there[tensor[1]] if there is not None and tensor[1] < len(there) else None
 
 
-Rule = Callable[[OpCall], Sequence[Shape] | None]
+ShapeRule = Callable[[OpCall], Sequence[Shape] | None]
 # Shape functions by op type; None of a rule means that nothing can be derived.
-RULES: dict[str, Rule] = {}
+RULES: dict[str, ShapeRule] = {}
 MAX_RANK = 254
 _MOST_OUTPUTS = 5_000_000
 LARGEST_SIZE = 2**62
@@ -247,10 +247,10 @@ def _size(number: int | float) -> int:
     return int(number) if isfinite(number) and 0 <= number <= LARGEST_SIZE else -1
 
 
-def rule(*ops: str) -> Callable[[Rule], Rule]:
+def rule(*ops: str) -> Callable[[ShapeRule], ShapeRule]:
     """Register a shape function for op types."""
 
-    def register(function: Rule) -> Rule:
+    def register(function: ShapeRule) -> ShapeRule:
         for op in ops:
             if op in RULES:
                 raise ValueError(f"op type {op} has two shape functions")

@@ -24,6 +24,7 @@ from driple.graph.tf.left_out import leads_only_to, left_out
 from driple.graph.tf.links import GraphLinks
 from driple.graph.tf.raw import RawNode
 from driple.graph.tf.step_ops import VARIABLES, StepOps
+from driple.remarks import Remark, remark
 
 __all__ = ["TrainStep", "find_step"]
 
@@ -47,7 +48,7 @@ class TrainStep:
         target: name of the one that was taken; empty if there is none.
         handed_on: positions of gradients that nobody in the graph reads, where it has no updates.
         left_out: number of nodes that do not run, by reason.
-        notes: one sentence for each thing that a user should know.
+        notes: what a user should know.
     """
 
     runs: BoolArray
@@ -56,7 +57,7 @@ class TrainStep:
     target: str = ""
     handed_on: tuple[int, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
 
 
 def find_step(
@@ -141,15 +142,19 @@ class _Finder:
         """The nodes that one signature of a SavedModel runs."""
         wanted = set(signatures[name])
         runs = self._run([i for i, node in enumerate(self.nodes) if node.name in wanted])
-        others = ", ".join(one for one in sorted(signatures) if one != name)
+        others = tuple(other for other in sorted(signatures) if other != name)
         return TrainStep(
             runs=runs,
             is_training=self._is_training(runs),
             target=name,
             left_out=left_out(self.ops, self.links, runs),
             notes=(
-                f"SavedModel has {len(signatures)} signatures; this is {name}, for the others give "
-                f"--set target=NAME: {others}",
+                remark(
+                    "signature_of_several",
+                    num_signatures=len(signatures),
+                    name=name,
+                    others=others,
+                ),
             )
             if others
             else (),
@@ -177,10 +182,7 @@ class _Finder:
                 is_training=True,
                 handed_on=tuple(gradients),
                 left_out=left_out(self.ops, self.links, runs),
-                notes=(
-                    f"graph updates no variable; its {len(gradients)} gradient(s) that nobody "
-                    "reads count as handed to an optimizer elsewhere",
-                ),
+                notes=(remark("gradients_handed_on", num_gradients=len(gradients)),),
             )
         runs = self._everything()
         return TrainStep(
@@ -191,14 +193,17 @@ class _Finder:
         if found:
             runs |= self._loose_updates(runs)
         names = tuple(self.nodes[i].name for i in found)
-        notes: tuple[str, ...] = ()
+        notes: tuple[Remark, ...] = ()
         target = self.nodes[starts[0]].name if len(starts) == 1 else ""
         if len(names) > 1:
             others = [name for name in names if name != target]
-            listed = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
             notes = (
-                f"graph has {len(names)} train ops; this is the step of {target}, for the others "
-                f"give --set target=NAME: {listed}",
+                remark(
+                    "train_op_of_several",
+                    num_train_ops=len(names),
+                    target=target,
+                    others=tuple(others[:5]),
+                ),
             )
         return TrainStep(
             runs=runs,

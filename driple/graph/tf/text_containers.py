@@ -14,6 +14,7 @@ from driple.errors import GraphError
 from driple.graph.tf.pbtxt import raw_from_text, raw_of_fields
 from driple.graph.tf.raw import RawGraph
 from driple.graph.tf.textformat import TextMessage, as_message, top_level_fields
+from driple.remarks import Remark, remark
 
 __all__ = ["MAX_CONTAINER_CHARS", "raw_of_any_text"]
 
@@ -25,7 +26,7 @@ _META_GRAPH = frozenset(
 )  # fmt: skip
 
 
-def raw_of_any_text(text: str) -> tuple[RawGraph, tuple[str, ...]]:
+def raw_of_any_text(text: str) -> tuple[RawGraph, tuple[Remark, ...]]:
     """The graph of a GraphDef, MetaGraphDef or SavedModel in text format, and remarks on it.
 
     Raises:
@@ -48,11 +49,11 @@ def raw_of_any_text(text: str) -> tuple[RawGraph, tuple[str, ...]]:
             metas.append(as_message(name, value))
         else:
             alone.fields.setdefault(name, []).append(value)
-    note = "file is a MetaGraphDef (.meta) as text; reading its graph"
+    note = remark("meta_graph_text")
     meta = alone
     if kind == "SavedModel":
         meta, named = _chosen(metas)
-        note = f"SavedModel as text with {len(metas)} meta graph(s); reading the one tagged {named}"
+        note = remark("saved_model_text", num_graphs=len(metas), tags=named)
     return _raw_of_meta(meta), (note,)
 
 

@@ -1,6 +1,6 @@
 """Loops of a step whose turns nothing fixes: which they are, and what a user should know of them.
 
-nodes, what runs, loops of unknown length -> those in the step -> one sentence
+nodes, what runs, loops of unknown length -> those in the step -> a remark
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.graph.tf.raw import RawNode
+from driple.remarks import Remark, remark
 
-__all__ = ["loop_words", "loops_in_step"]
+__all__ = ["loops_in_step", "loops_remark"]
 
 _MOST_NAMED = 3
 _LONGEST_NAME = 60
@@ -36,21 +37,16 @@ def loops_in_step(
     return tuple(dict.fromkeys(name for name in unknown if name in running))
 
 
-def loop_words(unknown: Sequence[str], loop_turns: int | None) -> str:
-    """One sentence for a user; empty without loops of unknown length.
+def loops_remark(unknown: Sequence[str], loop_turns: int | None) -> Remark:
+    """What a user should know of loops of unknown length.
 
     Args:
         unknown: names of these loops.
         loop_turns: turns that a user gave; None counts each as one turn.
     """
-    if not unknown:
-        return ""
-    named = ", ".join(name[:_LONGEST_NAME] for name in unknown[:_MOST_NAMED])
-    named += ", ..." if len(unknown) > _MOST_NAMED else ""
-    begin = f"{len(unknown)} loop(s) of unknown length ({named})"
-    if loop_turns is not None:
-        return f"{begin} turn {loop_turns} times"
-    return (
-        f"{begin} count as one turn, so that times are too short; set their turns with "
-        "--set loop_turns=N"
+    return remark(
+        "loops_of_unknown_length",
+        num_loops=len(unknown),
+        loops=tuple(name[:_LONGEST_NAME] for name in unknown[:_MOST_NAMED]),
+        loop_turns=loop_turns,
     )

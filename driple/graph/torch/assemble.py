@@ -6,6 +6,7 @@ Record, parameters and their gradients, StepOptions -> OpGraph
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from torch import nn
@@ -19,7 +20,10 @@ from driple.graph.step_facts import (
     TensorLifetimes,
     TensorRole,
 )
+from driple.graph.torch.packed_weights import num_values_of
 from driple.graph.torch.recorder import Allocation, Record, StepRecorder
+from driple.graph.torch.sparse_rows import SparseRows
+from driple.remarks import Remark, remark
 
 __all__ = ["assembled_graph"]
 
@@ -29,6 +33,7 @@ _DEVICE = "/job:worker/task:0/device:GPU:0"
 def assembled_graph(
     recorder: StepRecorder,
     *,
+    rows: SparseRows,
     given: Sequence[Allocation],
     update: Callable[[Sequence[nn.Parameter]], OptimizerUpdate],
     update_kind: str,
@@ -40,6 +45,7 @@ def assembled_graph(
 
     Args:
         recorder: that recorded it; gradients are still with the parameters.
+        rows: what was read of tables with sparse gradients.
         given: memory of the batch.
         update: the optimizer's update of some parameters: those that have a gradient.
         update_kind: kind of the update in `OpGraph.remote`.
@@ -53,13 +59,13 @@ def assembled_graph(
     record = recorder.record
     count = len(record.op_types)
     parameters = list(recorder.parameters.items())
-    sent = _gradient_nodes(recorder, parameters) if trains else {}
+    sent = _gradient_nodes(recorder, parameters, rows) if trains else {}
     trained = [number for number, (_, one) in enumerate(parameters) if one.requires_grad and trains]
     updated = [
         number for number in trained
         if number in sent or (passes == 1 and parameters[number][1].grad is not None)
     ]  # fmt: skip
-    made_update = update([parameters[n][1] for n in updated]) if trains else OptimizerUpdate()
+    made_update = _update_of([parameters[n][1] for n in updated], update, rows, trains=trains)
     place = {number: position for position, number in enumerate(trained)}
     readers = sorted(record.readers)
     sizes = np.array([parameters[number][1].nbytes for number in trained], dtype=np.int64)
@@ -67,6 +73,7 @@ def assembled_graph(
     made = np.array(record.outputs, dtype=np.int64).reshape(-1, 2)
     executions = np.full(count, passes, dtype=np.int64)
     executions[np.array(record.accumulates, dtype=np.bool_)] -= passes > 1
+    executions *= np.array(record.turns, dtype=np.int64)
     by_node = sorted((node, number) for number, node in sent.items())
     return OpGraph(
         names=tuple(f"{op_type}_{i}" for i, op_type in enumerate(record.op_types)),
@@ -81,7 +88,7 @@ def assembled_graph(
                 op_type=update_kind,
                 kind=update_kind,
                 num_nodes=len(updated),
-                tensor_bytes=sum(parameters[number][1].nbytes for number in updated),
+                tensor_bytes=sum(rows.sent_bytes(parameters[number][1]) for number in updated),
             ),
         )
         if trains
@@ -89,7 +96,9 @@ def assembled_graph(
         traffic=Traffic(
             received_bytes=sizes,
             readers=_pairs([(place[n], node) for n, node in readers if n in place]),
-            sent_bytes=np.array([parameters[n][1].nbytes for _, n in by_node], dtype=np.int64),
+            sent_bytes=np.array(
+                [rows.sent_bytes(parameters[n][1]) for _, n in by_node], dtype=np.int64
+            ),
             senders=np.array([node for node, _ in by_node], dtype=np.int32),
         ),
         report=ReadReport(
@@ -107,20 +116,24 @@ def assembled_graph(
         phases=np.array(record.phases, dtype=np.int8),
         modules=tuple(record.modules),
         module_of=np.array(record.module_of, dtype=np.int32),
-        lifetimes=_lifetimes(recorder, given, made_update.state_bytes, accumulates=passes > 1),
+        lifetimes=_lifetimes(
+            recorder, rows, given, made_update.state_bytes, accumulates=passes > 1
+        ),
         fusion_of=np.array(fusion_of, dtype=np.int32),
     )
 
 
-def _without_gradient(parameters: Sequence[tuple[str, nn.Parameter]]) -> tuple[str, ...]:
-    """A sentence about parameters that are to be trained and take no part in the loss."""
+def _without_gradient(parameters: Sequence[tuple[str, nn.Parameter]]) -> tuple[Remark, ...]:
+    """Parameters that are to be trained and take no part in the loss."""
     if not parameters:
         return ()
-    count, elements = len(parameters), sum(one.numel() for _, one in parameters)
     return (
-        f"{count} parameter{'' if count == 1 else 's'} ({elements:,} elements, such as "
-        f"{parameters[0][0]}) get no gradient, as the loss does not depend on them: the optimizer "
-        "leaves them out, and DistributedDataParallel needs find_unused_parameters=True",
+        remark(
+            "parameters_without_gradient",
+            num_parameters=len(parameters),
+            elements=sum(parameter.numel() for _, parameter in parameters),
+            name=parameters[0][0],
+        ),
     )
 
 
@@ -129,19 +142,38 @@ def _pairs(rows: Sequence[tuple[int, int]]) -> np.ndarray[tuple[int, int], np.dt
 
 
 def _gradient_nodes(
-    recorder: StepRecorder, parameters: Sequence[tuple[str, nn.Parameter]]
+    recorder: StepRecorder, parameters: Sequence[tuple[str, nn.Parameter]], rows: SparseRows
 ) -> Mapping[int, int]:
     """The node that completes the gradient of each parameter that has one, by position."""
     found = {}
     for number, (_, parameter) in enumerate(parameters):
-        if parameter.grad is None or not parameter.requires_grad:
+        gradient = rows.gradient_of(parameter)
+        gradient = parameter.grad if gradient is None else gradient
+        if gradient is None or not parameter.requires_grad:
             continue
-        memory = recorder.allocation_of(parameter.grad)
+        memory = recorder.allocation_of(gradient)
         if memory is not None and memory.written_by >= 0:
             found[number] = memory.written_by
     if not found:
         raise ConfigError("no parameter has a gradient; give a model that can be trained")
     return found
+
+
+def _update_of(
+    parameters: Sequence[nn.Parameter],
+    update: Callable[[Sequence[nn.Parameter]], OptimizerUpdate],
+    rows: SparseRows,
+    *,
+    trains: bool,
+) -> OptimizerUpdate:
+    """The update, which of tables with sparse gradients touches rows, and keeps states of all."""
+    if not trains:
+        return OptimizerUpdate()
+    whole = update(parameters)
+    if not any(id(one) in rows.counts for one in parameters):
+        return whole
+    part = update([rows.as_updated(one) for one in parameters])
+    return replace(part, state_bytes=whole.state_bytes)
 
 
 def _table(
@@ -151,7 +183,7 @@ def _table(
 ) -> ParameterTable:
     return ParameterTable(
         names=tuple(name for name, _ in parameters),
-        elements=np.array([one.numel() for _, one in parameters], dtype=np.int64),
+        elements=np.array([num_values_of(one) for _, one in parameters], dtype=np.int64),
         nbytes=np.array([one.nbytes for _, one in parameters], dtype=np.int64),
         is_trained=np.array([one.requires_grad for _, one in parameters], dtype=np.bool_),
         readers=_pairs(readers),
@@ -160,7 +192,12 @@ def _table(
 
 
 def _lifetimes(
-    recorder: StepRecorder, given: Sequence[Allocation], state_bytes: int, *, accumulates: bool
+    recorder: StepRecorder,
+    rows_read: SparseRows,
+    given: Sequence[Allocation],
+    state_bytes: int,
+    *,
+    accumulates: bool,
 ) -> TensorLifetimes:
     """Every allocation of the step, and one of the optimizer's states.
 
@@ -168,7 +205,7 @@ def _lifetimes(
     """
     record = recorder.record
     count = len(record.op_types)
-    roles = _roles(recorder, given)
+    roles = _roles(recorder, rows_read, given)
     rows = []
     for one in record.allocations:
         role = roles.get(id(one), _role(record, one))
@@ -188,13 +225,16 @@ def _lifetimes(
     )
 
 
-def _roles(recorder: StepRecorder, given: Sequence[Allocation]) -> Mapping[int, TensorRole]:
+def _roles(
+    recorder: StepRecorder, rows: SparseRows, given: Sequence[Allocation]
+) -> Mapping[int, TensorRole]:
     """Roles of memory that belongs to the model, to its gradients and to the batch."""
     roles = {id(one): TensorRole.INPUT for one in given}
     for parameter in recorder.parameters.values():
         if (memory := recorder.allocation_of(parameter)) is not None:
             roles[id(memory)] = TensorRole.PARAMETER
-        grad = parameter.grad
+        sparse = rows.gradient_of(parameter)
+        grad = parameter.grad if sparse is None else sparse
         if grad is not None and (memory := recorder.allocation_of(grad)) is not None:
             roles[id(memory)] = TensorRole.GRADIENT
     return roles

@@ -25,7 +25,7 @@ FREE = frozenset(
 # kind: aten names.
 _NAMES: Mapping[str, str] = MappingProxyType(
     {
-        "matmul": "mm",
+        "matmul": "mm _weight_int8pack_mm",
         "batch_matmul": "bmm",
         # Element by element.
         "abs": "abs", "add": "add", "sub": "sub rsub", "mul": "mul", "div": "div true_divide",

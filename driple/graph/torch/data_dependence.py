@@ -19,7 +19,7 @@ from torch import Tensor
 
 from driple.errors import GraphError
 
-__all__ = ["NeedsValuesError", "refuse_values", "step_error"]
+__all__ = ["NeedsValuesError", "frame_of_model", "refuse_values", "step_error"]
 
 
 class NeedsValuesError(GraphError):
@@ -41,7 +41,6 @@ _LONGEST_LINE = 80
 # What PyTorch says of a tensor without values that goes to NumPy, to Python, or to the CPU.
 _WITHOUT_VALUES = ("copy out of meta tensor", "convert meta", "on meta tensors", "of meta tensor")
 _UNREAD = {
-    "SparseTensorImpl": "; sparse gradients are not read: build the model with sparse=False",
     "FlexAttention is only": (
         "; flex_attention is not read: use torch.nn.functional.scaled_dot_product_attention"
     ),
@@ -79,11 +78,17 @@ def _needs_values(func: Any, arguments: Sequence[Any]) -> bool:
 
 def _place_of_frame(frame: FrameType | None) -> str:
     """File, line and code of the innermost call that is neither PyTorch's nor ours."""
-    while frame is not None and _is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
+    frame = frame_of_model(frame)
     if frame is None:
         return "the model"
     return _place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def frame_of_model(frame: FrameType | None) -> FrameType | None:
+    """The innermost call, from this one outwards, that is neither PyTorch's nor ours."""
+    while frame is not None and _is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def step_error(error: Exception) -> GraphError:

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._prims_common import suggest_memory_format
-from torch.utils._pytree import tree_map
 
+from driple.graph.torch.batch_tensors import changed_batch
 from driple.graph.torch.options import StepOptions
 
 __all__ = ["as_on_gpu", "is_channels_last", "laid_out_batch", "laid_out_model"]
@@ -62,7 +62,7 @@ def laid_out_batch(batch: Any, options: StepOptions) -> Any:
         is_image = isinstance(value, Tensor) and value.is_floating_point()
         return _laid_out(value) if is_image and value.dim() in _FORMATS else value
 
-    return tree_map(changed, batch)
+    return changed_batch(batch, changed)
 
 
 def as_on_gpu(func: Any, arguments: Sequence[Any], made: Any) -> Any:

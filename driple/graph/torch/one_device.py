@@ -12,8 +12,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from driple.graph.torch.library_values import keeps_values, listed
+
 __all__ = ["OneDevice"]
 
+_MOVES = (torch.Tensor.to, torch.as_tensor)
 _HERE = ("cpu", "meta")
 _TO_GPU = (torch.Tensor.cuda, torch.Tensor.xpu)
 
@@ -44,6 +47,13 @@ class OneDevice(TorchFunctionMode):
         if func in _TO_GPU:
             return args[0].to(self.device)
         moves = func is torch.Tensor.to
+        if func is torch.Tensor.tolist and args[0].is_meta:
+            counts = listed(args[0])
+            return func(*args) if counts is None else counts
+        if func in _MOVES and self.device == "meta" and keeps_values(args[0]):
+            return args[0]
+        if func is torch.Tensor.__format__ and args[0].is_meta and not args[0].dim():
+            return "0"  # as in the name of one of several modules that are alike
         if func is torch.Tensor.cpu and args[0].is_meta:
             return args[0]
         if moves and len(args) > 1:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from driple.errors import ConfigError
+from driple.graph.torch.lora import BASE_WEIGHTS, BaseWeights, LoraAdapters
 
 __all__ = [
     "ACTIVATION_CHECKPOINTING",
@@ -32,7 +33,9 @@ __all__ = [
     "kernels_of",
 ]
 
-Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
+Precision = Literal[
+    "fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "bf16-mixed", "fp16-mixed"
+]
 ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
 Library = Literal["torch1", "torch2.1", "torch2.7", "torch2"]
@@ -53,7 +56,7 @@ LIBRARIES: Mapping[Library, str] = MappingProxyType(
 )
 TASKS: tuple[str, ...] = get_args(Task)
 TRACE_MODES: tuple[str, ...] = get_args(TraceMode)
-_FUSED = "-fused"
+_FUSED, _MIXED = "-fused", "-mixed"
 # Those that PyTorch has a fused kernel for.
 _WITH_FUSED = ("sgd", "momentum", "adam", "adamw", "adagrad")
 OPTIMIZERS: tuple[str, ...] = (
@@ -113,7 +116,9 @@ class StepOptions:
     Attributes:
         precision: `fp32` is PyTorch's default (convolutions may use TF32, matrix products do not),
             `tf32` allows it for both; `bf16` and `fp16` cast the whole model; `amp-bf16` and
-            `amp-fp16` are `torch.autocast`, the latter with a gradient scaler.
+            `amp-fp16` are `torch.autocast`, the latter with a gradient scaler; `bf16-mixed` and
+            `fp16-mixed` cast the model, and update a copy of the parameters in fp32, as FSDP's
+            MixedPrecision, DeepSpeed and Megatron do.
         optimizer: one of `OPTIMIZERS`; PyTorch's default implementation (foreach), or `NAME-fused`.
         grad_accumulation: forward and backward passes for each update.
         activation_checkpointing: `full` recomputes each repeated block, `selective` keeps the
@@ -131,6 +136,10 @@ class StepOptions:
         channels_last: whether the model and its images are put in PyTorch's channels-last format.
         kernels: whose kernels and rules of autocast PyTorch chooses: a GPU's, or the CPU's, as in
             a real step on the CPU; that needs tensors on the CPU, with values or without.
+        lora: adapters that are trained in place of the model; None trains the model.
+        weights: how the frozen weights of linear layers are quantized; None leaves them as they
+            are.
+        fused_loss: whether the loss of a language model is computed without keeping its logits.
     """
 
     precision: Precision = "fp32"
@@ -146,6 +155,9 @@ class StepOptions:
     task: Task = "train"
     channels_last: bool = False
     kernels: Kernels = "gpu"
+    lora: LoraAdapters | None = None
+    weights: BaseWeights | None = None
+    fused_loss: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -166,6 +178,10 @@ class StepOptions:
             raise ConfigError(f"grad_accumulation must be a whole number from 1, got {count!r}")
         if self.trace not in TRACE_MODES:
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
+        if self.weights not in (None, *BASE_WEIGHTS):
+            raise ConfigError(
+                f"weights must be one of {', '.join(BASE_WEIGHTS)}; got {self.weights!r}"
+            )
         if self.library not in LIBRARIES:
             raise ConfigError(
                 f"library must be one of {', '.join(LIBRARIES)}; got {self.library!r}"
@@ -193,6 +209,16 @@ class StepOptions:
         return self.optimizer.removesuffix(_FUSED)
 
     @property
+    def has_masters(self) -> bool:
+        """Whether the optimizer updates parameters in fp32, and copies them to half precision."""
+        return self.precision.endswith(_MIXED)
+
+    @property
     def is_autocast(self) -> bool:
         """Whether `torch.autocast` casts ops one by one."""
         return self.precision.startswith("amp-")
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether gradients are unscaled and searched for infinities before the update."""
+        return self.precision in ("amp-fp16", f"fp16{_MIXED}")

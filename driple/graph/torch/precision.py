@@ -11,13 +11,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 
+from driple.graph.torch.batch_tensors import changed_batch
 from driple.graph.torch.options import Precision
 
 __all__ = ["autocast_of", "cast_batch", "cast_model"]
 
-_WHOLE = {"bf16": torch.bfloat16, "fp16": torch.float16}
+_WHOLE = {
+    "bf16": torch.bfloat16, "fp16": torch.float16,
+    "bf16-mixed": torch.bfloat16, "fp16-mixed": torch.float16,
+}  # fmt: skip
 _AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 
 
@@ -59,7 +62,7 @@ def cast_batch(batch: Any, precision: Precision) -> Any:
         is_float = isinstance(value, Tensor) and value.is_floating_point()
         return value.to(dtype) if is_float else value
 
-    return tree_map(cast, batch)
+    return changed_batch(batch, cast)
 
 
 def autocast_of(precision: Precision, device: str = "cuda") -> AbstractContextManager[Any]:

@@ -31,8 +31,10 @@ from driple.graph.step_facts import Phase
 from driple.graph.torch.aten import Input, Kernel, kernels_of, tensors_in
 from driple.graph.torch.data_dependence import refuse_values
 from driple.graph.torch.gradient_sums import adds_in_place, sole_uses
+from driple.graph.torch.library_values import note_result, result_assumed
 from driple.graph.torch.memory_format import as_on_gpu
 from driple.graph.torch.remembered import results_of_process
+from driple.graph.torch.turns import REPEATS, Repeats
 
 __all__ = ["Allocation", "Record", "StepRecorder", "memory_of"]
 
@@ -81,6 +83,7 @@ class Record:
         phases: phase of each.
         module_of: position in `modules`, -1 for none.
         accumulates: whether it adds to a gradient of an earlier pass.
+        turns: how often it runs in a pass.
         signatures: each once.
         modules: paths.
         edges: (node, node that reads its result).
@@ -94,6 +97,7 @@ class Record:
     phases: list[int] = field(default_factory=list)
     module_of: list[int] = field(default_factory=list)
     accumulates: list[bool] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)
     signatures: dict[OpSignature, int] = field(default_factory=dict)
     modules: dict[str, int] = field(default_factory=dict)
     edges: set[tuple[int, int]] = field(default_factory=set)
@@ -130,6 +134,8 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         self._stack: list[str] = []
         self._last_path: str | None = None
         self._path_of_sequence: dict[int, str] = {}
+        self._repeats = Repeats(begun=self._turn_began, ended=self._turn_ended)
+        self._last_sequence, self._kept_from = _NO_NODE, 0
         for number, one in enumerate(self.parameters.values()):
             self._number.setdefault(memory_of(one), number)
             self.before_step(one)
@@ -152,10 +158,12 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         """Record what runs within."""
         entered = register_module_forward_pre_hook(self._enter)
         left = register_module_forward_hook(self._leave, always_call=True)
+        token = REPEATS.set(self._repeats if self._device == "meta" else None)
         try:
             with self:
                 yield
         finally:
+            REPEATS.reset(token)
             entered.remove()
             left.remove()
             # What is freed from here on outlives the step.
@@ -187,7 +195,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
             if adds_in_place(func, args, named, self._sole_uses):
                 made = args[0].add_(args[1])
             else:
-                made = self._results.run(func, args, named)
+                made = self._run(func, args, named)
             if self._on_gpu:
                 made = as_on_gpu(func, args, made)
         arguments = (*args, *named.values())
@@ -200,6 +208,17 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
                 self._allocated(tensor, len(self.record.op_types) - 1)
         else:
             self._viewed(arguments, made)
+        return made
+
+    def _run(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """What the op gives; without values, what libraries' models usually get."""
+        try:
+            made = self._results.run(func, args, named)
+        except (RuntimeError, NotImplementedError) as error:
+            made = result_assumed(error, func, args, named)
+            if made is NotImplemented:
+                raise
+        note_result(func.name().partition("::")[2].partition(".")[0], args, made)
         return made
 
     def _is_here(self, made: Any, arguments: Sequence[Any]) -> bool:
@@ -265,12 +284,31 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
             _NO_NODE if path is None else record.modules.setdefault(path, len(record.modules))
         )
         record.accumulates.append(accumulates)
+        record.turns.append(self._turns(phase))
         for item in kernel.inputs:
             if item.tensor is not None:
                 self._read(memory_of(item.tensor), node)
         for item in kernel.outputs:
             if item.tensor is not None:
                 self._allocated(item.tensor, node).written_by = node
+
+    def _turns(self, phase: Phase) -> int:
+        """How often the op that runs now runs in a pass; a gradient as often as its forward op."""
+        if phase != Phase.BACKWARD or not self._repeats.spans:
+            return self._repeats.now
+        node = torch._C._current_autograd_node()
+        if node is not None:  # it stands until the next, while what it gave is added up
+            self._last_sequence = node._sequence_nr()
+        return self._repeats.of_node(self._last_sequence)
+
+    def _turn_began(self) -> None:
+        self._kept_from = len(self.record.allocations)
+
+    def _turn_ended(self, turns: int) -> None:
+        """What a turn keeps, each of the turns that it stands for keeps."""
+        for kept in self.record.allocations[self._kept_from :]:
+            if kept.freed_after is None:
+                kept.nbytes *= turns
 
     def _read(self, key: int, node: int) -> None:
         live = self._live.get(key)

@@ -18,15 +18,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
-from torch.utils._pytree import tree_leaves
 
 from driple.errors import ConfigError, DripleError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import OptimizerUpdate
+from driple.graph.torch.adapters import adapted
 from driple.graph.torch.assemble import assembled_graph
 from driple.graph.torch.autocast import gpu_autocast
+from driple.graph.torch.batch_tensors import tensors_of
 from driple.graph.torch.checkpointing import checkpointed
 from driple.graph.torch.data_dependence import step_error
+from driple.graph.torch.fused_loss import fused_loss
 from driple.graph.torch.fusion import fusion_groups
 from driple.graph.torch.gpu_ops import CAPABILITY, FUSES_ATTENTION
 from driple.graph.torch.memory_format import laid_out_batch, laid_out_model
@@ -34,6 +36,7 @@ from driple.graph.torch.one_device import OneDevice
 from driple.graph.torch.options import UPDATE_KINDS, StepOptions
 from driple.graph.torch.precision import autocast_of, cast_batch, cast_model
 from driple.graph.torch.recorder import StepRecorder
+from driple.graph.torch.sparse_rows import sparse_rows
 from driple.graph.torch.update import update_of
 
 __all__ = ["StepOptions", "own_loss", "recorded_step", "traced_step"]
@@ -61,15 +64,19 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
     whole = getattr(model, "_orig_mod", None)  # what torch.compile wraps
     if isinstance(whole, nn.Module):
         model, options = whole, replace(options, compiled=True)
-    trained = [one for one in model.parameters() if one.requires_grad]
     if any(is_lazy(one) for one in model.parameters()):
         raise ConfigError(
             "the model has parameters without a shape (LazyModule); call it once on a batch before "
             "it is traced"
         )
-    if not trained and options.trains:
-        raise ConfigError(_NOTHING_TRAINED)
-    with cast_model(model, options.precision), laid_out_model(model, options):
+    with (
+        cast_model(model, options.precision),
+        adapted(model, options) as notes,
+        laid_out_model(model, options),
+        fused_loss(model) if options.fused_loss else nullcontext(),
+    ):
+        if options.trains and not any(one.requires_grad for one in model.parameters()):
+            raise ConfigError(_NOTHING_TRAINED)
 
         def update(parameters: Sequence[nn.Parameter]) -> OptimizerUpdate:
             made = update_of(parameters, options)
@@ -79,7 +86,9 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
 
         kind = UPDATE_KINDS[options.optimizer_name]
         given = laid_out_batch(cast_batch(batch, options.precision), options)
-        return recorded_step(model, given, loss, options, update=update, update_kind=kind)
+        graph = recorded_step(model, given, loss, options, update=update, update_kind=kind)
+    report = replace(graph.report, notes=(*graph.report.notes, *notes))
+    return replace(graph, report=report)
 
 
 def recorded_step(
@@ -102,9 +111,9 @@ def recorded_step(
         update_kind: its kind in `OpGraph.remote`.
     """
     batch = dict(batch) if isinstance(batch, Mapping) else batch
-    tensors = [one for one in tree_leaves(batch) if isinstance(one, Tensor)]
+    tensors = tensors_of(batch)
     device, on_gpu = "meta" if options.trace == "meta" else "cpu", options.kernels == "gpu"
-    _check_device([*model.parameters(), *tensors], device)
+    _check_device([*model.parameters(), *(one for one in tensors if not _is_size(one))], device)
     with (
         gpu_autocast() if on_gpu else nullcontext(),
         _attention(options),
@@ -120,6 +129,7 @@ def recorded_step(
         recorder.before_step(scale)
         try:
             with (
+                sparse_rows() as rows,
                 checkpointed(model, options.activation_checkpointing, recorder.within),
                 recorder.recording(),
                 OneDevice(device),
@@ -131,6 +141,7 @@ def recorded_step(
             raise step_error(error) from error
         return assembled_graph(
             recorder,
+            rows=rows,
             given=given,
             update=update,
             update_kind=update_kind,
@@ -150,7 +161,7 @@ def _run(
             return
         found = _checked((loss or _returned_loss)(outputs))
         del outputs
-    if options.precision == "amp-fp16":
+    if options.scales_loss:
         found = found * scale
     found.backward()  # type: ignore[no-untyped-call]
 
@@ -179,6 +190,11 @@ def _checked(loss: Any) -> Tensor:
     if not loss.requires_grad:
         raise ConfigError("no parameter has a gradient: the loss depends on none that is trained")
     return loss
+
+
+def _is_size(tensor: Tensor) -> bool:
+    """Whether a batch holds it on the host, as whole numbers that the model reads as sizes."""
+    return tensor.device.type == "cpu" and not tensor.is_floating_point()
 
 
 def _check_device(tensors: list[Tensor], device: str) -> None:
@@ -237,12 +253,19 @@ def own_loss(outputs: Any) -> Tensor | None:
     loss = getattr(outputs, "loss", None)
     if loss is None and isinstance(outputs, Mapping):
         loss = outputs.get("loss")
+        parts = list(outputs.values())
+        if loss is None and parts and all(_is_number(one) for one in parts):
+            loss = torch.stack(parts).sum()  # torchvision's detection: a loss for each purpose
     if loss is None and isinstance(outputs, tuple | list):
         scalars = (one for one in outputs if isinstance(one, Tensor) and one.dim() == 0)
         loss = next(scalars, None)
     if loss is None and isinstance(outputs, Tensor) and outputs.dim() == 0:
         loss = outputs
     return loss if isinstance(loss, Tensor) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Tensor) and not value.dim() and value.is_floating_point()
 
 
 def _returned_loss(outputs: Any) -> Tensor:

@@ -36,6 +36,7 @@ _BLOCKS, _CHUNK = 320, 65_536
 # are read and written, gradients read.
 _FUSED = {"sgd": (2, 3), "momentum": (3, 5), "adam": (4, 7), "adamw": (4, 7), "adagrad": (3, 5)}
 _RATE = 1e-3
+_FULL_BYTES = 4
 
 
 def multi_tensor_kernels(elements: Iterable[int], lists: int) -> int:
@@ -79,7 +80,8 @@ def _update_of(
 ) -> OptimizerUpdate:
     """Of parameters of these shapes, strides and types; ways to train one model share them."""
     name = options.optimizer_name
-    trained = [_with_gradient(*form) for form in forms]
+    given = [_with_gradient(*form) for form in forms]
+    trained = [_master(one) for one in given] if options.has_masters else given
     if name == "adam8bit":
         made = eight_bit_update([one.numel() for one in trained], [one.nbytes for one in trained])
         state_bytes, moved, kernels = made.state_bytes, made.moved_bytes, made.num_kernels
@@ -95,8 +97,12 @@ def _update_of(
             moved = accesses * sum(one.nbytes for one in trained)
             kernels = multi_tensor_kernels([one.numel() for one in trained], lists)
     extra = _Counter()
+    if options.has_masters:
+        copied_bytes = _copied(given, trained, extra)
+        state_bytes += copied_bytes
+        temporary_bytes += copied_bytes  # gradients in fp32
     gradients = [one.grad for one in trained if one.grad is not None]
-    if options.precision == "amp-fp16":
+    if options.scales_loss:
         extra.multi_tensor([gradients], written=1)  # unscale, and look for infinities
     if options.clip_gradients:
         _clip(gradients, extra)
@@ -185,6 +191,27 @@ def _with_gradient(shape: torch.Size, stride: tuple[int, ...], dtype: torch.dtyp
     made = nn.Parameter(torch.empty_strided(shape, stride, dtype=dtype, device="meta"))
     made.grad = torch.empty_like(made)
     return made
+
+
+def _master(parameter: nn.Parameter) -> nn.Parameter:
+    """A copy of a parameter in fp32, with a gradient; itself if it has that already."""
+    if parameter.element_size() >= _FULL_BYTES:
+        return parameter
+    return _with_gradient(parameter.shape, parameter.stride(), torch.float32)
+
+
+def _copied(
+    given: Sequence[nn.Parameter], masters: Sequence[nn.Parameter], counter: _Counter
+) -> int:
+    """Count the copies of gradients to fp32 and of parameters back; bytes of the masters."""
+    pairs = [(one, copy) for one, copy in zip(given, masters, strict=True) if one is not copy]
+    if not pairs:
+        return 0
+    halves, copies = ([*side] for side in zip(*pairs, strict=True))
+    for source, target in ((halves, copies), (copies, halves)):
+        counter.kernels += multi_tensor_kernels([one.numel() for one in source], 2)
+        counter.moved_bytes += sum(one.nbytes for one in (*source, *target))
+    return sum(one.nbytes for one in copies)
 
 
 def _torch_step(

@@ -16,10 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_leaves, tree_map
 
 from driple.errors import ConfigError, GraphError
+from driple.graph.torch.batch_tensors import changed_batch, is_object, tensors_of
 from driple.graph.torch.step import own_loss
+from driple.remarks import Remark, remark
 
 __all__ = [
     "Arguments",
@@ -30,6 +31,7 @@ __all__ = [
     "num_positional",
     "on_device",
     "reads_tokens",
+    "sample_shape",
     "shaped_batch",
     "split_batch",
     "without_own_labels",
@@ -74,7 +76,7 @@ def on_device(batch: Any, device: str, *, classes: int = 1) -> Any:
             return _random_like(value, classes, drawn)
         return value.detach().to(device)
 
-    return tree_map(moved, dict(batch) if isinstance(batch, Mapping) else batch)
+    return changed_batch(batch, moved)
 
 
 def _random_like(value: Tensor, classes: int, drawn: torch.Generator) -> Tensor:
@@ -92,15 +94,32 @@ def known_tokens(module: nn.Module) -> int:
     return min(sizes, default=1)
 
 
-def tensors_of(batch: Any) -> list[Tensor]:
-    """All tensors of a batch."""
-    plain = dict(batch) if isinstance(batch, Mapping) else batch
-    return [one for one in tree_leaves(plain) if isinstance(one, Tensor)]
-
-
 def batch_size_of(batch: Any) -> int | None:
-    """First dimension of the first tensor; None without one."""
+    """Samples of a batch; None without a tensor.
+
+    They are the graphs of PyG, the images of a list before their targets, or the first dimension of
+    the first tensor.
+    """
+    graphs = getattr(batch, "num_graphs", None)
+    if isinstance(graphs, int):
+        return graphs
+    if _lists_samples(batch):
+        return len(batch[0])
     return next((int(one.shape[0]) for one in tensors_of(batch) if one.dim()), None)
+
+
+def sample_shape(batch: Any) -> tuple[int, ...]:
+    """Shape of the first tensor of one sample."""
+    first = tensors_of(batch)[0]
+    return tuple(first.shape if _lists_samples(batch) else first.shape[1:])
+
+
+def _lists_samples(batch: Any) -> bool:
+    """Whether a batch begins with a list of samples, as images of several sizes are given."""
+    if not isinstance(batch, tuple | list) or is_object(batch) or not batch:
+        return False
+    first = batch[0]
+    return isinstance(first, list) and bool(first) and all(isinstance(i, Tensor) for i in first)
 
 
 def batch_words(batch: Any) -> str:
@@ -129,8 +148,9 @@ def takes_labels(module: nn.Module) -> bool:
 def split_batch(module: nn.Module, batch: Any, *, has_loss: bool) -> Arguments:
     """What of a batch the model takes, and what its loss.
 
-    A dictionary's entries go to parameters of the same names; the one that is left over is the
-    labels. The last of several in a tuple is the labels, except where the model takes labels.
+    An object, such as a NamedTuple or a `Data` of PyG, goes to the model as it is. A dictionary's
+    entries go to parameters of the same names; the one that is left over is the labels. The last
+    of several in a tuple is the labels, except where the model takes labels.
 
     Args:
         module: model whose forward is called.
@@ -142,6 +162,8 @@ def split_batch(module: nn.Module, batch: Any, *, has_loss: bool) -> Arguments:
     """
     if isinstance(batch, Mapping):
         return _split_names(module, dict(batch))
+    if is_object(batch):
+        return Arguments((batch,))
     if not isinstance(batch, tuple | list):
         return Arguments(batch)
     known, given = _parameters(module), tuple(batch)
@@ -235,7 +257,7 @@ def shaped_batch(
 
 
 def loss_function(
-    loss: Loss | None, labels: Any, *, assume: Callable[[str], None] = lambda _: None
+    loss: Loss | None, labels: Any, *, assume: Callable[[Remark], None] = lambda _: None
 ) -> Callable[[Any], Tensor]:
     """Loss of a model's outputs.
 
@@ -243,7 +265,7 @@ def loss_function(
         loss: the user's, of outputs and labels; without, the model's own loss if it returns one,
             else cross entropy of classes, or the mean squared error of numbers.
         labels: from the batch; without, labels of the shape that fits the outputs.
-        assume: called with a sentence on the usual loss, where it is taken.
+        assume: called with a remark on the usual loss, where it is taken.
     """
     if loss is None:
         return lambda outputs: _usual_loss(outputs, labels, assume)
@@ -300,7 +322,7 @@ def _fitting_labels(logits: Tensor) -> Tensor:
         return torch.zeros(shapes[len(sizes)], dtype=torch.int64, device=logits.device)
 
 
-def _usual_loss(outputs: Any, labels: Any, assume: Callable[[str], None]) -> Tensor:
+def _usual_loss(outputs: Any, labels: Any, assume: Callable[[Remark], None]) -> Tensor:
     own = own_loss(outputs)
     if own is not None and (labels is None or not isinstance(outputs, Tensor)):
         return own
@@ -312,7 +334,7 @@ def _usual_loss(outputs: Any, labels: Any, assume: Callable[[str], None]) -> Ten
         )
     numbers = target.is_floating_point()
     name = "mean squared error" if numbers else "cross entropy"
-    assume(f"the loss is the {name} of the outputs (--loss FILE.py:FUNCTION names another)")
+    assume(remark("usual_loss", loss=name))
     if target.shape == logits.shape and numbers:
         return nn.functional.mse_loss(logits, target)
     if numbers and target.numel() == logits.numel():

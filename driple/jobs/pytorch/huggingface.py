@@ -16,15 +16,17 @@ import torch
 
 from driple.errors import ConfigError, DripleError, GraphError
 from driple.graph.torch.data_dependence import NeedsValuesError
+from driple.graph.torch.library_values import assumed_values
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
 from driple.jobs.hf_config import HfConfig
 from driple.jobs.import_path import exception_words
 from driple.jobs.pytorch.batches import batch_words
 from driple.jobs.pytorch.hf_batches import (
-    Sizes,
+    BatchSizes,
     batch_of_task,
     learns_pairs,
+    takes_labels,
     task_of,
     without_labels,
 )
@@ -33,8 +35,10 @@ from driple.jobs.pytorch.quiet import quiet_transformers
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.jobs.pytorch.whole_sequences import (
     assumptions_of_transformers,
+    by_values,
     whole_sequences,
 )
+from driple.remarks import Remark, remark
 
 __all__ = ["hugging_face_step"]
 
@@ -46,6 +50,32 @@ _TABLES = (
     "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
     "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
     "MODEL_FOR_CTC_MAPPING_NAMES",
+    "MODEL_FOR_RNNT_MAPPING_NAMES",
+    "MODEL_FOR_TDT_MAPPING_NAMES",
+    "MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES",
+    "MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES",
+    "MODEL_FOR_OBJECT_DETECTION_MAPPING_NAMES",
+    "MODEL_FOR_ZERO_SHOT_OBJECT_DETECTION_MAPPING_NAMES",
+    "MODEL_FOR_UNIVERSAL_SEGMENTATION_MAPPING_NAMES",
+    "MODEL_FOR_INSTANCE_SEGMENTATION_MAPPING_NAMES",
+    "MODEL_FOR_SEMANTIC_SEGMENTATION_MAPPING_NAMES",
+    "MODEL_FOR_VIDEO_CLASSIFICATION_MAPPING_NAMES",
+    "MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES",
+    "MODEL_FOR_AUDIO_FRAME_CLASSIFICATION_MAPPING_NAMES",
+    "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES",
+    "MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES",
+    "MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES",
+    "MODEL_FOR_VISUAL_QUESTION_ANSWERING_MAPPING_NAMES",
+    "MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING_NAMES",
+    "MODEL_FOR_TIME_SERIES_CLASSIFICATION_MAPPING_NAMES",
+    "MODEL_FOR_TIME_SERIES_PREDICTION_MAPPING_NAMES",
+    "MODEL_FOR_DEPTH_ESTIMATION_MAPPING_NAMES",
+    "MODEL_FOR_MASKED_IMAGE_MODELING_MAPPING_NAMES",
+    "MODEL_FOR_IMAGE_MATTING_MAPPING_NAMES",
+    "MODEL_FOR_IMAGE_TO_IMAGE_MAPPING_NAMES",
+    "MODEL_FOR_PRETRAINING_MAPPING_NAMES",
+    "MODEL_FOR_TEXT_TO_SPECTROGRAM_MAPPING_NAMES",
+    "MODEL_FOR_TEXT_TO_WAVEFORM_MAPPING_NAMES",
 )
 
 
@@ -77,12 +107,14 @@ def hugging_face_step(
     with quiet_transformers(), _offline():
         model = _built(config)
         task = task_of(type(model), model.config, config.source)
-        sizes = Sizes.of(task, model.config, batch_size, seq_len, input_shape, source=config.source)
+        sizes = BatchSizes.of(
+            task, model.config, batch_size, seq_len, input_shape, source=config.source
+        )
         batch = batch_of_task(task, model, sizes)
         if not step.trains:
             batch = without_labels(batch)
         try:
-            with whole_sequences():
+            with whole_sequences(batch) as packed, assumed_values() as places:
                 graph = traced_step(model, batch, None, step)
         except DripleError as error:
             needs = isinstance(error, NeedsValuesError)
@@ -99,16 +131,19 @@ def hugging_face_step(
         batch_size=sizes.batch_size,
         seq_len=sizes.seq_len,
         input_shape=sizes.input_shape,
-        assumptions=_assumptions(config, model, tokens=sizes.seq_len is not None),
+        assumptions=(
+            *_assumptions(config, model, tokens=sizes.seq_len is not None),
+            *packed,
+            *by_values(places),
+        ),
     )
 
 
-def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[str, ...]:
+def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[Remark, ...]:
     name = type(model).__name__
     found = list(config.assumptions)
     if name != config.architecture:
-        of = f"names {config.architecture}" if config.architecture else "names no class"
-        found.append(f"trained as {name}, since the config {of}")
+        found.append(remark("trained_as", model=name, architecture=config.architecture))
     return (*found, *assumptions_of_transformers(model, tokens=tokens))
 
 
@@ -149,19 +184,16 @@ def _class_of(config: HfConfig) -> Any:
         ConfigError: transformers has none.
     """
     import transformers
-    from transformers.models.auto import modeling_auto
 
     base = transformers.PreTrainedModel
     found = _public_class(transformers, config.architecture, base)
     if found is not None and (_trains(found.__name__) or learns_pairs(found)):
         return found
-    for table in _TABLES:
-        names: Mapping[str, Any] = getattr(modeling_auto, table, {})
-        name = names.get(config.model_type)
-        name = name[0] if isinstance(name, tuple | list) else name
-        found = _public_class(transformers, name or "", base)
-        if found is not None:
-            return found
+    known = [one for one in _classes_of(config.model_type, base) if takes_labels(one)]
+    # A part of a model may stand in a table under the type of the whole.
+    found = next((one for one in known if _has_config(one, config)), next(iter(known), None))
+    if found is not None:
+        return found
     named = config.architecture or config.model_type or "without a name"
     raise ConfigError(
         f"{config.file}: architecture {named[:80]!r} (model_type {config.model_type[:80]!r}) is "
@@ -176,6 +208,26 @@ def _public_class(transformers: Any, name: str, base: type) -> Any:
         return None
     found = getattr(transformers, name, None)
     return found if isinstance(found, type) and issubclass(found, base) else None
+
+
+def _classes_of(model_type: str, base: type) -> Iterator[Any]:
+    """Classes of transformers for a type of model, by task."""
+    import transformers
+    from transformers.models.auto import modeling_auto
+
+    for table in _TABLES:
+        names: Mapping[str, Any] = getattr(modeling_auto, table, {})
+        name = names.get(model_type)
+        name = name[0] if isinstance(name, tuple | list) else name
+        found = _public_class(transformers, name or "", base)
+        if found is not None:
+            yield found
+
+
+def _has_config(kind: Any, config: HfConfig) -> bool:
+    """Whether a class takes a config of this type, and not only one that is a part of it."""
+    own = getattr(getattr(kind, "config_class", None), "model_type", "")
+    return own in ("", config.model_type)
 
 
 def _trains(name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.extras import require_torch
-from driple.jobs.assumed import assumed_words
+from driple.jobs.assumed import assumed_options
 from driple.jobs.job import Job, job_of
 from driple.jobs.option_row import MODULE
 from driple.jobs.options import JOB_OPTIONS, JobOptions
@@ -101,7 +101,7 @@ def job_of_module(
         seq_len=made.seq_len,
         input_shape=made.input_shape,
         step=trained,
-        assumptions=(*assumed_words(given, optimizer=_OPTIMIZER), *made.assumptions),
+        assumptions=(*assumed_options(given, optimizer=_OPTIMIZER), *made.assumptions),
     )
 
 

@@ -1,9 +1,10 @@
-"""The process that executes a user's file: `python -m driple.jobs.pytorch.own_child PARENT`.
+"""The process that executes a user's file: `python -m driple.jobs.pytorch.own_child`.
 
 FOLDER/request.json -> user's code, within limits -> FOLDER/outcome.json and FOLDER/graph.npz
 
 Each line of its input names a FOLDER: the same model in another way costs no new import of PyTorch.
-What comes back is data. The process ends with its input, or when the one that started it does.
+What comes back is data. The process ends with its input, or when the supervisor does, and waits for
+nothing that the code has started.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ def main(folder: Path) -> None:
     request = from_json(OwnRequest, read_json(folder / REQUEST_FILE), where=REQUEST_FILE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
+    mine = os.getpid()
     outcome = _outcome(request.model, folder)
+    if os.getpid() != mine:
+        os._exit(0)  # a copy of this process that the user's code has made
     part = folder / f"{OUTCOME_FILE}.part"
     part.write_text(json.dumps(to_dict(outcome)), encoding="utf-8")
     part.replace(folder / OUTCOME_FILE)
@@ -72,8 +76,9 @@ def _outcome(model: OwnModel, folder: Path) -> OwnOutcome:
     )
 
 
-def _end_with(parent: int) -> None:
+def _end_with_supervisor() -> None:
     """End this process as soon as its parent is another one: then nobody waits for it."""
+    parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -83,13 +88,9 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, name="end-with-parent", daemon=True).start()
 
 
-def serve(parent: int) -> None:
-    """Do what the folders that the input names ask; the user's code gets an input without lines.
-
-    Args:
-        parent: number of the process that waits for this one.
-    """
-    _end_with(parent)
+def serve() -> None:
+    """Do what the folders that the input names ask; the user's code gets an input without lines."""
+    _end_with_supervisor()
     with os.fdopen(os.dup(0), encoding="utf-8") as folders:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -101,5 +102,16 @@ def serve(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]))
-    os._exit(0)  # whatever threads the user's code has started
+    status = 0
+    try:
+        serve()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # whatever threads and processes the user's code has started

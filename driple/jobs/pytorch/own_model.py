@@ -15,13 +15,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, IterableDataset, default_collate
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from driple.checks import check_whole
 from driple.errors import ConfigError, DripleError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.autocast import gpu_autocast
+from driple.graph.torch.batch_tensors import is_object, tensors_of
 from driple.graph.torch.data_dependence import NeedsValuesError
+from driple.graph.torch.library_values import assumed_values
 from driple.graph.torch.one_device import OneDevice
 from driple.graph.torch.step import traced_step
 from driple.jobs.import_path import advice_on, exception_words, function_named, own_code
@@ -34,21 +36,28 @@ from driple.jobs.pytorch.batches import (
     num_positional,
     on_device,
     reads_tokens,
+    sample_shape,
     shaped_batch,
     split_batch,
-    tensors_of,
     without_own_labels,
 )
 from driple.jobs.pytorch.quiet import quiet_transformers
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.jobs.pytorch.whole_sequences import (
     assumptions_of_transformers,
+    by_values,
     whole_sequences,
 )
+from driple.remarks import Remark, remark
 
 __all__ = ["REAL_INPUTS", "OwnStep", "module_on_meta", "step_of_model", "step_of_own_model"]
 
-_WHOLE_MODEL = ("bf16", "fp16")  # precisions that the whole model is cast to
+_WHOLE_MODEL = (
+    "bf16",
+    "fp16",
+    "bf16-mixed",
+    "fp16-mixed",
+)  # precisions that the whole model is cast to
 REAL_INPUTS = "run it once on small real inputs on the CPU (--set trace=real)"
 _OTHER_DEVICE = (
     "the code makes a tensor on the CPU: make it where its inputs are (device=x.device), or "
@@ -58,7 +67,6 @@ _NO_LABELS = (
     ", with class numbers as labels of the loss, as the batch has none (return (module, batch), or "
     "give --data FILE.py:FUNCTION)"
 )
-_RANDOM = "the batch holds random values, as none was given (--data FILE.py:FUNCTION gives one)"
 _FORMS = "a torch.nn.Module, (module, loss) or (module, batch)"
 
 
@@ -72,7 +80,7 @@ class OwnStep:
         input_shape: one sample of numbers; None for tokens.
         seq_len: tokens of a sample; None for numbers.
         samples: samples of an epoch of the data set; None if unknown.
-        assumptions: what was assumed, one sentence each.
+        assumptions: what was assumed.
     """
 
     graph: OpGraph
@@ -80,7 +88,7 @@ class OwnStep:
     input_shape: tuple[int, ...] | None = None
     seq_len: int | None = None
     samples: int | None = None
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Remark, ...] = ()
 
 
 def step_of_own_model(asked: OwnModel) -> OwnStep:
@@ -158,7 +166,7 @@ def step_of_model(
         graph=graph,
         batch_size=size,
         seq_len=int(first.shape[1]) if tokens and first.dim() > 1 else None,
-        input_shape=None if tokens else tuple(first.shape[1:]),
+        input_shape=None if tokens else sample_shape(batch),
         samples=samples,
         assumptions=tuple(
             dict.fromkeys((*_assumptions(module, asked, tokens=tokens, is_made=is_made), *packed))
@@ -168,17 +176,17 @@ def step_of_model(
 
 def _assumptions(
     module: nn.Module, asked: OwnModel, *, tokens: bool, is_made: bool
-) -> tuple[str, ...]:
-    compiled = ("compiled by torch.compile, as the code says",) if _is_compiled(module) else ()
+) -> tuple[Remark, ...]:
+    compiled = (remark("compiled_by_code"),) if _is_compiled(module) else ()
     types = () if asked.step.precision in _WHOLE_MODEL else _types(module)
-    values = (_RANDOM,) if is_made and _device(asked) != "meta" else ()
+    values = (remark("random_batch"),) if is_made and _device(asked) != "meta" else ()
     return (*values, *compiled, *types, *assumptions_of_transformers(module, tokens=tokens))
 
 
-def _types(module: nn.Module) -> tuple[str, ...]:
+def _types(module: nn.Module) -> tuple[Remark, ...]:
     """Types of parameters that the code chose, as --precision does not show them."""
     known = {str(one.dtype).removeprefix("torch.") for one in module.parameters()} - {"float32"}
-    return (f"parameters of type {' and '.join(sorted(known))}, as the code says",) if known else ()
+    return (remark("types_of_code", types=tuple(sorted(known))),) if known else ()
 
 
 def _is_compiled(module: nn.Module) -> bool:
@@ -187,7 +195,7 @@ def _is_compiled(module: nn.Module) -> bool:
 
 def _traced(
     module: nn.Module, batch: Any, loss: Callable[[Any, Any], Tensor] | None, asked: OwnModel
-) -> tuple[OpGraph, list[str]]:
+) -> tuple[OpGraph, list[Remark]]:
     """The step, and what was assumed of packed sequences."""
     trains = asked.step.trains
     arguments = split_batch(module, batch, has_loss=loss is not None or not trains)
@@ -195,7 +203,7 @@ def _traced(
         arguments = without_own_labels(module, arguments)
     module.train()
     try:
-        with whole_sequences() as packed:
+        with whole_sequences(batch) as packed, assumed_values() as places:
             graph = traced_step(
                 module_on_meta(module) if _device(asked) == "meta" else module,
                 arguments.batch,
@@ -218,7 +226,7 @@ def _traced(
             f"{exception_words(error)}; it must fit that batch, and must not decide by values of "
             "tensors"
         ) from error
-    return graph, packed
+    return graph, [*packed, *by_values(places)]
 
 
 def module_on_meta(module: nn.Module) -> nn.Module:
@@ -257,15 +265,22 @@ def _built(
             f"{reference} returns {_returned(made)}, more than one model; return one module whose "
             "forward calls them and returns the loss of the step"
         )
-    losses = [one for one in rest if callable(one) and not isinstance(one, Tensor)]
+    losses = [one for one in rest if callable(one) and not _is_batch(one)]
     batches = [one for one in rest if not any(one is loss for loss in losses)]
-    if (
-        len(losses) > 1
-        or len(batches) > 1
-        or any(not isinstance(one, Tensor | tuple | list | Mapping) for one in batches)
-    ):
+    if len(losses) > 1 or len(batches) > 1 or any(not _is_batch(one) for one in batches):
         raise ConfigError(f"{reference} returns {_returned(made)}; it must return {_FORMS}")
     return module, losses[0] if losses else None, batches[0] if batches else None
+
+
+def _is_batch(made: Any) -> bool:
+    """Whether this is a batch and no data set, whose samples come one by one."""
+    if isinstance(made, Tensor | tuple | list | Mapping):
+        return True
+    if isinstance(made, Dataset | DataLoader):
+        return False
+    is_graph = type(made).__module__.startswith("torch_geometric.data")
+    is_other = callable(made) or hasattr(made, "__getitem__")
+    return (is_graph or not is_other) and is_object(made)
 
 
 def _is_model(made: Any) -> bool:
@@ -342,7 +357,7 @@ def _batch_of_data(reference: str, batch_size: int | None) -> tuple[Any, int | N
     check_callable(reference, build)
     with own_code(reference):
         data = build()
-        if isinstance(data, Tensor | tuple | list | Mapping):
+        if _is_batch(data):
             return data, None
         collate = default_collate
         if isinstance(data, DataLoader):

@@ -1,4 +1,4 @@
-"""No log lines of transformers while Driple reads a model.
+"""No log lines of transformers, and no warnings of libraries, while Driple reads a model.
 
 They tell how to train or load weights, and would stand between the lines of an answer.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,17 +16,19 @@ __all__ = ["quiet_transformers"]
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """No log lines of transformers within the block, if it is imported by then.
+    """No warnings within the block, and no log lines of transformers if it is imported by then.
 
     Its import sets the level of its logger, so an import within the block ends the silence.
     """
-    if "transformers" not in sys.modules:
-        yield
-        return
-    logger = logging.getLogger("transformers")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if "transformers" not in sys.modules:
+            yield
+            return
+        logger = logging.getLogger("transformers")
+        level = logger.level
+        logger.setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)

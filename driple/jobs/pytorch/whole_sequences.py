@@ -8,43 +8,56 @@ each expert of a mixture are counted at run time; here each gets the same number
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
 
+from driple.graph.torch.batch_tensors import tensors_of
+from driple.graph.torch.turns import few_turns
+from driple.remarks import Remark, remark
+
 __all__ = [
     "WHOLE_SEQUENCES",
     "assumptions_of_transformers",
+    "by_values",
     "whole_sequences",
 ]
 
-WHOLE_SEQUENCES = "all sequences are of full length, without padding, and one text in each row"
+WHOLE_SEQUENCES = remark("whole_sequences")
 # Functions of transformers' models that stand in for kernels of other packages.
 _OTHERS_KERNELS = (
     "causal_conv1d_fn", "selective_scan_fn", "mamba_inner_fn", "mamba_chunk_scan_combined",
     "chunk_gated_delta_rule", "torch_chunk_gated_delta_rule",
 )  # fmt: skip
-_EVEN_EXPERTS = "each expert gets the same number of tokens"
+_EVEN_EXPERTS = remark("even_experts")
+_FEW_TURNS = remark("four_turns_of_loops")
 _MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe"
 
 
 @contextmanager
-def whole_sequences() -> Iterator[list[str]]:
+def whole_sequences(batch: Any = None) -> Iterator[list[Remark]]:
     """Within the block, sequences are whole, on the meta device only.
 
-    transformers skips masks, and sequences of PyTorch are packed at their full length.
+    transformers skips masks, and sequences of PyTorch are packed at their full length. Of its loops
+    over tokens a few turns are followed.
+
+    Args:
+        batch: whose tokens are counted.
 
     Yields:
         What was assumed of packed sequences: empty until one is packed.
     """
     module = sys.modules.get(_MODULE)
-    packed_once: list[str] = []
+    packed_once: list[Remark] = []
     with ExitStack() as stack:
         functions: Any = vars(rnn)["_VF"]  # calls PyTorch's kernels
         known_pack = functions._pack_padded_sequence
@@ -64,14 +77,23 @@ def whole_sequences() -> Iterator[list[str]]:
                 stack.enter_context(
                     patch.object(module, "find_packed_sequence_indices", _unpacked(packed))
                 )
+        lengths = {int(one.shape[1]) for one in tensors_of(batch) if one.dim() > 1}
+        counted = few_turns(lengths, partial(_note_once, packed_once, _FEW_TURNS))
+        for part in _models():
+            stack.enter_context(patch.object(part, "range", counted, create=True))
         experts = sys.modules.get(_EXPERTS)
         grouped = getattr(experts, "_grouped_mm", None)
         if grouped is not None:
             stack.enter_context(patch.object(experts, "_grouped_mm", _evenly(grouped)))
+        if module is not None:  # checks of values, which transformers lets a program leave out
+            stack.enter_context(patch.dict(os.environ, {"TRANSFORMERS_DISABLE_TORCH_CHECK": "1"}))
+        for losses in _modules_with("linear_sum_assignment"):
+            known = losses.linear_sum_assignment
+            stack.enter_context(patch.object(losses, "linear_sum_assignment", _in_order(known)))
         yield packed_once
 
 
-def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
+def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[Remark, ...]:
     """What is assumed of a model of transformers, or with parts of it; nothing of another.
 
     Args:
@@ -86,24 +108,31 @@ def assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[str
     return (*whole, *experts, *_slow_layers(module))
 
 
+def by_values(places: Sequence[str]) -> tuple[Remark, ...]:
+    """A remark on what libraries' models decide by values of tensors; nothing if they do not.
+
+    Args:
+        places: lines of libraries that do.
+    """
+    if not places:
+        return ()
+    return (remark("decided_by_values", places=tuple(places)),)
+
+
 def _has_experts(module: nn.Module) -> bool:
     """Whether a model of transformers is a mixture of experts."""
     return any(type(one).__name__.endswith("Experts") for one in module.modules())
 
 
-def _slow_layers(module: nn.Module) -> tuple[str, ...]:
-    """A sentence on layers that transformers computes by kernels of other packages, if it has them.
+def _slow_layers(module: nn.Module) -> tuple[Remark, ...]:
+    """A remark on layers that transformers computes by kernels of other packages, if it has them.
 
     They are read as it runs them without: state-space models token by token.
     """
     homes = {sys.modules.get(type(one).__module__) for one in module.modules()}
     if not any(hasattr(home, name) for home in homes for name in _OTHERS_KERNELS):
         return ()
-    return (
-        "layers of state-space models and linear attention run by transformers' own PyTorch code, "
-        "as without the packages mamba-ssm, causal-conv1d and flash-linear-attention, whose "
-        "kernels are much faster and are not modelled",
-    )
+    return (remark("slow_layers"),)
 
 
 def _is_meta(value: Any) -> bool:
@@ -120,14 +149,13 @@ def _without_padding(known: Callable[..., bool]) -> Callable[..., bool]:
     return asked
 
 
-def _at_full_length(known: Callable[..., Any], assumed: list[str]) -> Callable[..., Any]:
+def _at_full_length(known: Callable[..., Any], assumed: list[Remark]) -> Callable[..., Any]:
     """Packing of padded sequences whose lengths have no values: each is as long as the longest."""
 
     def packed(values: Tensor, lengths: Tensor, batch_first: bool) -> Any:
         if not _is_meta(lengths):
             return known(values, lengths, batch_first)
-        if not assumed:
-            assumed.append(WHOLE_SEQUENCES)
+        _note_once(assumed, WHOLE_SEQUENCES)
         first, second = values.shape[:2]
         samples, steps = (first, second) if batch_first else (second, first)
         rows = values.transpose(0, 1) if batch_first else values
@@ -144,6 +172,41 @@ def _unpacked(known: Callable[..., Any]) -> Callable[..., Any]:
         return None if _is_meta(position_ids) else known(position_ids)
 
     return asked
+
+
+def _note_once(notes: list[Remark], new: Remark) -> None:
+    if new not in notes:
+        notes.append(new)
+
+
+def _models() -> list[Any]:
+    """Modules of transformers with models; only those that are imported."""
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith("transformers.models.") and ".modeling_" in name
+    ]
+
+
+def _modules_with(function: str) -> list[Any]:
+    """Modules of transformers that have a function; only those that are imported."""
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith("transformers.") and function in vars(module)
+    ]
+
+
+def _in_order(known: Callable[..., Any]) -> Callable[..., Any]:
+    """The assignment of queries to objects, which has an entry for each of the fewer."""
+
+    def assigned(costs: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_meta(costs):
+            return known(costs, *args, **kwargs)
+        few = np.arange(min(costs.shape))
+        return few, few
+
+    return assigned
 
 
 def _evenly(known: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driple.measure.counters.memory import write_bandwidth_bytes_per_s
-from driple.trace.provenance import Host
+from driple.trace.provenance import MeasuringHost
 
 __all__ = ["BusyTime", "busy_time", "host_facts", "wait_until_quiet"]
 
@@ -61,9 +61,9 @@ def wait_until_quiet(
             is_first = False
 
 
-def host_facts() -> Host:
+def host_facts() -> MeasuringHost:
     """Properties of this machine that affect measurements."""
-    return Host(
+    return MeasuringHost(
         cpu=_cpu_model(),
         cores=os.cpu_count(),
         memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),

@@ -32,12 +32,12 @@ from driple.measure.counters.machine import host_facts, wait_until_quiet
 from driple.measure.counters.samples import Samples, read_samples, write_samples
 from driple.measure.testbed.cluster import LocalCluster, RunPlan, RunRecord, require_measurable
 from driple.storedfiles import read_json
-from driple.trace.provenance import Host
+from driple.trace.provenance import MeasuringHost
 
 __all__ = [
     "Campaign",
     "CampaignRecord",
-    "Limits",
+    "DisturbanceLimits",
     "Progress",
     "RunFacts",
     "read_campaign",
@@ -65,7 +65,7 @@ class CampaignRecord:
     format: int = FORMAT
     setting: str
     plan: RunPlan
-    host: Host
+    host: MeasuringHost
     created: str
     versions: Mapping[str, str] | None = field(default=None, metadata=json_field(optional=True))
 
@@ -109,7 +109,7 @@ class RunFacts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class DisturbanceLimits:
     """Limits above which a run counts as disturbed.
 
     Attributes:
@@ -155,11 +155,11 @@ class Campaign:
     """
 
     def __init__(
-        self, folder: Path, setting: Setting, plan: RunPlan, limits: Limits | None = None
+        self, folder: Path, setting: Setting, plan: RunPlan, limits: DisturbanceLimits | None = None
     ) -> None:
         require_measurable(setting)
         self.folder, self.setting, self.plan = folder, setting, plan
-        self.limits = limits or Limits()
+        self.limits = limits or DisturbanceLimits()
         with wrap_os_error(ConfigError, f"make folder {folder}", "give another --output"):
             folder.mkdir(parents=True, exist_ok=True)
         with self._locked():
@@ -248,12 +248,12 @@ class Campaign:
         cluster: LocalCluster,
         workload: Workload,
         repeat: int,
-        remark: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> str:
         """Repeat a run until it is undisturbed, keep the least disturbed; a remark for the log."""
 
         def waits(cores: float) -> None:
-            remark(
+            report(
                 f"waiting up to {self.limits.quiet_wait_s:g} s for a quiet machine: other programs "
                 f"use {cores:.1f} cores (--set quiet_wait=SECONDS)"
             )

@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
-import numpy as np
 from google.protobuf.message import DecodeError
 
 from driple.errors import TraceError
-from driple.measure.testbed.step_trace import Node, Span, StepRecord, task_of, widen
+from driple.measure.testbed.step_trace import (
+    MOST_TENSOR_BYTES,
+    Node,
+    Span,
+    StepRecord,
+    task_of,
+    widen,
+)
 
 __all__ = ["ProfiledStep", "records_of", "transfer_spans"]
 
@@ -53,7 +60,7 @@ def records_of(steps: Sequence[ProfiledStep]) -> tuple[list[Node], list[StepReco
             key=(task_of(node.device), node.name),
             op=node.op,
             inputs=tuple(node.input),
-            tensor=node.attr["tensor_name"].s.decode() if "tensor_name" in node.attr else "",
+            tensor=_text(node.attr["tensor_name"].s) if "tensor_name" in node.attr else "",
         )
         for graph in found[0].partition_graphs
         for node in graph.node
@@ -87,6 +94,15 @@ def _parsed(metadata: bytes, number: int) -> Any:
     return record
 
 
+def _text(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError as error:
+        raise TraceError(
+            f"RunMetadata names a tensor {name[:60]!r}, which is no UTF-8; the record is damaged"
+        ) from error
+
+
 def _record(found: Any, size_of: Mapping[int, int], begin_s: float | None) -> StepRecord:
     made = StepRecord(ops={}, transfers={}, sizes={}, begin_s=begin_s)
     for device in found.step_stats.dev_stats:
@@ -103,8 +119,12 @@ def _record(found: Any, size_of: Mapping[int, int], begin_s: float | None) -> St
             widen(made.ops, (task, node.node_name), begin, end)
             for output in node.output:
                 what = output.tensor_description
-                count = int(np.prod([d.size for d in what.shape.dim], dtype=np.int64))
-                made.sizes[task, node.node_name, output.slot] = count * size_of.get(
-                    what.dtype % 100, 0
-                )
+                sizes = [d.size for d in what.shape.dim]
+                nbytes = prod(sizes) * size_of.get(what.dtype % 100, 0)
+                if min(sizes, default=0) < 0 or nbytes > MOST_TENSOR_BYTES:
+                    raise TraceError(
+                        f"RunMetadata: output {output.slot} of {node.node_name[:60]!r} has the "
+                        f"shape {str(sizes)[:80]}; the record is damaged"
+                    )
+                made.sizes[task, node.node_name, output.slot] = nbytes
     return made

@@ -22,10 +22,21 @@ from driple.async_sgd.origin import TraceOrigin
 from driple.errors import TraceError
 from driple.graph.tf.functions import node_of
 
-__all__ = ["Key", "Node", "Span", "StepRecord", "job_trace_of", "task_of", "widen"]
+__all__ = [
+    "MOST_TENSOR_BYTES",
+    "Key",
+    "Node",
+    "Span",
+    "StepRecord",
+    "job_trace_of",
+    "task_of",
+    "widen",
+]
 
 _TASK = re.compile(r"/job:(?P<job>\w+)/replica:\d+/task:(?P<task>\d+)")
 _SENDS, _RECVS = frozenset({"_Send", "_HostSend"}), frozenset({"_Recv", "_HostRecv"})
+MOST_TENSOR_BYTES = 2**50
+_MOST_DIGITS = 4  # of the number of a task or an output
 _LOOP_BACK = frozenset({"NextIteration", "RefNextIteration"})
 
 Key = tuple[str, str]  # task and name
@@ -186,7 +197,7 @@ def _ops_of(graph: Iterable[Node], records: Sequence[StepRecord]) -> list[_Op]:
                 stands_for[key] = waits
                 continue
             down = task.startswith("worker")
-            server = int((sender[0] if down else task).partition(":")[2])
+            server = _number_of(sender[0] if down else task)
             kind = Resource.DOWNLINK if down else Resource.UPLINK
             size = _sent_bytes(nodes[sender], records[0])
             ops.append(_Op(node.tensor, (task, node.tensor), kind, server, size, waits))
@@ -197,7 +208,7 @@ def _ops_of(graph: Iterable[Node], records: Sequence[StepRecord]) -> list[_Op]:
                 continue
             at_worker = task.startswith("worker")
             kind = Resource.WORKER if at_worker else Resource.SERVER
-            server = 0 if at_worker else int(task.partition(":")[2])
+            server = 0 if at_worker else _number_of(task)
             ops.append(_Op(name, key, kind, server, 0, waits))
         stands_for[key] = [len(ops) - 1]
     if not any(op.resource.is_link for op in ops):
@@ -208,10 +219,26 @@ def _ops_of(graph: Iterable[Node], records: Sequence[StepRecord]) -> list[_Op]:
     return ops
 
 
+def _number_of(task: str) -> int:
+    """Number of a server, by its task.
+
+    Raises:
+        TraceError: the task has none.
+    """
+    number = task.partition(":")[2]
+    if not (number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS):
+        raise TraceError(
+            f"the records name the device {task[:60]!r}, and a task such as ps:0 is needed; "
+            "profile a job whose tasks have numbers"
+        )
+    return int(number)
+
+
 def _sent_bytes(send: Node, record: StepRecord) -> int:
     """Bytes of the tensor that a `_Send` sends; 0 for a control dependency."""
-    name, _, slot = send.inputs[0].partition(":")
-    return record.sizes.get((send.key[0], name, int(slot or 0)), 0)
+    name, _, slot = next(iter(send.inputs), "").partition(":")
+    place = int(slot) if slot.isascii() and slot.isdigit() and len(slot) <= _MOST_DIGITS else 0
+    return record.sizes.get((send.key[0], name, place), 0)
 
 
 def _inputs(node: Node) -> list[Key]:

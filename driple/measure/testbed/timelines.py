@@ -27,7 +27,15 @@ import numpy as np
 
 from driple.errors import TraceError
 from driple.graph.tf.functions import node_of
-from driple.measure.testbed.step_trace import Key, Node, Span, StepRecord, task_of, widen
+from driple.measure.testbed.step_trace import (
+    MOST_TENSOR_BYTES,
+    Key,
+    Node,
+    Span,
+    StepRecord,
+    task_of,
+    widen,
+)
 
 __all__ = ["records_of_timelines"]
 
@@ -126,7 +134,14 @@ def _parsed(name: str, content: bytes) -> _Timeline:
                 node, _, slot = str(event["name"]).partition(":")
                 text = str(event["args"]["snapshot"]["tensor_description"])
                 made.sizes[task_of(device), node, int(slot or 0)] = _num_bytes(text)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise TraceError(
             f"{name} is no Chrome timeline of TensorFlow ({type(error).__name__}: {error}); give "
             "files of tf.compat.v1's timeline, or serialised RunMetadata"
@@ -162,7 +177,10 @@ def _num_bytes(description: str) -> int:
     bits = _BITS.search(name)
     width = _BYTES.get(name, int(bits[0]) // 8 if bits else 0)
     shape = description.partition("allocation_description")[0]
-    return math.prod(int(size) for size in _DIM.findall(shape)) * width
+    sizes = [int(size) for size in _DIM.findall(shape)]
+    if min(sizes, default=0) < 0 or math.prod(sizes) * width > MOST_TENSOR_BYTES:
+        raise ValueError(f"a tensor has the shape {str(sizes)[:80]}")
+    return math.prod(sizes) * width
 
 
 def _lost_waits(steps: Sequence[_Timeline]) -> dict[Key, tuple[str, ...]]:

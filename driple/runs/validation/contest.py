@@ -10,22 +10,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from driple.remarks import Remark, remark
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.steps import StepSource
 from driple.runs.validation.baselines import BASELINES
-from driple.runs.validation.predictions import Prediction, Predictions
+from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.runs.validation.rankings import RankSummary, rank_summaries
 from driple.runs.validation.scores import GroupScore, scores_of
 from driple.runs.validation.simulated import simulate_rows
 from driple.runs.validation.speedups import speedup_scores
-from driple.runs.validation.splits import Part, parts_of
+from driple.runs.validation.splits import HeldOutPart, parts_of
 from driple.runs.validation.work import RowWork, work_of
 from driple.simulate.calibration import Calibration
 
 __all__ = ["Contest", "run_contest"]
 
 HELD_OUT = ("family", "device", "source")
-Row = Sequence[Prediction | None]
+Row = Sequence[RowPrediction | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,13 +36,13 @@ class Contest:
     Attributes:
         rows: with measured times.
         predicted: by split and predictor, a prediction of each row or None.
-        remarks: what is missing, one sentence each.
+        remarks: what is missing.
         folds: fold of each model family.
     """
 
     rows: Sequence[MeasuredRun]
     predicted: Mapping[tuple[str, str], Row]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     folds: Mapping[str, int] = field(default_factory=dict)
 
     def scores(self) -> list[GroupScore]:
@@ -87,9 +88,9 @@ def run_contest(
         DripleError: a row's step cannot be made.
     """
     predicted: dict[tuple[str, str], Row] = {}
-    remarks: list[str] = []
+    remarks: list[Remark] = []
     seconds = simulate_rows(rows, steps, calibration, progress)
-    predicted["nothing", "simulator"] = [Prediction(one) for one in seconds.tolist()]
+    predicted["nothing", "simulator"] = [RowPrediction(one) for one in seconds.tolist()]
     if held_out is not None:
         for split in HELD_OUT:
             found = [held_out.of(row.id, split) for row in rows]
@@ -111,9 +112,11 @@ def run_contest(
             if count:
                 predicted[split, "given"] = found
             if 0 < count < len(rows):
-                remarks.append(f"predictions given without {split}: {count} of {len(rows)} rows")
+                remarks.append(
+                    remark("some_predictions", split=split, num_rows=count, num_all=len(rows))
+                )
         if any(split == "size" for split, _ in given.by_split):
-            remarks.append("predictions given without size are not scored")
+            remarks.append(remark("sizes_not_scored"))
     return Contest(rows=rows, predicted=predicted, remarks=tuple(remarks), folds=folds or {})
 
 
@@ -132,11 +135,11 @@ def _baseline(
     baseline: Callable[..., np.ndarray[tuple[int], np.dtype[np.float64]]],
     rows: Sequence[MeasuredRun],
     work: RowWork,
-    parts: Sequence[Part],
+    parts: Sequence[HeldOutPart],
     num_known: int,
 ) -> Row:
     """A baseline's predictions of the rows after the first `num_known`, which it learns from."""
-    found: list[Prediction | None] = [None] * (len(rows) - num_known)
+    found: list[RowPrediction | None] = [None] * (len(rows) - num_known)
     for part in parts:
         test = [i for i in part.test if i >= num_known]
         train = [i for i in part.train if i < num_known or not num_known]
@@ -149,5 +152,5 @@ def _baseline(
             [rows[i] for i in test],
         )
         for i, one in zip(test, seconds.tolist(), strict=True):
-            found[i - num_known] = Prediction(one)
+            found[i - num_known] = RowPrediction(one)
     return found

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from driple.runs.validation.correction_inputs import CorrectionInputs
 
-__all__ = ["MOST", "Part", "network", "scaled"]
+__all__ = ["MOST", "RowSplit", "network", "scaled"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-Part = tuple[IntArray, IntArray]  # places of rows to learn, and of rows to correct
+RowSplit = tuple[IntArray, IntArray]  # places of rows to learn, and of rows to correct
 
 MOST = 0.7  # of a logarithm that is learned: beyond, a row is odd, not the model
 _EPOCHS, _WIDTH, _BATCH, _RATE, _DECAY, _TOLERANCE = 12, 24, 128, 3e-3, 0.1, 0.05
@@ -31,7 +31,7 @@ def scaled(values: FloatArray, train: IntArray) -> FloatArray:
 
 
 def network(
-    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, part: Part, seed: int
+    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, part: RowSplit, seed: int
 ) -> FloatArray:
     """A factor for each group of ops, by a network that all groups share; the step is their sum."""
     import torch  # an extra, loaded when something is fitted

@@ -19,7 +19,7 @@ from driple.errors import ConfigError
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.baselines import require_trees
 from driple.runs.validation.correction_inputs import CorrectionInputs, correction_inputs
-from driple.runs.validation.correction_network import MOST, Part, network, scaled
+from driple.runs.validation.correction_network import MOST, RowSplit, network, scaled
 from driple.runs.validation.metrics import family_weights
 from driple.runs.validation.shipped import Shipped
 from driple.runs.validation.splits import parts_of
@@ -30,7 +30,7 @@ __all__ = ["METHODS", "SPLITS", "CorrectionScore", "sampled_forward", "score_cor
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 # (inputs, logarithms to learn, weights, rows to learn and rows to correct, seed) -> logarithms
-Method = Callable[[CorrectionInputs, FloatArray, FloatArray, Part, int], FloatArray]
+Method = Callable[[CorrectionInputs, FloatArray, FloatArray, RowSplit, int], FloatArray]
 
 SPLITS = ("family", "device")
 TASKS = ("training, timm", "training, others", "forward pass", "forward pass, compiled")
@@ -158,7 +158,7 @@ def _task(row: MeasuredRun) -> str:
 
 
 def ridge(
-    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, part: Part, _: int
+    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, part: RowSplit, _: int
 ) -> FloatArray:
     """A linear model whose coefficients are penalised by their squares."""
     train, test = part
@@ -174,7 +174,7 @@ def ridge(
 
 
 def nearest(
-    inputs: CorrectionInputs, off: FloatArray, _: FloatArray, part: Part, __: int
+    inputs: CorrectionInputs, off: FloatArray, _: FloatArray, part: RowSplit, __: int
 ) -> FloatArray:
     """The mean of the nearest steps by shares of time, less the further they are."""
     train, test = part
@@ -189,7 +189,7 @@ def nearest(
 
 
 def trees(
-    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, part: Part, _: int
+    inputs: CorrectionInputs, off: FloatArray, weights: FloatArray, part: RowSplit, _: int
 ) -> FloatArray:
     """Gradient-boosted trees (Friedman, 2001)."""
     require_trees()

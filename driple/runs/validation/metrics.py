@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.runs.measured_run import MeasuredRun
-from driple.runs.validation.predictions import Prediction
+from driple.runs.validation.predictions import RowPrediction
 
 __all__ = ["Score", "family_weights", "kendall_tau", "score", "weighted_quantile"]
 
@@ -49,7 +49,7 @@ class Score:
     width: float | None = None
 
 
-def score(rows: Sequence[MeasuredRun], predicted: Sequence[Prediction]) -> Score:
+def score(rows: Sequence[MeasuredRun], predicted: Sequence[RowPrediction]) -> Score:
     """The figures of merit on one or more rows.
 
     Args:
@@ -127,7 +127,7 @@ def _rank_correlation(rows: Sequence[MeasuredRun], seconds: FloatArray) -> float
 
 
 def _intervals(
-    measured: FloatArray, weights: FloatArray, predicted: Sequence[Prediction]
+    measured: FloatArray, weights: FloatArray, predicted: Sequence[RowPrediction]
 ) -> tuple[float | None, float | None]:
     """Coverage in percent and median width of the rows with an interval."""
     some = [i for i, one in enumerate(predicted) if one.low is not None and one.high is not None]

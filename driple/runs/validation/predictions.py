@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from driple.remarks import Remark
 from driple.runs.tables import ignored_columns, read_table
 
-__all__ = ["SPLITS", "Prediction", "Predictions", "read_predictions"]
+__all__ = ["SPLITS", "Predictions", "RowPrediction", "read_predictions"]
 
 # What a fit had not seen, and the words of tables.
 SPLITS = {
@@ -29,7 +30,7 @@ _ANY = ""  # of a tool that learns from no rows
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class RowPrediction:
     """Seconds of a step, and where the true time is expected.
 
     Attributes:
@@ -47,9 +48,9 @@ class Prediction:
 class Predictions:
     """Predictions by split and by id of the row."""
 
-    by_split: Mapping[tuple[str, str], Prediction]
+    by_split: Mapping[tuple[str, str], RowPrediction]
 
-    def of(self, row_id: str, split: str) -> Prediction | None:
+    def of(self, row_id: str, split: str) -> RowPrediction | None:
         """The prediction of a row where the split held it out; None if there is none."""
         return self.by_split.get((split, row_id)) or self.by_split.get((_ANY, row_id))
 
@@ -57,25 +58,25 @@ class Predictions:
 def read_predictions(
     file: Path,
     known: Iterable[str] | None = None,
-    remark: Callable[[str], None] = lambda _: None,
+    report: Callable[[Remark], None] = lambda _: None,
 ) -> Predictions:
     """Predictions from a table with the columns `id` and `seconds`, and perhaps the others.
 
     Args:
         file: the table.
         known: ids of the rows; None accepts any.
-        remark: called with a sentence on columns that are not read, if there are any.
+        report: called with a remark on columns that are not read, if there are any.
 
     Raises:
         ConfigError: the table is not as described, names an unknown row, or one row twice, or a
             column is called almost as one that is read.
     """
     ids = None if known is None else set(known)
-    found: dict[tuple[str, str], Prediction] = {}
+    found: dict[tuple[str, str], RowPrediction] = {}
     lines = read_table(file, ("id", "seconds"))
     ignored = ignored_columns(lines, _COLUMNS)
-    if ignored:
-        remark(ignored)
+    if ignored is not None:
+        report(ignored)
     for line in lines:
         row_id, split = line.text("id"), line.choice("split", (*SPLITS, _ANY), _ANY)
         if ids is not None and row_id not in ids:
@@ -94,5 +95,5 @@ def read_predictions(
             raise line.error("low", "an interval needs low and high; give both or neither")
         if low is not None and high is not None and not low <= high:
             raise line.error("high", f"is below low ({high:g} < {low:g})")
-        found[split, row_id] = Prediction(seconds, low, high)
+        found[split, row_id] = RowPrediction(seconds, low, high)
     return Predictions(found)

@@ -17,7 +17,7 @@ import numpy as np
 
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.metrics import kendall_tau
-from driple.runs.validation.predictions import Prediction
+from driple.runs.validation.predictions import RowPrediction
 
 __all__ = [
     "LEAST_CHOICES",
@@ -79,7 +79,7 @@ class RankSummary:
 
 
 def rank_configurations(
-    rows: Sequence[MeasuredRun], predictions: Sequence[Prediction | None]
+    rows: Sequence[MeasuredRun], predictions: Sequence[RowPrediction | None]
 ) -> list[RankScore]:
     """Sharded configurations (scheme, batch, precision, recomputation, ...) on the same devices.
 
@@ -97,7 +97,7 @@ def rank_configurations(
 
 
 def rank_devices(
-    rows: Sequence[MeasuredRun], predictions: Sequence[Prediction | None]
+    rows: Sequence[MeasuredRun], predictions: Sequence[RowPrediction | None]
 ) -> list[RankScore]:
     """Devices that ran one model alone, in one precision and by one release of the library.
 
@@ -134,7 +134,7 @@ def rank_devices(
 
 
 def rank_summaries(
-    rows: Sequence[MeasuredRun], predicted: Mapping[str, Sequence[Prediction | None]]
+    rows: Sequence[MeasuredRun], predicted: Mapping[str, Sequence[RowPrediction | None]]
 ) -> list[RankSummary]:
     """Means over the jobs of each source and of all, for every split.
 
@@ -167,7 +167,7 @@ def _summary(what: str, split: str, source: str, scores: Sequence[RankScore]) ->
 
 def _ranked(
     rows: Sequence[MeasuredRun],
-    predictions: Sequence[Prediction | None],
+    predictions: Sequence[RowPrediction | None],
     *,
     is_of: Callable[[MeasuredRun], bool],
     group: Callable[[MeasuredRun], tuple[str, str, str]],

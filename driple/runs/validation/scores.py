@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.metrics import score
-from driple.runs.validation.predictions import Prediction
+from driple.runs.validation.predictions import RowPrediction
 
 __all__ = ["BY", "GroupScore", "scores_of", "task_of"]
 
 # What rows are grouped by, in this order.
 BY = ("task", "device", "source", "precision")
 # By split and predictor, a prediction of each row, or None.
-Predicted = Mapping[tuple[str, str], Sequence[Prediction | None]]
+Predicted = Mapping[tuple[str, str], Sequence[RowPrediction | None]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +95,7 @@ def _scored(  # noqa: PLR0917  # the key of the line, and the rows
     mode: str,
     split: str,
     predictor: str,
-    pairs: Sequence[tuple[MeasuredRun, Prediction]],
+    pairs: Sequence[tuple[MeasuredRun, RowPrediction]],
 ) -> GroupScore:
     found = score([row for row, _ in pairs], [one for _, one in pairs])
     return GroupScore(

@@ -20,13 +20,13 @@ from driple.runs.validation.metrics import (
     family_weights,
     weighted_quantile,
 )
-from driple.runs.validation.predictions import Prediction
+from driple.runs.validation.predictions import RowPrediction
 from driple.runs.validation.scores import GroupScore
 
 __all__ = ["SPEEDUP", "CompilePair", "compile_pairs", "predicted_speedups", "speedup_scores"]
 
 FloatArray = npt.NDArray[np.float64]
-Predicted = Mapping[tuple[str, str], Sequence[Prediction | None]]
+Predicted = Mapping[tuple[str, str], Sequence[RowPrediction | None]]
 
 SPEEDUP = "speed-up"  # `GroupScore.by` of these scores
 CONSTANT = "constant"
@@ -104,7 +104,7 @@ def speedup_scores(
 
 
 def predicted_speedups(
-    pairs: Sequence[CompilePair], predictions: Sequence[Prediction | None]
+    pairs: Sequence[CompilePair], predictions: Sequence[RowPrediction | None]
 ) -> tuple[list[CompilePair], FloatArray]:
     """The pairs of which both rows are predicted, and their predicted speed-ups."""
     some, ratios = [], []

@@ -15,11 +15,11 @@ from pathlib import Path
 from driple.runs.measured_run import MeasuredRun, fold_of
 from driple.runs.tables import read_table
 
-__all__ = ["Part", "parts_of", "read_folds"]
+__all__ = ["HeldOutPart", "parts_of", "read_folds"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HeldOutPart:
     """One part of a split.
 
     Attributes:
@@ -57,7 +57,7 @@ def parts_of(
     rows: Sequence[MeasuredRun],
     split: str,
     folds: Mapping[str, int] | None = None,
-) -> list[Part]:
+) -> list[HeldOutPart]:
     """The parts of a split; a part is left out where no row would remain to fit to.
 
     Args:
@@ -67,7 +67,7 @@ def parts_of(
     """
     if split == "nothing":
         everything = tuple(range(len(rows)))
-        return [Part(split, "", everything, everything)]
+        return [HeldOutPart(split, "", everything, everything)]
     key: dict[str, Callable[[MeasuredRun], str]] = {
         "family": lambda row: f"fold {fold_of(row.family, folds)}",
         "device": lambda row: row.device,
@@ -79,5 +79,5 @@ def parts_of(
         test = tuple(i for i, one in enumerate(names) if one == name)
         train = tuple(i for i, one in enumerate(names) if one != name)
         if train:
-            parts.append(Part(split, name, train, test))
+            parts.append(HeldOutPart(split, name, train, test))
     return parts

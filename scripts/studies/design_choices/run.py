@@ -32,7 +32,7 @@ from driple.inspector.config import InspectorConfig
 from driple.inspector.ensemble import make_inspector
 from driple.training.config import PRESETS, Preset
 from driple.training.metrics import Scores, score
-from driple.training.prepare import Part, PreparedData, prepare
+from driple.training.prepare import PreparedData, PreparedPart, prepare
 from driple.training.run import RunOptions, fit
 from scripts.shipped import FIRST, FIRST_SIMULATED, measured_folders, simulated_folders
 from scripts.studies.design_choices.convolutional import ConvolutionalInspector
@@ -328,7 +328,7 @@ def told_setting(prepared: PreparedData) -> PreparedData:
     """The same with the setting as one more number of the context: -1 or 1."""
     settings = sorted({_setting_of(name) for name in prepared.parts["train"].workloads})
 
-    def with_setting(part: Part) -> Part:
+    def with_setting(part: PreparedPart) -> PreparedPart:
         sign = [[-1.0 if _setting_of(name) == settings[0] else 1.0] for name in part.workloads]
         context = torch.cat([part.batch.context, torch.tensor(sign)], dim=1)
         return replace(part, batch=replace(part.batch, context=context))
@@ -364,7 +364,7 @@ def learned_split(dataset: Dataset, seed: int) -> Split:
 
 
 def _scores(
-    part: Part, predicted: FloatArray, setting: str, dataset: Dataset, split: Split
+    part: PreparedPart, predicted: FloatArray, setting: str, dataset: Dataset, split: Split
 ) -> Scores:
     """Errors on the workloads of one setting, over its own largest training labels."""
     end = f"@{setting}" if setting else ""

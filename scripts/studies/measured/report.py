@@ -17,7 +17,7 @@ from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, Example
 from driple.jobs import Workload
 from driple.measure.testbed.archive import read_archive
-from driple.measure.testbed.campaign import Limits
+from driple.measure.testbed.campaign import DisturbanceLimits
 from driple.measure.testbed.collect import GRID_S
 from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.measure.testbed.network import Port
@@ -201,7 +201,7 @@ def disturbed(dataset: Dataset) -> list[Example]:
 
 def disturbed_parts(datasets: list[Dataset]) -> dict[str, str]:
     """Number of disturbed labels, their disturbance, and the limits of it."""
-    limits = Limits()
+    limits = DisturbanceLimits()
     found = [item for dataset in datasets for item in disturbed(dataset)]
     return {
         "tries": f"{limits.tries}",

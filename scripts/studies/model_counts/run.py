@@ -119,7 +119,7 @@ def transformers_row(name: str, folder: Path) -> Row:
     import transformers
     from torch.utils.flop_counter import FlopCounterMode
 
-    from driple.jobs.pytorch.hf_batches import Sizes, batch_of_task, task_of
+    from driple.jobs.pytorch.hf_batches import BatchSizes, batch_of_task, task_of
     from driple.jobs.pytorch.whole_sequences import whole_sequences
 
     kind, values, trained = TRANSFORMERS[name]
@@ -132,7 +132,7 @@ def transformers_row(name: str, folder: Path) -> Row:
     with torch.device("meta"):
         model = getattr(transformers, trained)(config).train()
     task = task_of(trained, config, name)
-    sizes = Sizes.of(task, config, BATCH, options.seq_len, None, source=name)
+    sizes = BatchSizes.of(task, config, BATCH, options.seq_len, None, source=name)
     batch = batch_of_task(task, model, sizes)
     forward, backward = FlopCounterMode(display=False), FlopCounterMode(display=False)
     with whole_sequences():

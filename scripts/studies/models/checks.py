@@ -16,7 +16,7 @@ import numpy.typing as npt
 from driple.analytic.advice import rate_from_measured
 from driple.analytic.closed_forms import ClosedForm, zeng_published, zeng_repaired, zhang_pipeline
 from driple.analytic.job_profile import imbalance, points_of, profile_of, slowest_device
-from driple.analytic.repaired import Exchange
+from driple.analytic.repaired import TransferCosts
 from driple.analytic.sweep import JobProfile, Points, iteration_seconds
 from driple.catalog import device_named, link_named
 from driple.cluster.schemes import PS
@@ -97,7 +97,7 @@ def without_model(runs: Sequence[ZengRun]) -> dict[str, Halves]:
 
 
 def published_clusters(
-    runs: Iterable[ZengRun], store: GraphStore, calibration: Calibration, exchange: Exchange
+    runs: Iterable[ZengRun], store: GraphStore, calibration: Calibration, exchange: TransferCosts
 ) -> list[tuple[ZengRun, list[ClosedForm]]]:
     """The closed forms on measured GPU clusters whose graphs are shipped."""
     found, jobs = [], {}
@@ -228,7 +228,7 @@ class OnMeasured:
 
 
 def on_measured(
-    calibration: Calibration, exchange: Exchange, progress: Callable[[str], None]
+    calibration: Calibration, exchange: TransferCosts, progress: Callable[[str], None]
 ) -> list[OnMeasured]:
     """All methods on the measured CPU settings; every third workload is simulated too."""
     datasets = measured_datasets()

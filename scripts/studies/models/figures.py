@@ -14,7 +14,13 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import NullLocator
 
 from driple.analytic.advice import BestCompression, best_compression, communication_ratio, speed_up
-from driple.analytic.sweep import Compression, Exchange, JobProfile, Points, iteration_seconds
+from driple.analytic.sweep import (
+    Compression,
+    ExchangeGranularity,
+    JobProfile,
+    Points,
+    iteration_seconds,
+)
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.models.checks import Halves
 
@@ -23,7 +29,7 @@ NAMES = {"vgg16": "VGG-16", "resnet50": "ResNet-50", "alexnet": "AlexNet"}
 # The cluster of both figures: one server, two workers, a V100 each.
 WORKERS, GBIT, FAST_GBIT = 2, 10, 100
 COST = Compression(s_per_byte=0.5e-9)  # half a second for a GB to a half
-LINES: dict[Exchange, str] = {"step": "-", "layer": "--"}
+LINES: dict[ExchangeGranularity, str] = {"step": "-", "layer": "--"}
 CASES = ((1, 2), (10, 2), (100, 2), (10, 8))  # Gbit/s, workers
 
 

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from driple.cli.show import progress_bar
+from driple.cli.progress import progress_bar
 from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.jobs.pytorch.samples import make_images, make_tokens

@@ -33,7 +33,7 @@ from driple.async_sgd.scaling import (
     with_computing,
 )
 from driple.async_sgd.streams import stream_errors
-from driple.cli.show import progress_bar
+from driple.cli.progress import progress_bar
 from driple.errors import ConfigError
 from driple.files import atomic_write
 from scripts.studies.kit.results import Row

@@ -38,7 +38,7 @@ import numpy as np
 
 from driple.async_sgd.jobtrace import write_job_trace
 from driple.async_sgd.origin import TraceOrigin
-from driple.cli.show import progress_bar
+from driple.cli.progress import progress_bar
 from driple.codec import to_dict
 from driple.errors import DripleError
 from driple.jobs.workload import Workload

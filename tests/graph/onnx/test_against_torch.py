@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from driple.graph.cost import cost_of_graph
+from driple.graph.onnx.reader import read_onnx
+from driple.graph.opkind import PRODUCT_FAMILIES, family_of
+from driple.graph.options import ReadOptions
+from driple.graph.torch.step import StepOptions, traced_step
 from tests.graph.onnx.exports import exported, product_flops, read_model, traced
 
 BATCH = 3
@@ -135,6 +140,56 @@ def test_a_derived_step_is_that_of_the_traced_model(name: str, tmp_path: Path) -
     assert sum(ours.values()) == pytest.approx(sum(theirs.values()), rel=0.02 * is_recurrent)
     if not is_recurrent:
         assert ours == theirs
+
+
+def loss_of(kind: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A loss as PyTorch has it, with labels of zeros."""
+
+    def loss(outputs: torch.Tensor) -> torch.Tensor:
+        if kind == "cross-entropy":
+            labels = torch.zeros(outputs.shape[:-1], dtype=torch.int64, device="meta")
+            return nn.functional.cross_entropy(outputs.movedim(-1, 1), labels)
+        functions = nn.functional.binary_cross_entropy_with_logits, nn.functional.mse_loss
+        return functions[kind == "mse"](outputs, torch.zeros_like(outputs))
+
+    return loss
+
+
+@pytest.mark.parametrize("name", ["linear", "convolution", "attention"])
+@pytest.mark.parametrize(
+    ("precision", "loss"),
+    [
+        ("fp32", "bce"),
+        ("fp32", "mse"),
+        ("bf16", "cross-entropy"),
+        ("amp-bf16", "cross-entropy"),
+        ("amp-fp16", "mse"),
+    ],
+)
+def test_precision_and_loss_are_those_of_the_traced_model(
+    name: str, precision: Any, loss: str, tmp_path: Path
+) -> None:
+    """FLOPs, bytes that move, gradients and memory are those of PyTorch and its autocast."""
+    model, inputs = built(name)
+    file = exported(model, inputs, tmp_path / "model.onnx")
+    graph = read_onnx(
+        file, options=ReadOptions(batch_size=BATCH), loss=loss, precision=precision
+    )  # fmt: skip
+    half = torch.bfloat16 if precision == "bf16" else torch.float32
+    given = tuple(one.to("meta", half if one.is_floating_point() else None) for one in inputs)
+    expected = traced_step(
+        built(name)[0].to("meta").train(), given, loss_of(loss),
+        StepOptions(compute_capability=None, precision=precision),
+    )  # fmt: skip
+    assert sorted(graph.traffic.sent_bytes) == sorted(expected.traffic.sent_bytes)
+    assert product_flops(graph) == product_flops(expected)
+    ours, theirs = cost_of_graph(graph).per_step.sum(0), cost_of_graph(expected).per_step.sum(0)
+    assert ours[:2] == pytest.approx(theirs[:2], rel=0.1)
+    memory = [one.lifetimes.nbytes.sum() for one in (graph, expected)]
+    assert memory[0] == pytest.approx(memory[1], rel=0.1)
+    products = [one.signatures[i] for one in (graph, expected) for i in one.signature_of]
+    kinds = {op.outputs[0].dtype for op in products if family_of(op.kind) in PRODUCT_FAMILIES}
+    assert len(kinds) == 1
 
 
 @pytest.mark.parametrize("name", ["linear", "convolution", "depthwise"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from driple.graph.onnx.reader import read_onnx
 from driple.graph.opkind import KINDS
 from driple.graph.options import ReadOptions
 from driple.graph.step_facts import Phase, TensorRole
+from driple.render.remarks import sentence, sentences
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 # Parameters as published: Simonyan and Zisserman 2015 (VGG-19), torchvision's model pages
@@ -115,7 +118,9 @@ def test_an_open_batch_is_set_by_either_option(tmp_path: Path) -> None:
     assert not by_batch.report.has_unknown
     unset = read_onnx(path)
     assert 0.5 < unset.report.unknown_share <= 1
-    assert "--batch-size N or --input x=?x6, with a number for each ?" in unset.report.notes[0]
+    assert "--batch-size N or --input x=?x6, with a number for each ?" in sentence(
+        unset.report.notes[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -320,7 +325,7 @@ def test_a_loss_in_the_file_is_the_loss(tmp_path: Path) -> None:
     model.graph.output[0].name = "loss"
     graph = read_onnx(written(model, tmp_path), options=ReadOptions(batch_size=4))
     without = read_onnx(written(small(), tmp_path), options=ReadOptions(batch_size=4))
-    assert "the output loss is one number and counts as the loss" in graph.report.notes
+    assert "the output loss is one number and counts as the loss" in sentences(graph.report.notes)
     assert sorted(graph.kinds) == sorted([*without.kinds, "fill"])
 
 
@@ -366,3 +371,37 @@ def test_parameters_of_the_models_in_onnx_itself(name: str) -> None:
     assert graph.parameters.is_trained.all()
     assert not cost_of_graph(graph).unknown
     assert not graph.report.has_unknown
+
+
+GENERATORS = Path(__file__).resolve().parents[2] / "data" / "generators"
+
+
+@pytest.fixture(scope="module")
+def recurrent_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of one LSTM whose weights are stored in five ways (`onnx_constant_gates.py`)."""
+    folder = tmp_path_factory.mktemp("gates")
+    subprocess.run([sys.executable, GENERATORS / "onnx_constant_gates.py", folder], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["constants", "in_if", "gates", "gates_init"])
+def test_weights_of_a_recurrent_layer_however_they_are_stored(
+    recurrent_files: Path, name: str
+) -> None:
+    """Constants that are cut, joined and turned are weights; equal branches are no doubt."""
+    plain = read_onnx(recurrent_files / "plain.onnx")
+    found = read_onnx(recurrent_files / f"{name}.onnx")
+    assert found.parameters.elements.sum() == 4 * 32 * (16 + 32) + 8 * 32 == 6400
+    assert found.op_types == plain.op_types
+    assert found.signatures == plain.signatures
+    assert all(note.code != "branches_of_data" for note in found.report.notes)
+
+
+def test_branches_that_differ_are_a_doubt(recurrent_files: Path) -> None:
+    """Another attribute in one of them is enough."""
+    model = onnx.load(recurrent_files / "in_if.onnx")
+    branch = next(each.g for each in model.graph.node[-1].attribute if each.name == "then_branch")
+    branch.node[0].attribute.append(onnx.helper.make_attribute("clip", 5.0))
+    onnx.save(model, recurrent_files / "other.onnx")
+    report = read_onnx(recurrent_files / "other.onnx").report
+    assert any(note.code == "branches_of_data" for note in report.notes)

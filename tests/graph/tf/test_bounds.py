@@ -13,6 +13,7 @@ from driple.graph.tf.pbtxt import raw_from_text
 from driple.graph.tf.places import parse_device
 from driple.graph.tf.raw import RawFunction, RawGraph, RawNode
 from driple.graph.tf.sizes import output_size
+from driple.render.remarks import sentences
 from tests.graph.graphs import node_text, plain, protobuf_reads
 
 
@@ -88,7 +89,7 @@ def test_nodes_without_name_or_op_are_no_graph(data: bytes) -> None:
 def test_a_file_without_shapes_says_so_even_if_it_has_ops_without_outputs() -> None:
     """Every real training graph has a NoOp."""
     report = graph_from_text(node_text("a", "Relu") + node_text("b", "NoOp", "^a")).report
-    assert "every tensor size is 0" in " ".join(report.notes)
+    assert "every tensor size is 0" in " ".join(sentences(report.notes))
 
 
 @pytest.mark.parametrize(

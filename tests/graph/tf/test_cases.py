@@ -13,6 +13,7 @@ from driple.cluster.setting import Setting
 from driple.errors import GraphError
 from driple.graph import OpGraph, ReadOptions, read_graph, require_training
 from driple.graph.cost import cost_of_graph
+from driple.render.remarks import sentence
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import assumptions_on
 from driple.simulate.run import simulate
@@ -77,7 +78,7 @@ def test_one_machine_sends_nothing_until_a_setting_has_servers() -> None:
     assert graph.layout == "one_machine"
     assert graph.placed_bytes == (0, 0)
     servers = Setting.parse("V100-P1w2")
-    assert "placed on" in assumptions_on(graph, servers)[0]
+    assert "placed on" in sentence(assumptions_on(graph, servers)[0])
     assert case("15").layout == "unplaced"
     assert assumptions_on(case("15"), servers)
     assert case("01").layout == "servers"
@@ -116,7 +117,7 @@ def test_the_batch_is_bound_or_reported() -> None:
     assert seconds(bound) == pytest.approx(seconds(control), rel=0.05)
     assert bound.report.unknown_share == 0
     assert open_.report.unknown_share > 0
-    assert "--batch-size" in open_.report.notes[0]
+    assert "--batch-size" in sentence(open_.report.notes[0])
 
 
 def test_an_unknown_shape_that_follows_costs_no_time() -> None:

@@ -10,6 +10,7 @@ from driple.errors import GraphError
 from driple.graph.options import ReadOptions
 from driple.graph.tf.build import graph_of
 from driple.graph.tf.raw import RawGraph, RawNode, Shape
+from driple.render.remarks import sentences
 
 FLOAT = {"T": (1,), "dtype": (1,)}
 
@@ -27,7 +28,7 @@ def node(name: str, op: str, *inputs: str, shape: Shape = None) -> RawNode:
 def read(*nodes: RawNode, **options: object) -> tuple[str, ...]:
     """Notes of a graph."""
     copies = [replace(one) for one in nodes]
-    return graph_of(RawGraph(copies), (), ReadOptions(**options)).report.notes  # type: ignore[arg-type]
+    return sentences(graph_of(RawGraph(copies), (), ReadOptions(**options)).report.notes)  # type: ignore[arg-type]
 
 
 LOSS = (

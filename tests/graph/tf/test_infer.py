@@ -21,6 +21,7 @@ from driple.graph.tf.links import edges_of, in_order
 from driple.graph.tf.pbtxt import raw_from_text
 from driple.graph.tf.raw import Constant, RawGraph, RawNode, Shape
 from driple.graph.tf.shape_call import RULES, broadcast, refined
+from driple.render.remarks import sentence, sentences
 
 DATA = Path(__file__).parents[2] / "data"
 FLOAT, INT32 = 1, 3
@@ -134,7 +135,7 @@ def test_a_placeholder_that_only_arithmetic_reads_is_a_number() -> None:
     result = inferred(nodes)
     assert of(nodes, result, "y") == (8, 3)
     assert result.sources == ("data",)
-    assert result.notes == ("1 input(s) without a shape count as single numbers: rate",)
+    assert sentences(result.notes) == ("1 input(s) without a shape count as single numbers: rate",)
 
 
 def test_a_placeholder_without_dimensions_is_no_scalar_if_a_product_reads_it() -> None:
@@ -166,7 +167,7 @@ def test_shapes_of_the_file_are_kept_and_contradictions_counted() -> None:
     result = inferred(nodes)
     assert of(nodes, result, "y") == (9, 3)
     assert result.num_contradictions == 1
-    assert "do not follow from their inputs" in result.notes[0]
+    assert "do not follow from their inputs" in sentence(result.notes[0])
 
 
 def test_sizes_fold_through_shape_slice_and_pack() -> None:

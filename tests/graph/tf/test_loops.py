@@ -13,6 +13,7 @@ from driple.graph.tf.links import edges_of, in_order
 from driple.graph.tf.loops import Executions, count_executions
 from driple.graph.tf.pbtxt import raw_from_text
 from driple.graph.tf.raw import Constant, RawFunction, RawGraph, RawNode
+from driple.render.remarks import sentences
 
 CASES = Path(__file__).parents[2] / "data/cases"
 FLOAT = 'attr { key: "T" value { type: DT_FLOAT } }'
@@ -107,10 +108,10 @@ def test_a_loop_of_unknown_length_counts_one_turn_and_is_told() -> None:
     assert graph.report.loops_of_unknown_length == 1
     assert graph.report.has_unknown
     assert graph.report.unknown_turns == ("a",)
-    assert any("unknown length (a)" in note for note in graph.report.doubts)
+    assert any("unknown length (a)" in note for note in sentences(graph.report.doubts))
     given = graph_from_text(text, ReadOptions(loop_turns=30)).report
-    assert (given.has_unknown, given.unknown_turns, given.doubts) == (False, (), ())
-    assert "1 loop(s) of unknown length (a) turn 30 times" in given.notes
+    assert (given.has_unknown, given.unknown_turns, sentences(given.doubts)) == (False, (), ())
+    assert "1 loop(s) of unknown length (a) turn 30 times" in sentences(given.notes)
 
 
 def test_a_loop_that_no_step_runs_leaves_no_doubt() -> None:

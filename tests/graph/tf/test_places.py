@@ -7,6 +7,7 @@ from driple.errors import GraphError
 from driple.graph.tf.links import GraphLinks, edges_of, in_order
 from driple.graph.tf.places import DevicePlace, Places, parse_device, place_nodes
 from driple.graph.tf.raw import RawNode
+from driple.render.remarks import sentences
 
 GPU = "/job:worker/task:0/device:GPU:0"
 CPU = "/job:worker/task:0/device:CPU:0"
@@ -77,7 +78,7 @@ def test_one_worker_and_one_gpu_are_kept() -> None:
     assert kept(*nodes) == ["a", "e"]
     assert remote(*nodes) == ["c", "w"]
     places = placed(*nodes)
-    assert "3 GPUs" in " ".join(places.notes)
+    assert "3 GPUs" in " ".join(sentences(places.notes))
     assert places.is_apart.tolist() == [False, True, False, False, False, False]
     assert places.layout == "servers"
 

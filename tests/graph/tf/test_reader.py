@@ -16,6 +16,7 @@ from driple.graph import graph_from_graphdef_bytes, graph_from_text, read_graph
 from driple.graph.tf.graphdef import message_class, raw_from_message
 from driple.graph.tf.pbtxt import raw_from_text
 from driple.graph.tf.text_containers import raw_of_any_text
+from driple.render.remarks import sentence, sentences
 from tests.graph.graphs import node_text, plain
 
 REAL = Path(__file__).parents[2] / "data/graphs"
@@ -93,7 +94,7 @@ def test_every_format_reads_alike(tmp_path: Path) -> None:
         assert graph.names == expected.names, name
         assert (graph.edges == expected.edges).all()
         assert graph.remote == expected.remote
-    assert "train" in read_graph(tmp_path / "saved_model.pb").report.notes[0]
+    assert "train" in sentence(read_graph(tmp_path / "saved_model.pb").report.notes[0])
 
 
 def test_a_meta_file_is_its_graph(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_a_meta_file_is_its_graph(tmp_path: Path) -> None:
         path.write_bytes(meta.SerializeToString())
         graph = read_graph(path)
         assert graph.names == ("x", "y")
-        assert "MetaGraphDef" in " ".join(graph.report.notes)
+        assert "MetaGraphDef" in " ".join(sentences(graph.report.notes))
     # A version and a list of ops, then a name that is protobuf too: all of it parses as a GraphDef.
     odd = binary_of('node { name: "xa" op: "Relu" }')
     info = b"\n\x01v\x12\x05\n\x03\n\x01A"
@@ -183,10 +184,12 @@ def test_remarks_are_counted_and_said() -> None:
         1,
     )
     assert report.unresolved_functions == ("lost",)
-    said = " ".join(report.notes)
+    said = " ".join(sentences(report.notes))
     for word in ("only the data decide", "no known shape", "data type", "not in the file", "lost"):
         assert word in said
-    assert "every tensor size is 0" in graph_from_text(node_text("a", "Relu")).report.notes[-1]
+    assert "every tensor size is 0" in sentence(
+        graph_from_text(node_text("a", "Relu")).report.notes[-1]
+    )
 
 
 def test_loops_are_fine_and_other_cycles_are_not() -> None:
@@ -272,14 +275,14 @@ def test_a_saved_model_as_text_is_read(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "saved_model.pbtxt"):
         graph = read_graph(path)
         assert graph.names == ("y",)
-        assert "reading the one tagged train" in " ".join(graph.report.notes)
+        assert "reading the one tagged train" in " ".join(sentences(graph.report.notes))
 
 
 def test_a_meta_graph_as_text_is_read_with_its_train_op() -> None:
     raw, notes = raw_of_any_text(META % NODE)
     assert [node.name for node in raw.nodes] == ["x", "y"]
     assert raw.train_ops == ("y",)
-    assert "MetaGraphDef" in notes[0]
+    assert "MetaGraphDef" in sentence(notes[0])
 
 
 @pytest.mark.parametrize(

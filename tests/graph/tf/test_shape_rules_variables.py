@@ -14,6 +14,7 @@ from driple.graph.tf.graphdef import message_class
 from driple.graph.tf.infer import infer_shapes
 from driple.graph.tf.links import edges_of, in_order
 from driple.graph.tf.raw import RawGraph, RawNode, Shape
+from driple.render.remarks import sentence, sentences
 
 DATA = Path(__file__).parents[2] / "data/graphs"
 RESOURCE = {"dtype": (20,)}
@@ -54,10 +55,10 @@ def test_where_variables_stay_unknown_the_advice_is_not_the_batch_size() -> None
     """Nothing gives the number of classes; --batch-size was given."""
     report = without_shapes("keras_gru.pb.gz", 16).report
     assert report.unknown_share > 0
-    first = report.notes[0]
+    first = sentence(report.notes[0])
     assert "--batch-size" not in first
     assert "add_shapes=True" in first
-    assert any("variable(s) have no shape" in note for note in report.notes)
+    assert any("variable(s) have no shape" in note for note in sentences(report.notes))
 
 
 def shapes_of(*nodes: RawNode) -> dict[str, tuple[Shape, ...] | None]:

@@ -6,6 +6,7 @@ from driple.errors import GraphError
 from driple.graph.tf.links import GraphLinks, edges_of, in_order
 from driple.graph.tf.raw import RawNode
 from driple.graph.tf.step import TrainStep, find_step
+from driple.render.remarks import sentence
 
 Row = tuple[str, str, tuple[str, ...]]
 # A step of a dense layer: variable w, its gradient g.
@@ -138,7 +139,7 @@ def test_the_largest_of_several_train_ops_is_taken_and_they_are_named() -> None:
     step = step_of(*gan())
     assert step.train_ops == ("train_d", "train_g")
     assert step.target == "train_d"
-    assert "--set target" in step.notes[0]
+    assert "--set target" in sentence(step.notes[0])
     assert running(*gan()) == NEEDED - {"up", "g"} | {"v", "z", "h", "up_v"}
     assert running(*gan(), target="train_g") == NEEDED
     assert running(*gan(), named=("train_g:0",)) == NEEDED

@@ -15,6 +15,7 @@ from driple.graph.tf.holders import holders_of
 from driple.graph.tf.links import edges_of, in_order
 from driple.graph.tf.raw import RawNode
 from driple.graph.tf.step_loops import step_loops
+from driple.render.remarks import sentences
 
 DATA = Path(__file__).parents[2] / "data/graphs"
 # AdamW of Keras 3 on an embedding and a dense layer, one step and ten in a tf.range.
@@ -28,8 +29,10 @@ def test_ten_steps_in_a_loop_are_one_step() -> None:
     assert (ten.sent_bytes, ten.received_bytes) == (one.sent_bytes, one.received_bytes)
     assert ten.report.state_bytes == one.report.state_bytes
     assert int(ten.executions.max()) == 1
-    assert ten.report.notes == ("the graph runs 10 steps per call; its numbers are of one step",)
-    assert one.report.notes == ()
+    assert sentences(ten.report.notes) == (
+        "the graph runs 10 steps per call; its numbers are of one step",
+    )
+    assert sentences(one.report.notes) == ()
 
 
 def test_the_fixed_batch_is_that_of_a_turn() -> None:

@@ -8,6 +8,7 @@ import pytest
 from driple.graph import graph_from_text, read_graph
 from driple.graph.cost import cost_of_graph
 from driple.jobs.load import JobOptions, load_job
+from driple.render.remarks import sentence, sentences
 from tests.graph.graphs import node_text
 
 DATA = Path(__file__).parents[2] / "data/graphs"
@@ -48,7 +49,7 @@ def test_the_share_of_samples_is_that_of_the_kept_tower(
     report = graph_from_text(towers(samples)).report
     assert report.samples_share == share
     said = f"the kept device computes {samples[0]} of the 64 samples of a step"
-    assert (said in report.notes) == (share < 1)
+    assert (said in sentences(report.notes)) == (share < 1)
 
 
 def test_layers_on_two_gpus_compute_all_samples() -> None:
@@ -74,4 +75,4 @@ def test_of_a_mirrored_strategy_on_two_processors_one_replica_stays() -> None:
     products = np.array(graph.op_types) == "MatMul"
     assert cost_of_graph(graph).flops[products].sum() == 2 * 16 * (2 * 6 * 20 + 3 * 20 * 10)
     assert not any("replica_1" in name for name in graph.names)
-    assert "graph names 2 CPUs" in graph.report.notes[0]
+    assert "graph names 2 CPUs" in sentence(graph.report.notes[0])

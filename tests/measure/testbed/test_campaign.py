@@ -17,9 +17,9 @@ from driple.measure.counters.samples import Samples
 from driple.measure.testbed import archive, network
 from driple.measure.testbed import campaign as campaign_module
 from driple.measure.testbed.archive import read_archive, reduce_archive, write_archive
-from driple.measure.testbed.campaign import Campaign, Limits, read_run
+from driple.measure.testbed.campaign import Campaign, DisturbanceLimits, read_run
 from driple.measure.testbed.cluster import RunPlan, RunRecord
-from driple.trace.provenance import Host
+from driple.trace.provenance import MeasuringHost
 
 SETTING = Setting.parse("CPU-P1w2")
 JOBS = [Workload.parse(f"lenet/mnist/b{size}/sgd/sync") for size in (1, 2, 3)]
@@ -74,14 +74,16 @@ def fake_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster.runs, FakeCluster.noise, FakeCluster.broken = [], [], set()
     monkeypatch.setattr(campaign_module, "LocalCluster", FakeCluster)
     monkeypatch.setattr(campaign_module, "wait_until_quiet", lambda *_: 0.0)
-    monkeypatch.setattr(campaign_module, "host_facts", lambda: Host(memory_write_bytes_per_s=10**9))
+    monkeypatch.setattr(
+        campaign_module, "host_facts", lambda: MeasuringHost(memory_write_bytes_per_s=10**9)
+    )
 
 
 def measure(
     folder: Path,
     jobs: list[Workload],
     repeats: int = 1,
-    limits: Limits | None = None,
+    limits: DisturbanceLimits | None = None,
     repeat_every: int = 1,
 ) -> Any:
     """Run a campaign."""
@@ -116,11 +118,11 @@ def test_one_in_so_many_is_repeated(tmp_path: Path) -> None:
 def test_disturbed_runs_are_done_again_and_the_best_is_kept(tmp_path: Path) -> None:
     """Four tries; the least disturbed one stays, marked as disturbed."""
     FakeCluster.noise = [0.9, 0.5, 0.7, 0.6]
-    measure(tmp_path, JOBS[:1], limits=Limits(tries=4, other_cores=0.2))
+    measure(tmp_path, JOBS[:1], limits=DisturbanceLimits(tries=4, other_cores=0.2))
     _record, about = read_run(tmp_path / f"{JOBS[0].file_name}.r0")
     assert (about.other_cores, about.disturbed) == (0.5, True)
     FakeCluster.noise = [0.9, 0.1]
-    measure(tmp_path, JOBS[1:2], limits=Limits(tries=4, other_cores=0.2))
+    measure(tmp_path, JOBS[1:2], limits=DisturbanceLimits(tries=4, other_cores=0.2))
     _record, about = read_run(tmp_path / f"{JOBS[1].file_name}.r0")
     assert (about.other_cores, about.disturbed, about.attempts) == (0.1, False, 2)
 

@@ -14,7 +14,7 @@ from driple.codec import to_dict
 from driple.errors import MeasureError
 from driple.jobs import Workload
 from driple.measure.counters.machine import busy_time, host_facts, wait_until_quiet
-from driple.measure.testbed.campaign import Campaign, Limits, read_run
+from driple.measure.testbed.campaign import Campaign, DisturbanceLimits, read_run
 from driple.measure.testbed.cluster import LocalCluster, RunPlan
 from driple.measure.testbed.collect import collect_dataset, labels_of_run
 from driple.trace import targets_of
@@ -66,7 +66,10 @@ def test_a_measured_run_has_bursts_on_every_resource(tmp_path: Path) -> None:
     The bytes a worker sends per iteration are at least its gradients: 4 bytes per parameter.
     """
     campaign = Campaign(
-        tmp_path, Setting.parse("CPU-P1w2"), QUICK, Limits(tries=1, other_cores=9, quiet_wait_s=0)
+        tmp_path,
+        Setting.parse("CPU-P1w2"),
+        QUICK,
+        DisturbanceLimits(tries=1, other_cores=9, quiet_wait_s=0),
     )
     assert campaign.measure([SMALL], repeats=1, progress=lambda *_: None) == []
     dataset = collect_dataset(tmp_path, name="test", about=campaign.about)

@@ -11,7 +11,7 @@ from driple.jobs import Workload
 from driple.measure.testbed.campaign import CampaignRecord
 from driple.measure.testbed.cluster import RunPlan
 from driple.measure.testbed.collect import collect_dataset
-from driple.trace.provenance import Host
+from driple.trace.provenance import MeasuringHost
 from tests.measure.runs import run_folder
 
 JOB = Workload.parse("lenet/mnist/b2/sgd/async")
@@ -22,7 +22,7 @@ def about(setting: str) -> CampaignRecord:
     return CampaignRecord(
         setting=setting,
         plan=RunPlan(),
-        host=Host(memory_write_bytes_per_s=10**9),
+        host=MeasuringHost(memory_write_bytes_per_s=10**9),
         created="2026-03-01T00:00:00+00:00",
     )
 

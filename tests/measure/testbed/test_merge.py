@@ -15,7 +15,7 @@ from driple.measure.testbed.campaign import CampaignRecord
 from driple.measure.testbed.cluster import RunPlan
 from driple.measure.testbed.collect import collect_dataset
 from driple.measure.testbed.merge import merge_campaign
-from driple.trace.provenance import Dates, Host, Provenance, Repeatability
+from driple.trace.provenance import Dates, MeasuringHost, Provenance, Repeatability
 from tests.dataset.examples import SETTING, example
 from tests.measure.runs import run_folder
 
@@ -33,7 +33,7 @@ def campaign_of(
     ]
     about = Provenance(
         created=created,
-        host=Host(cpu=f"of {created[:10]}"),
+        host=MeasuringHost(cpu=f"of {created[:10]}"),
         collected=created[:10],
         label_source="measured",
         label_grid_s=grid_s,
@@ -127,7 +127,7 @@ def test_measuring_into_a_data_set_merges_its_origins(tmp_path: Path) -> None:
         about = CampaignRecord(
             setting=SETTING,
             plan=RunPlan(),
-            host=Host(memory_write_bytes_per_s=10**9, cpu=f"number {i}"),
+            host=MeasuringHost(memory_write_bytes_per_s=10**9, cpu=f"number {i}"),
             created=f"2026-03-0{i + 1}T00:00:00+00:00",
         )
         abouts.append(about)

@@ -38,6 +38,17 @@ def what(trace: JobTrace) -> Counter[tuple[int, int]]:
     return Counter(zip(trace.resources.tolist(), trace.sizes.tolist(), strict=True))
 
 
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [('"ts": 1', '"ts": ' + "9" * 400), ("size: 5", "size: 99999999999999999999"), ('"X"', "[]")],
+)
+def test_numbers_that_no_step_has_are_refused(word: str, other: str, tmp_path: Path) -> None:
+    texts = [timeline(record) for record in RECORDS]
+    assert word in texts[0]
+    with pytest.raises(TraceError, match="is no Chrome timeline of TensorFlow"):
+        read([texts[0].replace(word, other), *texts[1:]], tmp_path)
+
+
 def test_a_timeline_tells_the_same_ops_and_bytes(tmp_path: Path) -> None:
     known, found = traced(RECORDS), read([timeline(record) for record in RECORDS], tmp_path)
     assert what(found) == what(known)

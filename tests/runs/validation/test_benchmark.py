@@ -17,6 +17,8 @@ from driple.cli.main import app
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
+from driple.remarks import Remark
+from driple.render.remarks import sentence, sentences
 from driple.runs.measured_run import MeasuredRun, family_of_job
 from driple.runs.steps import LoadedSteps
 from driple.runs.users_table import read_runs
@@ -29,8 +31,8 @@ from driple.runs.validation.metrics import (
     weighted_quantile,
 )
 from driple.runs.validation.predictions import (
-    Prediction,
     Predictions,
+    RowPrediction,
     read_predictions,
 )
 from driple.runs.validation.shipped import ROWS, STEPS
@@ -136,31 +138,31 @@ def test_a_wrong_table_names_line_and_column(tmp_path: Path, text: str, words: s
 def test_columns_that_nothing_reads_are_remarked_on(tmp_path: Path) -> None:
     """Notes are no misspelt names, nor is a name like that of a column that is there."""
     text = "job,setting,seconds,batch_size,batch,notes,devices,gpu,\na,1xA100,1,8,16,x,8,y,0\n"
-    said: list[str] = []
+    said: list[Remark] = []
     (row,) = read_runs(table(tmp_path / "rows.csv", text), said.append)
     assert row.batch_size == 8
     start = f"columns of {tmp_path / 'rows.csv'} that are not read: "
-    assert said == [start + "batch, notes, devices, gpu, (no name)"]
+    assert [*sentences(said)] == [start + "batch, notes, devices, gpu, (no name)"]
     read_runs(
         table(tmp_path / "rows.csv", "job,setting,seconds,device\na,1xA100,1,A100\n"), said.append
     )
     assert len(said) == 1
     read_predictions(table(tmp_path / "p.csv", "id,seconds,tool\na,1,t\n"), None, said.append)
-    assert said[1] == f"columns of {tmp_path / 'p.csv'} that are not read: tool"
+    assert sentence(said[1]) == f"columns of {tmp_path / 'p.csv'} that are not read: tool"
 
 
 def test_predictions_come_back_and_wrong_ones_are_refused(tmp_path: Path) -> None:
-    made = Predictions({("family", "a"): Prediction(0.5), ("device", "a"): Prediction(0.25)})
+    made = Predictions({("family", "a"): RowPrediction(0.5), ("device", "a"): RowPrediction(0.25)})
     file = tmp_path / "heldout.csv.gz"
     write_predictions(made, file)
     first = file.read_bytes()
     write_predictions(read_predictions(file, {"a"}), file)
     assert file.read_bytes() == first
     found = read_predictions(file)
-    assert found.of("a", "device") == Prediction(0.25)
+    assert found.of("a", "device") == RowPrediction(0.25)
     assert found.of("a", "source") is None
     given = table(tmp_path / "given.csv", "id,seconds,low,high\na,2,1,4\n")
-    assert read_predictions(given).of("a", "source") == Prediction(2.0, 1.0, 4.0)
+    assert read_predictions(given).of("a", "source") == RowPrediction(2.0, 1.0, 4.0)
     for text, words in (
         ("id,seconds\nb,1\n", "no row has the id 'b'"),
         ("id,seconds\na,1\na,2\n", "line 3, column id: row a has a prediction already"),
@@ -181,7 +183,9 @@ def test_weights_and_quantiles_by_hand(tmp_path: Path) -> None:
     assert weights == pytest.approx([0.125, 0.125, 0.25, 0.5])
     assert weighted_quantile(np.array([4.0, 3.0, 2.0, 1.0]), weights, 0.5) == 1.0
     assert weighted_quantile(np.array([4.0, 3.0, 2.0, 1.0]), weights, 0.9) == 4.0
-    found = score(rows, [Prediction(1.4), Prediction(1.3), Prediction(0.8), Prediction(1.1, 1, 2)])
+    found = score(
+        rows, [RowPrediction(1.4), RowPrediction(1.3), RowPrediction(0.8), RowPrediction(1.1, 1, 2)]
+    )
     assert found.median_pct == pytest.approx(10)
     assert found.p90_pct == pytest.approx(40)
     assert found.signed_pct == pytest.approx(10)
@@ -234,9 +238,9 @@ def test_a_baseline_learns_what_it_can_express(name: str, tmp_path: Path) -> Non
 def test_another_tool_and_held_out_predictions_stand_beside_the_simulator(tmp_path: Path) -> None:
     rows = some_rows(tmp_path)
     held_out = Predictions({
-        ("family", row.id): Prediction(1.2 * row.step_s) for row in rows
+        ("family", row.id): RowPrediction(1.2 * row.step_s) for row in rows
     })  # fmt: skip
-    given = Predictions({("", row.id): Prediction(0.7 * row.step_s) for row in rows[:9]})
+    given = Predictions({("", row.id): RowPrediction(0.7 * row.step_s) for row in rows[:9]})
     contest = run_contest(
         rows, Nets(), calibration=shipped_calibration(), held_out=held_out, given=given
     )
@@ -250,10 +254,10 @@ def test_another_tool_and_held_out_predictions_stand_beside_the_simulator(tmp_pa
     assert found["device", "given"].rows == 9
     assert found["device", "given"].p90_pct == pytest.approx(30)
     assert {name for _, name in found} == {"simulator", "given", *BASELINES}
-    assert "9 of 18 rows" in contest.remarks[0]
-    sizes = Predictions({("size", row.id): Prediction(row.step_s) for row in rows})
+    assert "9 of 18 rows" in sentence(contest.remarks[0])
+    sizes = Predictions({("size", row.id): RowPrediction(row.step_s) for row in rows})
     other = run_contest(rows, Nets(), calibration=shipped_calibration(), given=sizes)
-    assert other.remarks == ("predictions given without size are not scored",)
+    assert sentences(other.remarks) == ("predictions given without size are not scored",)
 
 
 def test_the_command_scores_a_table_of_ones_own(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from driple.runs.measured_run import MeasuredRun
 from driple.runs.users_table import read_runs
 from driple.runs.validation.correction_inputs import correction_inputs
 from driple.runs.validation.corrections import METHODS, CorrectionScore, score_corrections
-from driple.runs.validation.predictions import Prediction, Predictions
+from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.runs.validation.shipped import Shipped
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
@@ -58,7 +58,7 @@ def scored(
 ) -> dict[str, CorrectionScore]:
     """Scores where measured over simulated is the factor of each row."""
     measured = [replace(row, step_s=float(f)) for row, f in zip(rows, factors, strict=True)]
-    base = {(split, row.id): Prediction(1.0) for row in rows}
+    base = {(split, row.id): RowPrediction(1.0) for row in rows}
     shipped = Shipped(
         rows=tuple(measured),
         folds={f"family{depth}": depth % 10 for depth in range(FAMILIES + 1)},

@@ -12,7 +12,7 @@ from driple.runs.measured_run import MeasuredRun
 from driple.runs.tensorflow_runs import Kind, TensorFlowRun
 from driple.runs.users_table import read_runs
 from driple.runs.validation.held_out import HeldOut, HeldOutPrediction
-from driple.runs.validation.predictions import Prediction, Predictions
+from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from scripts.fits.checked import checked_rows, checked_runs
@@ -106,9 +106,9 @@ def test_a_row_is_checked_without_its_family_its_size_and_its_device(tmp_path: P
     file = tmp_path / "rows.csv"
     file.write_text("id,job,setting,seconds,batch_size\nlong,a,1xV100,1,8\nusual,a,1xV100,1,8\n")
     predictions = Predictions({
-        ("family", "long"): Prediction(1.1), ("size", "long"): Prediction(1.2),
-        ("device", "long"): Prediction(1.3), ("family", "usual"): Prediction(1.4),
-        ("source", "long"): Prediction(9.0),
+        ("family", "long"): RowPrediction(1.1), ("size", "long"): RowPrediction(1.2),
+        ("device", "long"): RowPrediction(1.3), ("family", "usual"): RowPrediction(1.4),
+        ("source", "long"): RowPrediction(9.0),
     })  # fmt: skip
     found = checked_rows(read_runs(file), predictions, Nets(), ends={"long": "largest"})
     ratios = {(one.held_out, one.end): exp(one.log_ratio) for one in found}

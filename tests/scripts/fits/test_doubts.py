@@ -9,6 +9,7 @@ import pytest
 from driple.answers.checked_runs import CheckedRun
 from driple.answers.op_mix import MIX_KINDS
 from driple.answers.stated_error import StatedError
+from driple.remarks import Remark
 from driple.runs.measured_run import MeasuredRun
 from scripts.accuracy_tables import doubt_table
 from scripts.fits.coverage import CoveredRun
@@ -16,7 +17,7 @@ from scripts.fits.doubts import Answers, doubts_of
 
 pytest.importorskip("sklearn")
 
-NOT_STATED = StatedError(runs="no published run is like it")
+NOT_STATED = StatedError(runs=Remark.of_text("no published run is like it"))
 
 
 def covered(error: float, stated: StatedError, *, family: str = "resnet") -> CoveredRun:
@@ -34,9 +35,13 @@ def covered(error: float, stated: StatedError, *, family: str = "resnet") -> Cov
 
 def stated(p90_pct: float, *, high_factor: float = 1.5) -> StatedError:
     return StatedError(
-        num_runs=9, runs="runs", median_pct=p90_pct / 3, p90_pct=p90_pct, low_factor=0.7,
+        num_runs=9,
+        runs=Remark.of_text("runs"),
+        median_pct=p90_pct / 3,
+        p90_pct=p90_pct,
+        low_factor=0.7,
         high_factor=high_factor,
-    )  # fmt: skip
+    )
 
 
 SMALL = [covered(error, stated(20)) for error in (0.1, -0.2, 0.24)]

@@ -11,7 +11,7 @@ import pytest
 from driple.errors import ConfigError
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.users_table import read_runs
-from driple.runs.validation.predictions import Prediction, Predictions
+from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.runs.validation.rankings import (
     rank_configurations,
     rank_devices,
@@ -59,7 +59,7 @@ def test_errors_of_speedups_by_hand(tmp_path: Path) -> None:
     """Times twice too long change no speed-up; the constant is that of the other fold."""
     rows = forward_rows(tmp_path)
     seconds = [8, 4, 6, 4, 6]
-    predicted = [Prediction(one) for one in map(float, seconds)]
+    predicted = [RowPrediction(one) for one in map(float, seconds)]
     scores = speedup_scores(rows, {("family", "simulator"): predicted}, {"a": 0, "b": 1})
     of = {(one.group, one.predictor): one for one in scores}
     assert of["A100", "simulator"].p90_pct == pytest.approx(0)
@@ -82,10 +82,10 @@ def sharded_rows(tmp_path: Path) -> list[MeasuredRun]:
 
 def test_configurations_are_ranked_by_the_time_of_a_token(tmp_path: Path) -> None:
     rows = sharded_rows(tmp_path)
-    perfect = [Prediction(3 * row.step_s) for row in rows]
+    perfect = [RowPrediction(3 * row.step_s) for row in rows]
     (found,) = rank_configurations(rows, perfect)
     assert (found.place, found.choices, found.tau, found.best_pct) == ("8 A100", 4, 1.0, 0.0)
-    swapped = [Prediction(one) for one in (8.0, 12.0, 5.0, 20.0)]  # r for the best, which q ties
+    swapped = [RowPrediction(one) for one in (8.0, 12.0, 5.0, 20.0)]  # r for the best, which q ties
     (found,) = rank_configurations(rows, swapped)
     assert found.tau < 1
     assert rank_configurations(rows, [None, None, *perfect[2:]]) == []
@@ -102,7 +102,7 @@ def test_devices_are_ranked_and_the_cost_of_a_wrong_choice_is_stated(tmp_path: P
             for device, seconds in (("A100", 2), ("V100", 3), ("K80", 9))
         ),
     )
-    (found,) = rank_devices(rows, [Prediction(one) for one in (5.0, 4.0, 6.0)])
+    (found,) = rank_devices(rows, [RowPrediction(one) for one in (5.0, 4.0, 6.0)])
     assert found.tau == pytest.approx(1 / 3)
     assert found.best_pct == pytest.approx(50)
 
@@ -122,8 +122,8 @@ def test_what_was_not_predicted_is_not_made(tmp_path: Path) -> None:
     """Rows fall under their task; a row that no split predicted counts nowhere."""
     rows = [*forward_rows(tmp_path), *sharded_rows(tmp_path)]
     held_out = Predictions({
-        ("family", "e1"): Prediction(4.4), ("family", "c1"): Prediction(2.0),
-        ("device", "p"): Prediction(4.0), ("device", "q"): Prediction(12.0),
+        ("family", "e1"): RowPrediction(4.4), ("family", "c1"): RowPrediction(2.0),
+        ("device", "p"): RowPrediction(4.0), ("device", "q"): RowPrediction(12.0),
     })  # fmt: skip
     every = reached(rows, held_out)
     found = {(one.task.partition(",")[0], one.split): one for one in every}

@@ -9,8 +9,8 @@ import pytest
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.users_table import read_runs
 from driple.runs.validation.predictions import (
-    Prediction,
     Predictions,
+    RowPrediction,
     read_predictions,
 )
 from driple.simulate.prepared_job import PreparedJob
@@ -125,7 +125,10 @@ def test_only_the_end_and_the_fold_that_are_left_out_are_hidden() -> None:
 
 
 def test_predictions_of_sizes_come_back(tmp_path: Path) -> None:
-    made = Predictions({("size", "a"): Prediction(1.5), ("family", "a"): Prediction(2.0)})
+    made = Predictions({("size", "a"): RowPrediction(1.5), ("family", "a"): RowPrediction(2.0)})
     write_predictions(made, tmp_path / "made.csv.gz")
     back = read_predictions(tmp_path / "made.csv.gz")
-    assert (back.of("a", "size"), back.of("a", "family")) == (Prediction(1.5), Prediction(2.0))
+    assert (back.of("a", "size"), back.of("a", "family")) == (
+        RowPrediction(1.5),
+        RowPrediction(2.0),
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driple.analytic.repaired import Exchange
+from driple.analytic.repaired import TransferCosts
 from driple.errors import ConfigError
 from scripts.fits.zeng_runs import ZengFit, as_published_s, fit_zeng, read_zeng, repaired_s
 
@@ -24,7 +24,7 @@ def shipped() -> ZengFit:
     """The fit to every other row."""
     text = (files("driple.analytic") / "closed_forms.json").read_text()
     values = json.loads(text)["fit"]
-    return ZengFit(**{**values, "exchange": Exchange(**values["exchange"])})
+    return ZengFit(**{**values, "exchange": TransferCosts(**values["exchange"])})
 
 
 def test_every_prediction_of_the_workbook_comes_out() -> None:

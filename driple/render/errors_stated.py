@@ -1,0 +1,121 @@
+"""Sentences on errors: that of a simulated answer, of inspectors, and what a slower host brings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from driple.render.remarks import sentence
+
+if TYPE_CHECKING:
+    from driple.answers.error_statement import StatedError
+    from driple.answers.slow_hosts import SlowHost
+    from driple.inspector.host import HostTuning
+    from driple.training.metrics import Scores
+    from driple.training.uncertainty import Coverage
+
+__all__ = [
+    "coverage_sentence",
+    "host_advice",
+    "host_sentence",
+    "impossible_sentence",
+    "slow_host_sentence",
+    "stated_error_sentence",
+]
+
+_NOT_CHECKED = "this answer was not checked against any published run of this kind"
+
+
+def stated_error_sentence(stated: StatedError) -> str:
+    """What is expected of an answer, and what its error rests on."""
+    runs = sentence(stated.runs)
+    if stated.median_pct is None or stated.p90_pct is None:
+        return f"{_NOT_CHECKED}: {runs}"
+    if stated.nearest_because is not None:
+        own = stated_error_sentence(replace(stated, nearest_because=None))
+        return f"{sentence(stated.nearest_because)}; of the nearest kind: {own}"
+    expected = _percentiles(stated.median_pct, stated.p90_pct)
+    words = f"{stated.num_runs} {runs}"
+    if stated.runs_median_pct is not None and stated.runs_p90_pct is not None:
+        words += f": {_percentiles(stated.runs_median_pct, stated.runs_p90_pct)}"
+    if (stated.median_pct, stated.p90_pct) == (stated.runs_median_pct, stated.runs_p90_pct):
+        return f"the simulator's error on {words}"
+    expected = f"expected error of the simulator on this job: {expected}{_tuned(stated)}"
+    if len(stated.tuned) == 2:
+        return f"{expected}; its error on {words} (each model family counted alike)"
+    return (
+        f"{expected}, from its error on {words} (each model family counted alike), adjusted to "
+        "how unlike published jobs the ops are and how few the families are"
+    )
+
+
+def _tuned(stated: StatedError) -> str:
+    """Which of the expected numbers are those of a tuning; empty if neither is."""
+    if not stated.tuned:
+        return ""
+    names = {"median_pct": "the median is that", "p90_pct": "the 90th percentile is that"}
+    which = "both are those" if len(stated.tuned) == len(names) else names[stated.tuned[0]]
+    return f" ({which} of the runs that the device is tuned to, each left out of the tuning)"
+
+
+def _percentiles(median_pct: float, p90_pct: float) -> str:
+    return f"median {median_pct:.0f} %, 90th percentile {p90_pct:.0f} %"
+
+
+def slow_host_sentence(slow: SlowHost) -> str:
+    """The step on a slower host, and what the host of the answer is."""
+    assumed = "of which no run of yours tells" if slow.is_tuned else "as in published runs"
+    machine = "as a virtual machine that was measured"
+    if not slow.as_measured:
+        factor = slow.slow_us / slow.usual_us
+        machine = f"{factor:.1f} times as long, {machine} did in PyTorch without a compiler"
+    return (
+        f"the host decides: a host that takes {slow.usual_us:.0f} us for each op, {assumed}, is "
+        f"assumed; on one that takes {slow.slow_us:.0f} us, {machine}, the step is "
+        f"{slow.step_s:.3g} s"
+    )
+
+
+def host_advice(slow: SlowHost) -> str:
+    """How a user of `predict` says what his host is."""
+    if slow.is_told:
+        return "runs of such steps tell of yours (driple transfer --from gpu)"
+    return "if you know yours, --set host_us_per_op=N simulates it"
+
+
+def host_sentence(host: HostTuning) -> str:
+    """How fast the user's own host is, and by what."""
+    return (
+        f"this host takes {host.time_factor:.2f} times as long as the one that the labels were "
+        f"measured on, by {len(host.workloads)} known workloads: median error of their step times "
+        f"{host.before_pct:.0f} % before, {host.after_pct:.0f} % with the factor of the others"
+    )
+
+
+def coverage_sentence(coverage: Coverage) -> str:
+    """How often intervals hold, and the errors with and without warnings."""
+    words = (
+        f"its intervals hold {coverage.targets:.0%} of the targets and "
+        f"{coverage.iteration_time:.0%} of the iteration times, and reach "
+        f"{coverage.median_width_pct:.0f} % above (median)"
+    )
+    if coverage.smape_warned_pct is None:
+        return f"{words}; no workload was warned of"
+    others = ""
+    if coverage.smape_others_pct is not None:
+        others = f", {coverage.smape_others_pct:.1f} % others"
+    return (
+        f"{words}; {coverage.num_warned} predictions were warned of: SMAPE "
+        f"{coverage.smape_warned_pct:.1f} %{others}"
+    )
+
+
+def impossible_sentence(scores: Scores) -> str:
+    """Impossible predictions; empty without any."""
+    if not scores.num_impossible:
+        return ""
+    return (
+        f"{scores.num_impossible} of {scores.num_workloads} predictions are impossible (an amount "
+        "or a duration below 0, or a step that takes no time): driple predict refuses such graphs, "
+        "the errors count them"
+    )

@@ -1,0 +1,77 @@
+"""Memory of a job in words: three numbers, whether it fits, what is largest, where the peak is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from driple.api.inspecting_memory import InspectedMemory
+    from driple.memory.estimate import MemoryEstimate
+    from driple.memory.least import LeastMemory
+
+__all__ = ["least_memory_sentence", "memory_sentence", "peak_words"]
+
+_GB, _GIB = 1e9, 2.0**30
+
+
+def memory_sentence(made: MemoryEstimate) -> str:
+    """Three numbers, whether the job fits, and what is largest, in one line."""
+    numbers = [
+        f"{_gib(one.value)} {words}"
+        for one, words in (
+            (made.allocated, "allocated"), (made.reserved, "reserved"),
+        )
+        if one is not None
+    ]  # fmt: skip
+    total = made.device_total
+    if total is not None:
+        ends = ""
+        if total.lower is not None and total.upper is not None:
+            ends = f" ({_gib(total.lower, unit=False)} to {_gib(total.upper, unit=False)})"
+        numbers.append(f"{_gib(total.value)} on the device{ends}")
+    bound = "at most " if made.is_upper_bound else ""
+    bound = "at least " if made.is_lower_bound else bound
+    words = f"memory {bound}{', '.join(numbers)}"
+    if made.capacity_bytes is not None:
+        where = f" on {made.device}, which has least room" if made.device else ""
+        words += f" of {_gib(made.capacity_bytes)}{where}: {_fits_words(made)}"
+    if made.host_bytes is not None:
+        words += f"; {_gib(made.host_bytes)} on the host of each machine"
+    return f"{words}; largest: {made.largest}" if made.largest else words
+
+
+def _fits_words(made: MemoryEstimate) -> str:
+    margin = made.margin_bytes or 0.0
+    left = f"{_gib(margin)} left" if margin >= 0 else f"{_gib(-margin)} too little"
+    if made.fits is None:
+        return "unknown whether it fits, as sizes are unknown"
+    return {
+        "yes": f"fits, {left} (the cache counts as free)",
+        "likely not": f"likely does not fit ({left})",
+    }.get(made.fits, f"does not fit, {left}")
+
+
+def _gib(nbytes: float, *, unit: bool = True) -> str:
+    """Gibibytes with three significant digits."""
+    value = nbytes / _GIB
+    text = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{text} GiB" if unit else text
+
+
+def peak_words(memory: InspectedMemory) -> str:
+    """Where the peak of a step is: `backward pass, aten::mm of layers.0.mlp`."""
+    if not memory.peak_op:
+        return memory.peak_phase
+    of = f" of {memory.peak_module}" if memory.peak_module else ""
+    phase, op = memory.peak_phase, memory.peak_op
+    return f"{phase}, {op}{of}" if phase else op + of
+
+
+def least_memory_sentence(least: LeastMemory) -> str:
+    """What a step needs at least, and of what."""
+    return (
+        f"at least {least.total_bytes / _GB:.3g} GB (parameters "
+        f"{least.parameters_bytes / _GB:.2g}, gradients {least.gradients_bytes / _GB:.2g}, "
+        f"optimizer states {least.states_bytes / _GB:.2g}, largest tensor "
+        f"{least.largest_tensor_bytes / _GB:.2g})"
+    )

@@ -1,0 +1,330 @@
+"""Everything known of an answer (`driple predict --explain`), and all methods side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from driple.remarks import Remark
+from driple.render.errors_stated import (
+    host_advice,
+    host_sentence,
+    slow_host_sentence,
+    stated_error_sentence,
+)
+from driple.render.memory_lines import memory_sentence
+from driple.render.method_words import METHOD_WORDS
+from driple.render.remarks import sentence, sentences
+from driple.render.show import note, print_assumptions, print_table, print_targets
+from driple.units import format_range, three_digits
+
+if TYPE_CHECKING:
+    from driple.answers.method_answer import MethodAnswer
+    from driple.api.predicting import Answer
+    from driple.estimate import Estimate
+    from driple.inspector.predict import Prediction
+    from driple.simulate.run import Simulation
+    from driple.step.profile import StepProfile
+
+__all__ = ["print_compared", "print_explained"]
+
+_LEAST_SHOWN = 0.005  # of a step: shorter phases are left out of the line
+
+
+def print_explained(answer: Answer) -> None:
+    """Tables of one answer by one method."""
+    if answer.reason is not None:
+        print(sentence(answer.reason))
+    _print_what_does_not_fit(answer)
+    if answer.method == "inspector" and answer.prediction is not None:
+        _print_inspector(answer, answer.prediction)
+    elif answer.method == "simulator" and answer.simulation is not None:
+        _print_simulator(answer, answer.simulation)
+    else:
+        _print_closed_forms(answer)
+    _print_memory(answer)
+
+
+def _print_what_does_not_fit(answer: Answer) -> None:
+    """First of all, that the job needs more memory than there is, and what would make it fit."""
+    found = answer.memory
+    if found is None or found.estimate is None or found.estimate.fits in ("yes", None):
+        return
+    print(f"{answer.job.name} on {answer.setting.name}: {memory_sentence(found.estimate)}")
+    helping = [one.flag for one in found.remedies if one.memory.fits == "yes"]
+    if helping:
+        print(f"what would fit: {'; or '.join(helping)}")
+    elif found.remedies:
+        tried = ", ".join(one.flag for one in found.remedies)
+        print(f"no single change makes it fit ({tried}); combine them, or take larger devices")
+
+
+def _print_memory(answer: Answer) -> None:
+    """One line, unless it has been printed first; nothing on processors."""
+    found = answer.memory
+    if found is None:
+        return
+    if found.estimate is None:
+        print(f"memory: unknown; {'' if found.reason is None else sentence(found.reason)}")
+    elif found.estimate.fits in ("yes", None):
+        print(memory_sentence(found.estimate))
+
+
+def _print_inspector(answer: Answer, made: Prediction) -> None:
+    trained = made.trained_on
+    for words in sentences(made.warnings):
+        print(
+            f"a guess for {made.setting}: {words}; driple predict JOB --method simulator "
+            f"--setting {made.setting} answers in detail"
+        )
+    print(f"{answer.job.name} on {made.setting}: learned from {made.provenance} labels")
+    print_assumptions(answer.assumptions)
+    if made.outdated is not None:
+        print(sentence(made.outdated))
+    ends = None if made.ends is None else made.ends.tolist()
+    interval = answer.iteration_time_s.interval
+    print_targets(made.targets, made.iteration_time_s, ends, interval=interval)
+    _print_throughput(answer)
+    if made.level is not None:
+        kind = f"{made.provenance} " if made.provenance == "simulated" else ""
+        of_any = made.provenance == "measured" and answer.host is None
+        where = " on machines of this kind" if of_any else ""
+        print(f"in brackets: where {made.level:.0%} of such {kind}values are expected{where}")
+    elif made.ends is not None:
+        why = _why_no_level(made, answer.job.unknown)
+        print(f"in brackets: {why}; how many of such values lie there is not known")
+    if answer.host is not None:
+        print(host_sentence(answer.host))
+    if made.closed_form_s is not None:
+        print(f"closed form, to compare: step time {made.closed_form_s:.3g} s")
+    error = made.metrics.get("test_smape_pct")
+    tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
+    print(f"graph: {made.num_nodes} ops, {made.num_edges} edges, {made.num_groups} groups")
+    origin = trained.transferred_from
+    moved = "" if origin is None else f", transferred from {origin.setting}"
+    part, whole, data = (
+        "?" if fact is None else fact
+        for fact in (trained.num_train, trained.num_workloads, trained.data_set)
+    )
+    print(f"checkpoint: learned from {part} of {whole} workloads of {data}{moved}{tested}")
+    if answer.stated is not None:
+        print(f"labels: {stated_error_sentence(answer.stated)}")
+
+
+def _why_no_level(made: Prediction, unknown: Remark | None) -> str:
+    """Why no share of values is stated for the intervals."""
+    if unknown is not None:
+        return f"{sentence(unknown)} and count as 1"
+    if made.contradiction is not None:
+        return "wide enough to hold the closed form's times too"
+    return "extrapolated" if made.outdated is None else "learned from another version"
+
+
+def _print_simulator(answer: Answer, made: Simulation) -> None:
+    if answer.stated is not None and answer.stated.is_guess:
+        print(
+            f"a guess for {made.setting.name}: by the published runs that the last lines name, "
+            "errors as large as the interval are expected"
+        )
+    print(f"{answer.job.name} on {made.setting.name}: simulated")
+    print_assumptions(answer.assumptions)
+    step, time = made.step, answer.iteration_time_s
+    if step is None:
+        print_targets(made.targets, time.value, interval=time.interval)
+    else:
+        bursts = {name: usage.num_bursts for name, usage in step.usage().items()}
+        print_targets(step.targets(), time.value, bursts=bursts, interval=time.interval)
+        _print_step(step, made.setting.worker.known_window_s)
+    times = [record.iteration_time_s for record in made.records]
+    _print_throughput(answer)
+    _print_level(answer)
+    workers = [
+        (device, f"{three_digits(seconds)} s")
+        for device, seconds in zip(made.topology.devices, times, strict=True)
+    ]
+    print_table(["", "device", "iteration"], list(_rows_of_workers(workers)))
+    kinds = made.topology.labelled_workers()
+    if len(kinds) > 1:
+        own = f"{sum(kinds.values())} workers on {made.topology.devices[0]}"
+        shown = "targets and iteration time are" if step is None else "the iteration time is"
+        note(f"{shown} the mean over the {own}")
+    if answer.slow_host is not None:
+        print(f"{slow_host_sentence(answer.slow_host)}; {host_advice(answer.slow_host)}")
+    if answer.stated is not None:
+        print(stated_error_sentence(answer.stated))
+
+
+def _print_level(answer: Answer) -> None:
+    """Which share of step times the brackets hold, and by what; nothing without an interval."""
+    time, stated = answer.iteration_time_s, answer.stated
+    interval = time.interval
+    if interval is None or interval.level is None:
+        return
+    known = None if stated is None else stated.interval_of(time.value)
+    higher = known is not None and interval.high is not None and interval.high > known[1]
+    slower = ", and the upper end by the slower host" if higher else ""
+    print(
+        f"in brackets: where {interval.level:.0%} of such steps are expected, by the errors stated "
+        f"below{slower}"
+    )
+
+
+def _print_step(step: StepProfile, window_s: float | None) -> None:
+    """Phases of a step, and what the device's own counters would show of it."""
+    from driple.step.phases import PHASE_WORDS
+
+    parts = [
+        f"{PHASE_WORDS[name]} {three_digits(seconds)} s ({100 * seconds / step.step_s:.0f} %)"
+        for name, seconds in step.phases_s().items()
+        if seconds >= _LEAST_SHOWN * step.step_s
+    ]
+    print(f"one step: {', '.join(parts)}")
+    gpu, memory = step.counted_pct()
+    if window_s is None:
+        print(
+            f"means over the step, kernels of the network included: GPU {gpu:.0f} %, its memory "
+            f"{memory:.0f} %; over which time the device's own counters average is not known"
+        )
+        return
+    print(
+        f"nvidia-smi would show {gpu:.0f} % for the GPU and {memory:.0f} % for its memory, the "
+        f"means over windows of {three_digits(window_s)} s"
+    )
+
+
+def _rows_of_workers(workers: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
+    """A row for workers that follow each other and show the same device and iteration time."""
+    first = 0
+    for (device, seconds), alike in groupby(workers):
+        last = first + len([*alike]) - 1
+        name = f"worker {first}" if first == last else f"workers {first} to {last}, alike"
+        yield [name, device, seconds]
+        first = last + 1
+
+
+def _print_throughput(answer: Answer) -> None:
+    """One line; nothing if the batch size is unknown."""
+    from driple.api.throughput import throughput_of
+
+    found = throughput_of(answer)
+    if found is None:
+        return
+    number = answer.setting.num_workers
+    rates = [_rate(found.samples_per_s, "samples/s")]
+    if found.tokens_per_s is not None:
+        rates.append(_rate(found.tokens_per_s, "tokens/s"))
+    workers = "1 worker" if number == 1 else f"{number} workers together"
+    print(f"throughput {', '.join(rates)}, {workers}")
+
+
+def _rate(rate: Estimate, unit: str) -> str:
+    text, ends = f"{_large(rate.value)} {unit}", rate.interval
+    return text if ends is None else f"{text} ({format_range(ends.low, ends.high, _large)})"
+
+
+def _large(value: float) -> str:
+    """Three significant digits, with commas between thousands."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else three_digits(value)
+
+
+def _print_closed_forms(answer: Answer) -> None:
+    from driple.analytic.advice import BOTTLENECKS
+    from driple.analytic.closed_forms import PARTS
+
+    answers, work = answer.forms, answer.forms[0].work
+    if work is not None:
+        print(
+            f"forward pass {work.forward_flops / 1e9:.1f} GFLOP a step, parameters "
+            f"{work.nbytes / 1e6:.1f} MB in {work.num_pushes} pushes"
+        )
+    print(f"{answer.job.name} on {answer.setting.name}, a synchronous iteration")
+    print_assumptions(answer.assumptions)
+    parts = [one.parts_s or {} for one in answers]
+    rows = [[part, *(f"{three_digits(seconds[part])} s" for seconds in parts)] for part in PARTS]
+    rows.append(["iteration", *(_time_words(one, unit=" s") for one in answers)])
+    print_table(["", *(METHOD_WORDS[one.method] for one in answers)], rows)
+    _print_throughput(answer)
+    _print_level(answer)
+    for one in answers:
+        words, error = METHOD_WORDS[one.method], one.form_error
+        if error is None:
+            unknown = answer.job.unknown
+            why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
+            print(f"error of {words}: not known, {why}")
+        else:
+            print(
+                f"error of {words}, on {error.rows} measured iterations: mean "
+                f"{error.mean_pct:.0f} %, 90th percentile {error.p90_pct:.0f} %"
+            )
+    first = answers[0].form
+    if first is not None:
+        print(
+            f"held back by {BOTTLENECKS[first.bottleneck]}; the busiest link works "
+            f"{first.communication_ratio or 0.0:.2f} times as long as a device"
+        )
+
+
+def print_compared(answers: Sequence[Answer]) -> None:
+    """All methods: a row for each, a column for each setting; then who contradicts whom."""
+    from driple.answers.ask import METHODS
+
+    print_assumptions(dict.fromkeys(words for one in answers for words in one.assumptions))
+    print(
+        f"{answers[0].job.name}: seconds of an iteration, and where it lies nine times out of ten"
+    )
+    rows = []
+    for method in METHODS:
+        cells = []
+        for answer in answers:
+            known = next((one for one in answer.answers if one.method == method), None)
+            cells.append("-" if known is None else _cell(known))
+        rows.append([METHOD_WORDS[method], *cells])
+    print_table(["", *(answer.setting.name for answer in answers)], rows)
+    for answer in answers:
+        _print_doubts(answer)
+    for answer in answers:
+        _print_what_does_not_fit(answer)
+        _print_memory(answer)
+
+
+def _print_doubts(answer: Answer) -> None:
+    from driple.answers.ask import disagreements, trust_of
+
+    name = answer.setting.name
+    for one in answer.answers:
+        if one.measured is not None:
+            print(f"{name}: measured as {one.measured.workload}")
+    for pair in disagreements(answer.answers):
+        print(
+            f"{name}: {METHOD_WORDS[pair.one.method]} ({pair.one.step_s:.3g} s) and "
+            f"{METHOD_WORDS[pair.other.method]} ({pair.other.step_s:.3g} s) differ by a "
+            f"factor of {pair.factor:.1f}, more than their known errors"
+        )
+    if answer.stated is not None:
+        print(f"{name}, simulator: {stated_error_sentence(answer.stated)}")
+    if answer.slow_host is not None:
+        slow = answer.slow_host
+        print(f"{name}, simulator: {slow_host_sentence(slow)}; {host_advice(slow)}")
+    if answer.best is not None:
+        print(sentence(trust_of(answer.best)))
+    for one in answer.answers:
+        if one.doubts:
+            note(f"{name}, {METHOD_WORDS[one.method]}: {'; '.join(sentences(one.doubts))}")
+    if answer.compared is not None:
+        for reason in dict.fromkeys(answer.compared.silent.values()):
+            note(reason)
+
+
+def _cell(one: MethodAnswer) -> str:
+    """The time and its range, in seconds; a measured time has none."""
+    if one.method == "measured":
+        return three_digits(one.step_s)
+    words = _time_words(one)
+    return words if one.step_time.interval is not None else f"{words} (error not known)"
+
+
+def _time_words(one: MethodAnswer, unit: str = "") -> str:
+    """The time, and its range where its error is known."""
+    words, ends = f"{three_digits(one.step_s)}{unit}", one.step_time.interval
+    return words if ends is None else f"{words} ({format_range(ends.low, ends.high)})"

@@ -1,0 +1,159 @@
+"""Sentences on what a simulation, a closed form or a sweep assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["SENTENCES"]
+
+_ON_SERVERS = "its variables and their updates are placed on the parameter servers"
+_EXCHANGES: Mapping[str, str] = {
+    "servers": _ON_SERVERS,
+    "alone": "the device updates all variables itself; nothing crosses the network",
+    "all_reduce": (
+        "each worker updates all variables itself, and gradients are added up by all-reduce"
+    ),
+    "all_reduce_in_levels": (
+        "each worker updates all variables itself; gradients are added up within machines, then "
+        "between them"
+    ),
+    "sharded_states": "each worker updates a shard of all variables and gathers the others",
+    "sharded_gradients": (
+        "each worker gets the gradients of a shard of all variables, updates it and gathers the "
+        "others"
+    ),
+    "sharded_parameters": (
+        "each worker keeps a shard of all variables and gathers the others block by block"
+    ),
+    "sharded_in_machines": (
+        "each worker keeps a shard of all variables, gathers the others from its machine block by "
+        "block, and adds up gradients between machines"
+    ),
+}
+_LAYOUTS: Mapping[str, str] = {
+    "unplaced": "the graph names no device",
+    "one_machine": "the graph is of one machine",
+    "one_device": "the model is of one device",
+    "servers": "the graph has parameter servers, this setting has none",
+}
+
+
+def _other_layout(layout: str, exchange: str) -> str:
+    """A graph that was built for another kind of cluster, and what is assumed instead."""
+    words = _EXCHANGES.get(exchange, exchange)  # a scheme of a user's own states it in words
+    if layout != "all_reduce":
+        return f"{_LAYOUTS[layout]}: {words}"
+    if exchange == "servers":
+        return (
+            "the graph adds up gradients by all-reduce, this setting has parameter servers: "
+            f"{words}, and workers wait for each other"
+        )
+    return f"the graph adds up gradients of several workers: {words}"
+
+
+def _not_measured(
+    *,
+    device: str,
+    source: str,
+    is_same_chip: bool,
+    source_bytes_per_s: float | None,
+    bytes_per_s: float | None,
+) -> str:
+    relative = f"{source} devices" if source else "the usual device"
+    if is_same_chip:
+        relative = f"{source}, the same chip"
+        if source_bytes_per_s is not None and bytes_per_s is not None:
+            relative += (
+                f" with {source_bytes_per_s / 1e12:.3g} TB/s of memory in place of "
+                f"{bytes_per_s / 1e12:.3g}"
+            )
+    return (
+        f"no measured run on {device} is in the calibration: it takes the efficiency of {relative}"
+    )
+
+
+def _tuned(
+    *,
+    device: str,
+    file: str,
+    names: Sequence[str],
+    factors: Sequence[float],
+    num_runs: int | None,
+    median_pct: float | None,
+    p90_pct: float | None,
+) -> str:
+    listed = ", ".join(f"{name} {by:.3g}" for name, by in zip(names, factors, strict=True))
+    words = f"{device} is tuned by {file} ({listed})"
+    if num_runs is not None and median_pct is not None and p90_pct is not None:
+        words += (
+            f": {num_runs} runs, each predicted by the others with a median error of "
+            f"{median_pct:.3g} %, 90th percentile {p90_pct:.3g} %"
+        )
+    return words
+
+
+def _placement(
+    placement: str,
+    num_servers: Sequence[int],
+    shares_pct: Sequence[float],
+    greedy_pct: Sequence[float],
+) -> str:
+    shares = ", ".join(
+        f"{share:.0f} % of the parameters with {count} servers ({greedy:.0f} % with greedy)"
+        for count, share, greedy in zip(num_servers, shares_pct, greedy_pct, strict=True)
+    )
+    return (
+        f"placement {placement} takes variables in turn, whatever their size: one server holds "
+        f"{shares}; --set placement=greedy spreads them, as tf_cnn_benchmarks does"
+    )
+
+
+_OPEN = "the graph does not show whether workers wait for each other"
+
+SENTENCES: Mapping[str, str | Callable[..., str]] = {
+    "built_for_other_cluster": _other_layout,
+    "taken_for_asynchronous": f"{_OPEN}: training is asynchronous, none waits",
+    "taken_for_synchronous": (
+        f"{_OPEN}; the closed forms take it for synchronous training, simulator and inspector for "
+        "asynchronous"
+    ),
+    "asynchronous_graph": (
+        "the graph is of asynchronous training; the closed forms take it for synchronous"
+    ),
+    "batch_of_replica": (
+        "the batch size is that of each of {num_replicas} replica(s) of {num_devices} devices, not "
+        "of each device"
+    ),
+    "no_sequence_parallelism": (
+        "each device of a tensor-parallel group computes norms, residuals and dropout whole (no "
+        "sequence parallelism)"
+    ),
+    "tensor_group_spans_machines": (
+        "a tensor-parallel group of {num_devices} devices spans machines of {devices_per_machine}: "
+        "its sums cross the network"
+    ),
+    "pipeline_passes": (
+        "a pipeline of {num_stages} stages runs {num_passes} micro-batch(es) a step, the passes of "
+        "an update; the targets are those of its first stage"
+    ),
+    "device_not_measured": _not_measured,
+    "link_not_measured": (
+        "no measured run over {link} is in the calibration: it takes the efficiency of links like "
+        "it, such as {like}"
+    ),
+    "tuned_device": _tuned,
+    "host_given": "a host that takes {host_us_per_op:g} us for each op",
+    # servers
+    "uneven_placement": _placement,
+    "largest_variable": (
+        "the largest variable is {share_pct:.0f} % of the parameters and stays on one server, so "
+        "{num_servers} or more servers cannot share them evenly"
+    ),
+    "slow_copies": lambda copy_bytes_per_s: (
+        f"TensorFlow copies what crosses the network at {copy_bytes_per_s / 1e9:.1f} GB/s, which "
+        "takes longer than the fastest of these links; --set copies=off leaves the copies out"
+    ),
+    "servers_update": (
+        "parameter servers update the parameters, which takes no time of the device"
+    ),
+}

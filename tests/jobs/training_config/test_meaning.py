@@ -1,0 +1,127 @@
+"""What a training config gives a job on a setting: scheme, passes, precision, open fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from driple.api.arguments import scheme_remarks, settings_of
+from driple.cluster.setting import Setting
+from driple.errors import ConfigError
+from driple.jobs.options import JobOptions
+from driple.jobs.training_config import read_training_config
+
+DATA = Path(__file__).parents[2] / "data/training_configs"
+
+
+def _options(tmp_path: Path, text: str, name: str = "a.json", **given: object) -> JobOptions:
+    file = tmp_path / name
+    file.write_text(text)
+    return JobOptions(config=read_training_config(file), **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("stage", "scheme"), [(0, "ddp"), (1, "zero1"), (2, "zero2"), (3, "fsdp")])
+def test_a_stage_of_zero_is_the_scheme_where_none_is_named(
+    tmp_path: Path, stage: int, scheme: str
+) -> None:
+    options = _options(tmp_path, f'{{"zero_optimization": {{"stage": {stage}}}}}')
+    (setting,) = settings_of("8xA100", options=options)
+    assert setting.scheme.suffix == scheme
+    assert not scheme_remarks(options, setting)
+    (alone,) = settings_of("1xA100", options=options)
+    assert alone.scheme.suffix == "ddp"
+
+
+@pytest.mark.parametrize("named", ["8xA100@zero1", "V100-P1w2"])
+def test_the_users_scheme_counts_and_the_difference_is_said(tmp_path: Path, named: str) -> None:
+    options = _options(tmp_path, '{"zero_optimization": {"stage": 3}}')
+    (setting,) = settings_of(named, options=options)
+    assert setting.scheme == Setting.parse(named).scheme
+    (difference,) = scheme_remarks(options, setting)
+    assert difference.values["scheme"] == "fsdp"
+    assert difference.values["asked"] == setting.scheme.suffix
+
+
+def test_ddp_of_the_user_counts_although_it_is_usual(tmp_path: Path) -> None:
+    options = _options(tmp_path, '{"zero_optimization": {"stage": 3}}')
+    asked = Setting.parse("8xA100").with_scheme("ddp")
+    (setting,) = settings_of(asked, options=options)
+    assert setting.scheme.suffix == "ddp"
+    assert settings_of("8xA100@ddp", options=options)[0].scheme.suffix == "ddp"
+
+
+def test_passes_follow_from_the_samples_of_an_update() -> None:
+    """64 samples on 8 devices of one sample each are 8 passes."""
+    options = JobOptions(config=read_training_config(DATA / "ds_zero3.json"))
+    (setting,) = settings_of("8xA100", options=options)
+    assert options.with_config(setting).grad_accumulation == 8
+    (four,) = settings_of("4xA100", options=options)
+    assert options.with_config(four).grad_accumulation == 16
+    assert options.with_config().grad_accumulation == 64
+    with pytest.raises(ConfigError, match="64 samples per update, which are no multiple"):
+        options.with_config(Setting.parse("6xA100"))
+
+
+def test_the_batch_of_a_device_follows_where_the_file_has_that_of_all(tmp_path: Path) -> None:
+    options = _options(tmp_path, '{"train_batch_size": 64, "gradient_accumulation_steps": 2}')
+    merged = options.with_config(Setting.parse("8xA100"))
+    assert (merged.batch_size, merged.grad_accumulation) == (4, 2)
+    with pytest.raises(ConfigError, match="cannot be shared out over 7"):
+        options.with_config(Setting.parse("7xA100"))
+
+
+def test_fsdp_on_one_device_is_autocast(tmp_path: Path) -> None:
+    text = "distributed_type: FSDP\nmixed_precision: bf16\n"
+    options = _options(tmp_path, text, "a.yaml")
+    assert options.with_config(Setting.parse("1xA100")).precision == "amp-bf16"
+    assert options.with_config(Setting.parse("8xA100")).precision == "bf16-mixed"
+    stated = Setting.parse("8xA100").with_scheme("ddp")
+    assert options.with_config(stated).precision == "amp-bf16"
+
+
+def test_an_option_that_settles_a_field_takes_it_off_the_list(tmp_path: Path) -> None:
+    text = "per_device_train_batch_size: 2\noptim: galore_adamw\n"
+    assert [one.field for one in _options(tmp_path, text, "a.yaml").undecided()] == ["optim"]
+    assert not _options(tmp_path, text, "a.yaml", optimizer="adamw").undecided()
+
+
+def test_a_field_of_sharding_is_settled_by_the_scheme(tmp_path: Path) -> None:
+    text = "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n"
+    options = _options(tmp_path, text, "a.yaml")
+    assert options.undecided(Setting.parse("8xA100"))
+    assert not options.undecided(Setting.parse("8xA100@zero2"))
+
+
+def test_a_field_that_no_list_has_is_open(tmp_path: Path) -> None:
+    options = _options(tmp_path, "micro_batch_size: 2\nwarp_drive: 9\n", "a.yaml")
+    (field,) = options.undecided()
+    assert (field.field, field.value, field.reason) == ("warp_drive", "9", "not_known")
+    assert field.changes == ("memory", "time")
+    assert options.config.unknown == ("warp_drive",)
+
+
+def test_a_deepspeed_config_is_read_where_it_lies_beside_the_file(tmp_path: Path) -> None:
+    text = "base_model: a\nmicro_batch_size: 1\nbf16: true\ndeepspeed: conf/zero2.json\n"
+    (missing,) = _options(tmp_path, text, "a.yaml").undecided()
+    assert (missing.field, missing.reason) == ("deepspeed", "no_file")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/zero2.json").write_text('{"zero_optimization": {"stage": 2}}')
+    options = _options(tmp_path, text, "a.yaml")
+    assert not options.undecided()
+    assert (options.config.scheme, options.config.precision) == ("zero2", "bf16-mixed")
+
+
+def test_a_config_outside_the_folders_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "zero2.json").write_text('{"zero_optimization": {"stage": 2}}')
+    (tmp_path / "x").mkdir()
+    for name in (str(tmp_path / "zero2.json"), "../zero2.json", "zero2.txt"):
+        text = f"base_model: a\nmicro_batch_size: 1\ndeepspeed: {name}\n"
+        assert _options(tmp_path, text, "x/a.yaml").undecided()[0].reason == "no_file"
+
+
+def test_offload_leaves_the_time_open_and_not_the_memory() -> None:
+    options = JobOptions(config=read_training_config(DATA / "ds.json"))
+    found = options.undecided(Setting.parse("8xA100"))
+    assert {one.changes for one in found} == {("time",)}
+    assert options.config.offload == ("states", "parameters")

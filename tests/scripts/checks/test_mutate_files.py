@@ -1,0 +1,72 @@
+"""A sample of the damaged files; the whole is `python -m scripts.checks.mutate_files`."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from scripts.checks.file_readers import READERS
+from scripts.checks.mutate_files import Ended, check_reader, fault_of
+from scripts.checks.mutations import FORMATS, mutated
+
+SECONDS = 8.0  # of each reader; the sample of all takes under three minutes
+EXTRAS = {
+    "onnx": "onnx", "dataset": "pyarrow", "run-metadata": "tensorflow", "timeline": "tensorflow",
+    "hugging-face": "transformers", "training-config": "transformers",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_damaged_files_end_in_an_answer_or_in_one_line(name: str, tmp_path: Path) -> None:
+    pytest.importorskip(EXTRAS.get(name, "numpy"))
+    counts = check_reader(name, READERS[name], 40, tmp_path, most_s=SECONDS)
+    assert counts.faults == []
+    assert counts.files == counts.answered + counts.refused > 0
+
+
+def ended(**values: object) -> Ended:
+    usual = {"status": 2, "out": "", "err": "driple: no\n", "seconds": 1.0, "peak_bytes": 10**8}
+    return Ended(**{**usual, **values})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, ""),
+        ({"status": 0, "err": ""}, ""),
+        ({"status": 1, "err": "Traceback\nKeyError: 3\n"}, "status 1: Traceback | KeyError: 3"),
+        ({"err": "Traceback (most recent call last)"}, "status 2"),
+        ({"status": -14}, "status -14"),
+        ({"seconds": 31.0}, "took 31 s"),
+        ({"peak_bytes": 3 * 10**9}, "took 3.0 GB"),
+        ({"status": 0, "out": "\x1b[2J"}, "a control character"),
+        ({"err": "driple: a\nb\n"}, "message of several lines"),
+        ({"err": ""}, "or none"),
+    ],
+)
+def test_what_a_fault_is(values: dict[str, object], words: str) -> None:
+    fault = fault_of(ended(**values))
+    assert words in fault
+    assert bool(fault) == bool(words)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_damage_is_repeatable_and_changes_something(form: str) -> None:
+    """Also of what is no file of the format any more."""
+    for data in (b'{"a": [1, {"b": "c"}]}', b"PAR1xx", b"", b"a: 1\n"):
+        made = [mutated(data, form, random.Random(seed)) for seed in range(40)]
+        assert made == [mutated(data, form, random.Random(seed)) for seed in range(40)]
+        assert any(each != data for each in made)
+
+
+def test_progress_is_kept(tmp_path: Path) -> None:
+    """A run goes on where the last one stopped, and one that is done reads nothing."""
+    reader = READERS["cluster"]
+    assert check_reader("cluster", reader, 3, tmp_path).files == 3
+    assert check_reader("cluster", reader, 5, tmp_path).files == 5
+    started = time.monotonic()
+    assert check_reader("cluster", reader, 5, tmp_path).files == 5
+    assert time.monotonic() - started < 1

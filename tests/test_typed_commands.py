@@ -1,0 +1,66 @@
+"""The three commands that must keep working, run as typed, in a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ENV = os.environ | {"PYTHONPATH": str(ROOT)}
+DRIPLE = [sys.executable, "-m", "driple.cli.main"]
+STOPPED = 130  # exit status after Ctrl-C
+
+
+def typed(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command line as a user types it, in a folder."""
+    words = line.split()
+    assert words[0] == "driple"
+    return subprocess.run(
+        [*DRIPLE, *words[1:]], cwd=folder, env=ENV, capture_output=True, text=True, check=False
+    )
+
+
+def test_predict_of_a_graph_in_the_current_folder(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "datasets" / "examples" / "resnet50.pbtxt", tmp_path / "graph.pbtxt")
+    done = typed("driple predict graph.pbtxt", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("step ")
+    assert "graph.pbtxt on V100-P1w2/ho-PCIe" in done.stdout
+    assert [line.split()[0] for line in done.stdout.splitlines()[-4:]] == [
+        "device_util", "device_mem_util", "net_tx", "net_rx",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_train_for_a_setting_keeps_its_epochs_when_stopped(tmp_path: Path) -> None:
+    """Training takes long as typed: it is stopped by Ctrl-C after an epoch, and goes on."""
+    words = ["driple", "train", "--setting", "V100-P1w2"]
+    running = subprocess.Popen(
+        [*DRIPLE, *words[1:]], cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 600
+    while not (logs := list(tmp_path.rglob("log.jsonl"))) or not logs[0].read_text().strip():
+        assert running.poll() is None and time.monotonic() < deadline
+        time.sleep(1)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(120) == STOPPED
+    epochs = len(logs[0].read_text().splitlines())
+    done = typed(f"driple train --setting V100-P1w2 --set max_epochs={epochs + 1}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(logs[0].read_text().splitlines()) == epochs + 1
+    assert list(tmp_path.rglob("checkpoint.safetensors"))
+
+
+@pytest.mark.slow
+def test_transfer_from_one_device_to_another(tmp_path: Path) -> None:
+    done = typed("driple transfer --from V100 --to 2080Ti", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2080Ti-P1w2/ho-PCIe" in done.stdout
+    assert list(tmp_path.rglob("checkpoint.safetensors"))
