@@ -48,7 +48,8 @@ SENTENCES_IN = "driple.render.remarks"
 # show none of the reader's messages.
 BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
 # A table of rows has a column for each option of a job; the error says so and names the row.
-TABLE_OF_OPTIONS = ("driple.jobs.options", ("data import",))  # it offers those of graph files
+# `data import` offers those of graph files, which take no adapters.
+TABLE_OF_OPTIONS = (("driple.jobs.options", "driple.graph.torch.lora"), ("data import",))
 ROWS_OF_JOBS = (("driple.jobs.", "driple.graph."), ("validate", "transfer"))
 CANNOT_PRINT = {
     **{
@@ -301,7 +302,7 @@ def wrong_flags(extra: dict[tuple[str, str], Symbol] | None = None) -> list[str]
                 excused, _ = CANNOT_PRINT.get((f"{module}.{name}", flag), ((), ""))
                 if module.startswith(BUILD_THEIR_GRAPHS[0]) and not command:
                     excused = (*excused, *BUILD_THEIR_GRAPHS[1])
-                if module == TABLE_OF_OPTIONS[0]:
+                if module in TABLE_OF_OPTIONS[0]:
                     excused = (*excused, *TABLE_OF_OPTIONS[1])
                 if module.startswith(ROWS_OF_JOBS[0]) and not command:
                     excused = (*excused, *ROWS_OF_JOBS[1])

@@ -190,7 +190,7 @@ class JobOptions:
     config: TrainingConfig = option(  # noqa: RUF009  # a field
         TrainingConfig(), "--training-config", training_config(),
         "training arguments (Accelerate, DeepSpeed, Trainer, TRL, axolotl, torchtune, torchtitan, "
-        "LLaMA-Factory) that stand for the options above and --scheme where they are not given",
+        "LLaMA-Factory) that stand for the options that are not given, the scheme among them",
         suits=ANY, metavar="FILE", for_all=True,
     )
     # fmt: on
