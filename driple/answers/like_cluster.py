@@ -7,7 +7,7 @@ CheckedRun, ... + ClusterKind --runs_like--> those like it, or why there are non
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driple.answers.checked_runs import CheckedRun
 from driple.catalog import link_named
@@ -64,6 +64,11 @@ class ClusterKind:
             link_bytes_per_s=0.0 if known.joined_by is None else known.link_bytes_per_s,
             one_machine=_one_machine(kind, setting.device, known),
         )
+
+    def on(self, device: str) -> ClusterKind:
+        """The same cluster of another device."""
+        one = None if self.one_machine is None else self.one_machine.on(device)
+        return replace(self, devices=(device,), one_machine=one)
 
 
 def _one_machine(kind: str, device: str, topology: Topology) -> ClusterKind | None:

@@ -32,7 +32,7 @@ from driple.answers.like_cluster import (
 )
 from driple.answers.nearest_kind import RunKind, RunKinds
 from driple.answers.op_mix import distance_of, network_of
-from driple.catalog import Device
+from driple.catalog import DEVICES, Device
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology
 from driple.graph.cost import GraphCost
@@ -173,6 +173,7 @@ class ErrorTable:
             cluster: it runs on.
             distance: of the job from the nearest that a fit has seen; by default from the runs'.
         """
+        cluster = self._as_measured(cluster)
         key = (replace(job, mix=()), cluster)
         if key not in self._known:
             self._known[key] = self._find(job, cluster)
@@ -181,6 +182,19 @@ class ErrorTable:
         if isinstance(known, Remark):
             return self._of_nearest(job, cluster, distance, known)
         return known.at(distance)
+
+    def _as_measured(self, cluster: ClusterKind) -> ClusterKind:
+        """The same of a device with runs, where the cluster's has none and differs by memory."""
+        name = cluster.devices[0]
+        seen = {device for device, _ in self._num_seen()}
+        if name in seen or name not in DEVICES:
+            return cluster
+        own = DEVICES[name]
+        alike = (
+            other for other in sorted(seen & set(DEVICES)) if own.is_as_fast_as(DEVICES[other])
+        )
+        other = next(alike, None)
+        return cluster if other is None else cluster.on(other)
 
     def _of_nearest(
         self, job: JobKind, cluster: ClusterKind, distance: float, reason: Remark

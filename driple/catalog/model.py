@@ -17,6 +17,7 @@ __all__ = ["Device", "Fact", "Generation", "Instance", "Link", "Price"]
 
 Fact = float | int | bool | str
 _NO_DATE = datetime.date.max
+_NOT_OF_SPEED = {"memory_bytes", "default_setting"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +87,13 @@ class Device:
         if fact is None:
             raise self._lacks(name)
         return fact
+
+    def is_as_fast_as(self, other: Device) -> bool:
+        """Whether another device is alike in all but the size of its memory."""
+        names = ({*self.facts, *other.facts}) - _NOT_OF_SPEED
+        return self.architecture == other.architecture and all(
+            self.facts.get(name) == other.facts.get(name) for name in names
+        )
 
     def missing(self, names: Iterable[str]) -> tuple[str, ...]:
         """Which of these facts are not known."""

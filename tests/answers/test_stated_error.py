@@ -79,7 +79,7 @@ RUNS = [
 
 
 def stated(name: str, job: JobKind = CNN) -> StatedError:
-    setting = Setting.parse(name if "-" in name else f"{name}-R1/ho-PCIe")
+    setting = Setting.parse(name if "/" in name else f"{name}-R1/ho-PCIe")
     return stated_error(setting, job, runs=RUNS)
 
 
@@ -197,6 +197,12 @@ def test_a_device_without_runs_is_no_surer_than_one_with_runs() -> None:
     assert "too few" not in stated_error_sentence(old)
     assert width_of(new) >= 0.99 * width_of(old) > 1.5
     assert width_of(stated_error(Setting.parse("H100-R1/ho-PCIe"), CNN, runs=unknown)) < 1.1
+
+
+def test_runs_of_a_card_speak_for_the_same_card_with_more_memory() -> None:
+    """The V100 of 32 GB is the one of 16 GB in all that decides the time of a step."""
+    more, less = stated("V100-PCIe-32G"), stated("V100")
+    assert more.interval_of(1.0) == less.interval_of(1.0) != stated("H100").interval_of(1.0)
 
 
 def test_the_nearest_of_few_families_does_not_speak_for_all_near_jobs() -> None:

@@ -101,3 +101,9 @@ def test_an_unknown_instance_is_offered_names_like_it() -> None:
     with pytest.raises(ConfigError, match=r"did you mean p3\.8xlarge"):
         catalog.instance("p3.8xlarg")
     assert set(LINKS) == set(catalog.links)
+
+
+@pytest.mark.parametrize("name", ["V100-SXM2-32GB", "Tesla V100-PCIE-32GB", "V100 32GB"])
+def test_a_card_of_32_gb_is_none_of_16(name: str) -> None:
+    """One name for both answered "does not fit" for jobs that ran."""
+    assert device_named(name).memory_bytes == 32e9

@@ -128,6 +128,7 @@ def test_what_stays_unknown_is_this() -> None:
     amd = ["MI100", "MI210", "MI250", "MI250X", "MI300X", "MI325X", "MI355X"]
     assert unknown == {
         "V100": ["nvlink_peers"],
+        "V100-PCIe-32G": ["nvlink_peers"],
         "L40S": ["cache_bytes"],
         "GH200": ["nvlink_peers", *pcie],
         "B300": ["cache_bytes", "fp4_flops"],
@@ -191,9 +192,7 @@ def test_instances_are_plausible(item: Instance) -> None:
     device = CATALOG.devices[item.device]
     if item.device_memory_gb is not None:
         each = item.device_memory_gb / item.num_devices
-        assert each == pytest.approx(device.memory_bytes / 1e9, rel=0.06) or item.device in {
-            "V100-SXM2"  # of 16 and of 32 GB
-        }
+        assert each == pytest.approx(device.memory_bytes / 1e9, rel=0.06)
     assert 1 <= item.num_devices <= 16
     for price in item.prices:
         assert price.region

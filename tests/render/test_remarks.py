@@ -137,3 +137,10 @@ def test_printed_json_has_the_sentence_beside_code_and_values() -> None:
         "kind": {"code": "x", "values": {}},
     }
     assert sentence(doubt) in sentence(made)
+
+
+@pytest.mark.parametrize(("share", "words"), [(1.0, "100 %"), (0.47, "47 %"), (0.0012, "0.1 %")])
+def test_a_share_of_unknown_sizes_is_a_number_that_people_read(share: float, words: str) -> None:
+    """All of them were `1e+02 %`."""
+    said = remark("unknown", unknown_share=share, loops=(), num_loops=0)
+    assert sentence(said) == f"{words} of the nodes have unknown dimensions"

@@ -231,6 +231,12 @@ def _check_equation(node: Any) -> None:
             f"Einsum {node.name[:60]!r} has the equation {str(texts[:1])[:80]}, which is none; the "
             "file is corrupt"
         )
+    num_terms = texts[0].partition(b"->")[0].count(b",") + 1
+    if num_terms != len(node.input):
+        raise GraphError(
+            f"Einsum {node.name[:60]!r} has {num_terms} terms in its equation {str(texts[0])[:80]} "
+            f"and {len(node.input)} inputs; the file is corrupt"
+        )
 
 
 def _refuse_structure(loops: Counter[str], lists: Counter[str]) -> None:

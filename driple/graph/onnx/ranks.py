@@ -17,6 +17,7 @@ __all__ = ["check_ranks"]
 
 _ANY = 64
 _RECURRENT = ((0, 3, 3), (1, 3, 3), (2, 3, 3))
+_WITH_AXIS = frozenset({"LpNormalization"})  # that ONNX's own rules do not check
 # Input, least and greatest rank.
 _RANKS: Mapping[str, tuple[tuple[int, int, int], ...]] = MappingProxyType(
     {
@@ -35,7 +36,7 @@ def check_ranks(node: Any, inputs: Sequence[StepTensor | None]) -> None:
     """Refuse a node whose inputs have too few dimensions, too many, or an unknown number.
 
     Raises:
-        GraphError: which input.
+        GraphError: which input, or an axis that it does not have.
     """
     for position, least, most in _RANKS.get(node.op_type, ()):
         given = inputs[position] if position < len(inputs) else None
@@ -46,4 +47,16 @@ def check_ranks(node: Any, inputs: Sequence[StepTensor | None]) -> None:
         raise GraphError(
             f"node {name_of(node)}, a {node.op_type}: input {position} has {rank} dimension(s), "
             f"must have {wanted}; export the model again"
+        )
+    if node.op_type in _WITH_AXIS:
+        _check_axis(node, inputs[0])
+
+
+def _check_axis(node: Any, given: StepTensor | None) -> None:
+    axis = next((int(each.i) for each in node.attribute if each.name == "axis"), -1)
+    rank = 0 if given is None else given.rank
+    if not -rank <= axis < rank:
+        raise GraphError(
+            f"node {name_of(node)}, a {node.op_type}: its axis is {axis}, and its input has {rank} "
+            "dimension(s); the file is corrupt"
         )

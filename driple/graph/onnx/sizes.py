@@ -82,7 +82,7 @@ def infer_sizes(model: Any, inputs: BoundInputs) -> Sizes:
     Raises:
         GraphError: shapes that contradict each other, or nodes in no order.
     """
-    walk = _Walk(model, inputs, _OPEN)
+    walk = _first_walk(model, inputs)
     found = Sizes(
         tensors=walk.tensors,
         nodes=tuple(walk.nodes),
@@ -104,6 +104,23 @@ def infer_sizes(model: Any, inputs: BoundInputs) -> Sizes:
     return replace(found, open=frozenset(changed))
 
 
+class _TooSmallError(GraphError):
+    """An image or sequence is smaller than the window of a node that reads it."""
+
+
+def _first_walk(model: Any, inputs: BoundInputs) -> _Walk:
+    try:
+        return _Walk(model, inputs, _OPEN)
+    except _TooSmallError as error:
+        open_forms = inputs.open_forms()
+        if not open_forms:
+            raise GraphError(f"{error}: its inputs are too small for it") from None
+        raise GraphError(
+            f"{error}, as open sizes of inputs count as {_OPEN}; set them with "
+            f"{' '.join(f'--input {form}' for form in open_forms)}, with a number for each ?"
+        ) from None
+
+
 class _Walk:
     """Facts of all tensors, with a number in place of each open size."""
 
@@ -117,9 +134,9 @@ class _Walk:
         for one in graph.input:
             if one.name in inputs.sizes:
                 shape = inputs.shape_of(one.name, unset=unset)
-                self.tensors[one.name] = TensorFacts(
-                    shape, dtype_of(one.type.tensor_type.elem_type)
-                )
+                facts = TensorFacts(shape, dtype_of(one.type.tensor_type.elem_type))
+                _check(facts, f"input {one.name[:60]!r} is")
+                self.tensors[one.name] = facts
         self._store(graph)
         todo: list[Iterator[Any]] = [iter(graph.node)]
         while todo:
@@ -212,7 +229,7 @@ class _Inference:
                 facts = _facts(kind, read, node)
                 if i == 0 and value is not None:
                     facts = TensorFacts(value.shape, facts.dtype, value)
-                _check(facts, node)
+                _check(facts, f"node {name_of(node)} gives")
                 found[name] = facts
         return found
 
@@ -264,10 +281,12 @@ def _facts(kind: Any, read: list[TensorFacts], node: Any) -> TensorFacts:
     dtype = dtype_of(tensor.elem_type)
     if not tensor.HasField("shape"):
         return TensorFacts(None, dtype)
-    sizes = tuple(
-        int(dim.dim_value) if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim
-    )
-    return TensorFacts(sizes, dtype)
+    given = [int(dim.dim_value) if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+    if any(size is not None and size < 0 for size in given):
+        raise _TooSmallError(
+            f"node {name_of(node)} gives a tensor of the shape {str(given[:9])[:80]}"
+        )
+    return TensorFacts(tuple(-1 if size is None else size for size in given), dtype)
 
 
 def _type_of(facts: TensorFacts) -> Any:
@@ -283,11 +302,10 @@ def _type_of(facts: TensorFacts) -> Any:
 _ELEM_TYPES = {dtype_of(number): number for number in range(1, 27) if dtype_of(number)}
 
 
-def _check(facts: TensorFacts, node: Any) -> None:
+def _check(facts: TensorFacts, what: str) -> None:
     if facts.shape is None:
         return
     if any(size < -1 for size in facts.shape) or prod(map(abs, facts.shape)) > _LARGEST_ELEMENTS:
         raise GraphError(
-            f"node {name_of(node)} gives a tensor of the shape {str(list(facts.shape[:9]))[:80]}; "
-            "the file is corrupt"
+            f"{what} a tensor of the shape {str(list(facts.shape[:9]))[:80]}; the file is corrupt"
         )

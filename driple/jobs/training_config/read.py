@@ -240,7 +240,7 @@ def _parsed(file: Path) -> Mapping[str, Any]:
     if file.suffix == ".toml":
         try:
             found: Any = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{file} is no TOML: {' '.join(str(error).split())[:200]}") from error
     else:
         found = read_plain_yaml(text, str(file))

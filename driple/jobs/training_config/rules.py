@@ -141,7 +141,7 @@ def clipping(value: Any, _: Values) -> Mapping[str, Any]:
         return {"clip_gradients": False} if value != _AUTO else {}
     try:
         norm = float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise RefusedError("a norm, such as 1.0") from error
     return {"clip_gradients": norm > 0}
 

@@ -43,13 +43,13 @@ def _degree(name: str) -> Any:
 
 
 def _param(value: Any, _: Values) -> Mapping[str, Any]:
-    if value not in _TYPES:
+    if not isinstance(value, str) or value not in _TYPES:
         raise RefusedError(f"one of {', '.join(_TYPES)}")
     return {"half": _TYPES[value]} if _TYPES[value] else {}
 
 
 def _dtype(value: Any, _: Values) -> Mapping[str, Any]:
-    if value not in _TYPES:
+    if not isinstance(value, str) or value not in _TYPES:
         raise RefusedError(f"one of {', '.join(_TYPES)}")
     return {"whole": _TYPES[value]} if _TYPES[value] else {}
 

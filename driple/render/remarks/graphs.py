@@ -19,10 +19,15 @@ def _unknown(unknown_share: float, loops: Sequence[str], num_loops: int) -> str:
     """Unknown sizes and turns, to follow `since` or a colon."""
     found = []
     if unknown_share > 0:
-        found.append(f"{100 * unknown_share:.2g} % of the nodes have unknown dimensions")
+        found.append(f"{_percent(unknown_share)} % of the nodes have unknown dimensions")
     if num_loops:
         found.append(f"the turns of {num_loops} loop(s) are unknown ({first_of(loops, num_loops)})")
     return " and ".join(found)
+
+
+def _percent(share: float) -> str:
+    """Percent in whole numbers, below 1 in one digit."""
+    return f"{100 * share:.0f}" if share >= 0.01 else f"{100 * share:.1g}"
 
 
 def _unknown_sizes(

@@ -239,6 +239,20 @@ def _huge(model: onnx.ModelProto) -> None:
     model.graph.initializer[0].dims[0] = 2**40
 
 
+def _huge_input(model: onnx.ModelProto) -> None:
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2**63 - 1
+
+
+def _no_such_axis(model: onnx.ModelProto) -> None:
+    node = helper.make_node("LpNormalization", ["a"], ["r"], axis=2)
+    model.graph.node[1].CopyFrom(node)
+
+
+def _few_terms(model: onnx.ModelProto) -> None:
+    node = helper.make_node("Einsum", ["r", "w2"], ["y"], equation="ij")
+    model.graph.node[2].CopyFrom(node)
+
+
 BAD = {
     "empty": (b"", "file is empty"),
     "text": (b"# a model\nconv: 3\n", "file is text, and an ONNX model is binary"),
@@ -260,6 +274,9 @@ BAD = {
     "values": (_with(_wrong_values), "weight 'b' holds other values than its shape says"),
     "untrained": (_with(_untrained), "it has nothing to train"),
     "huge": (_with(_huge), "the file is corrupt"),
+    "huge input": (_with(_huge_input), r"input 'x' is a tensor of the shape \[9223372036854775807"),
+    "no such axis": (_with(_no_such_axis), r"its axis is 2, and its input has 2 dimension\(s\)"),
+    "few terms": (_with(_few_terms), "has 1 terms in its equation b'ij' and 2 inputs"),
 }
 
 
@@ -282,6 +299,30 @@ def test_an_equation_that_inference_does_not_return_from_is_refused(tmp_path: Pa
     model.graph.node.append(node)
     with pytest.raises(GraphError, match="which is none"):
         read_onnx(written(model, tmp_path))
+
+
+@pytest.mark.parametrize("window", [3, 5])
+def test_open_sizes_that_are_too_small_for_a_window_are_asked_for(
+    window: int, tmp_path: Path
+) -> None:
+    """An open size counts as 1: a window of 3 gave -1, which is also what an unknown size is."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("GlobalAveragePool", ["c"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "conv",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3, "height", "width"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [weight("w", 8, 3, window, window)],
+    )
+    file = written(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path)
+    with pytest.raises(GraphError, match=r"set them with --input x=\?x3x\?x\?, with a number"):
+        read_onnx(file)
+    read_onnx(file, options=ReadOptions(inputs={"x": (2, 3, 8, 8)}))
+    with pytest.raises(GraphError, match="its inputs are too small for it"):
+        read_onnx(file, options=ReadOptions(inputs={"x": (2, 3, 1, 1)}))
 
 
 def test_a_damaged_file_gives_a_graph_or_our_error(tmp_path: Path) -> None:

@@ -159,6 +159,10 @@ def test_options_of_the_command_line_come_first() -> None:
         ("a.yaml", "a: &b [1]\nc: *b", "anchor or alias"),
         ("a.toml", "a = ", "is no TOML"),
         ("a.json", '{"zero_optimization": {"stage": 9}}', "a ZeRO stage from 0 to 3"),
+        ("a.json", '{"zero_optimization": {"stage": [2]}}', "a ZeRO stage from 0 to 3"),
+        ("a.json", '{"gradient_clipping": 1' + "0" * 400 + "}", "a norm, such as 1.0"),
+        ("a.toml", "a = " + "1" * 5000, "is no TOML"),
+        ("a.toml", "[training]\nmixed_precision_param = [1]", "one of bfloat16, float32"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path: Path, name: str, text: str, words: str) -> None:
