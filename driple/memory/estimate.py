@@ -29,6 +29,8 @@ from driple.memory.place import MemoryPlace, modelled_schemes
 from driple.memory.step_memory import BatchedMemory, StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
 from driple.remarks import Remark, remark
+from driple.step.plan import execution_order
+from driple.step.tensor_shard import tensor_shard
 
 __all__ = [
     "COMMUNICATION_PART",
@@ -51,6 +53,7 @@ COMMUNICATION_PART, OUTSIDE_PART = "communication", "outside the allocator"
 _PARTS = (*KINDS, COMMUNICATION_PART)
 NEWEST = "torch2"  # generation of PyTorch, unless a job states another
 _KEPT_GRAPHS = 2
+_OTHER_KIND = 1.25  # length of an interval's logarithm without runs of its kind (decision 0054)
 _NUM_KEPT = 3  # parameters, gradients, states
 _OF_MODULES = ("activations", "temporary")
 _TIGHTEST: tuple[Fits | None, ...] = ("no", "likely not", None, "yes")
@@ -137,7 +140,12 @@ def memory_of(
         return MemoryEstimate(allocated=None, source=undecided_remark(unread))
     library = job.library or NEWEST
     places = MemoryPlace.of_job(job, setting, capacity_bytes)
-    made = _of_graph(job.graph, places, library)
+    degree = setting.scheme.tensor
+    if degree > 1 and setting.scheme.pipeline == 1:
+        places = tuple(place.of_tensor_group(degree) for place in places)
+        made = _of_tensor_group(_of_graph(job.graph, places, library))
+    else:
+        made = _of_graph(job.graph, places, library)
     return _at_most(made) if job.compiled else made
 
 
@@ -153,9 +161,31 @@ def memory_of_graph(
 
 
 def _of_graph(graph: OpGraph, places: Sequence[MemoryPlace], library: str) -> MemoryEstimate:
-    step, modules = _READ.of(graph)
+    step, modules = _READ.of(graph, places[0].tensor)
     made = memory_of_places(step, places, library=library)
     return replace(made, modules=modules, largest=_largest_words(made, modules))
+
+
+def _of_tensor_group(made: MemoryEstimate) -> MemoryEstimate:
+    """The memory of a device of a tensor-parallel group, of which no published run tells."""
+    return replace(
+        made,
+        allocated=_less_sure(made.allocated),
+        reserved=_less_sure(made.reserved),
+        device_total=_less_sure(made.device_total),
+        source=remark("memory_of_tensor_group", source=made.source),
+    )
+
+
+def _less_sure(made: Bytes | None) -> Bytes | None:
+    """The same in an interval as much longer as those of times of another kind are."""
+    if made is None or not made.value:
+        return made
+    low, high = (
+        None if end is None else made.value * (end / made.value) ** _OTHER_KIND
+        for end in (made.lower, made.upper)
+    )
+    return Bytes(value=made.value, lower=low, upper=high)
 
 
 def _at_most(made: MemoryEstimate) -> MemoryEstimate:
@@ -169,16 +199,22 @@ class _Read:
     """Steps of the graphs that were asked for last: a plan asks for one on many settings."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[OpGraph, StepMemory, tuple[ModuleBytes, ...]]] = []
+        self._kept: list[tuple[OpGraph, int, StepMemory, tuple[ModuleBytes, ...]]] = []
 
-    def of(self, graph: OpGraph) -> tuple[StepMemory, tuple[ModuleBytes, ...]]:
-        """The step of a graph, and what its modules allocate at the peak."""
-        for known, step, modules in self._kept:
-            if known is graph:
+    def of(self, graph: OpGraph, tensor: int = 1) -> tuple[StepMemory, tuple[ModuleBytes, ...]]:
+        """The step of a graph, and what its modules allocate at the peak.
+
+        Args:
+            graph: of the whole step.
+            tensor: devices that share the matrices of each block; the step is that of one.
+        """
+        for known, degree, step, modules in self._kept:
+            if known is graph and degree == tensor:
                 return step, modules
         ordered = with_lifetimes(graph)
+        ordered = tensor_shard(ordered, tensor, execution_order(ordered)).graph
         step, modules = StepMemory.of(ordered), step_timeline(ordered).modules
-        self._kept = [*self._kept, (graph, step, modules)][-_KEPT_GRAPHS:]
+        self._kept = [*self._kept, (graph, tensor, step, modules)][-_KEPT_GRAPHS:]
         return step, modules
 
 

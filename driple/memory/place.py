@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from driple.catalog import Device
 from driple.cluster.cluster import Cluster, Machine
+from driple.cluster.schemes import DDP
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.jobs.job import Job
 from driple.schemes.registry import registered_schemes, scheme_named
@@ -36,6 +37,7 @@ class MemoryPlace:
         offload: what a job keeps on the host: `states`, `parameters`.
         bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
         has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
+        tensor: devices that share the matrices of each block, of which the step shows one's share.
     """
 
     scheme: str
@@ -48,6 +50,7 @@ class MemoryPlace:
     offload: tuple[str, ...] = ()
     bucket_elements: int | None = None
     has_masters: bool = False
+    tensor: int = 1
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -137,6 +140,10 @@ class MemoryPlace:
             for place in cls.of_kinds(setting, capacity_bytes)
         )
 
+    def of_tensor_group(self, degree: int) -> MemoryPlace:
+        """A device of a tensor-parallel group, replicas of which are `ddp`."""
+        return replace(self, scheme=DDP, shards=1, replicas=self.replicas // degree, tensor=degree)
+
     @property
     def sharding(self) -> Sharding | None:
         """What the device holds of a model; None if the memory of the scheme is not modelled.
@@ -175,7 +182,8 @@ class MemoryPlace:
     @property
     def exchanges(self) -> bool:
         """Whether devices exchange tensors directly, so that NCCL has buffers."""
-        return self.replicas > 1 and not scheme_named(self.scheme).uses_servers
+        exchanges = not scheme_named(self.scheme).uses_servers
+        return self.tensor > 1 or (self.replicas > 1 and exchanges)
 
     @property
     def is_replicated(self) -> bool:

@@ -24,7 +24,7 @@ from driple.checks import check_whole
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
-from driple.graph.step_facts import Phase, TensorLifetimes
+from driple.graph.step_facts import Phase, TensorLifetimes, TensorRole
 from driple.step.blocks import block_name
 
 __all__ = ["TensorShard", "tensor_shard"]
@@ -55,7 +55,7 @@ class TensorShard:
     """The share of one device of a group.
 
     Attributes:
-        graph: ops, parameters and gradients of the device; lifetimes are left out.
+        graph: ops, tensors, parameters and gradients of the device.
         reduced: shape [r], nodes after which the group adds up their output.
         reduced_bytes: shape [r], bytes of each of these outputs.
     """
@@ -333,8 +333,9 @@ class _Split:
                 graph.update,
                 state_bytes=round(graph.update.state_bytes * kept),
                 moved_bytes=round(graph.update.moved_bytes * kept),
+                temporary_bytes=round(graph.update.temporary_bytes * kept),
             ),
-            lifetimes=TensorLifetimes(),
+            lifetimes=self._lifetimes(is_split),
         )
         return TensorShard(
             graph=made,
@@ -343,6 +344,29 @@ class _Split:
                 [self.sum_bytes[node] for node in reduced.tolist()], dtype=np.float64
             ),
         )
+
+    def _lifetimes(self, is_split: npt.NDArray[np.bool_]) -> TensorLifetimes:
+        """Those of the whole step, with the bytes of the device's share of each tensor.
+
+        Args:
+            is_split: shape [p], parameters of which it has a share.
+        """
+        lives, table = self.graph.lifetimes, self.graph.parameters
+        nodes = self.states == _State.SHARD
+        for node in range(len(nodes)):  # casts of a matrix and the like
+            one = self._only_weight(node)
+            nodes[node] |= one is not None and is_split[one]
+        shared = np.zeros(len(lives.nbytes), dtype=np.bool_)
+        made = lives.made_by >= 0
+        shared[made] = nodes[lives.made_by[made]]
+        rows = np.flatnonzero((lives.roles == TensorRole.PARAMETER) & ~made)
+        stored = np.flatnonzero(table.nbytes > 0)
+        if np.array_equal(lives.nbytes[rows[: len(stored)]], table.nbytes[stored]):
+            shared[rows[: len(stored)]] = is_split[stored]
+        kept = (lives.roles == TensorRole.GRADIENT) & ~made  # over passes, in no order
+        shared[kept] = np.isin(lives.nbytes[kept], table.nbytes[is_split])
+        share: FloatArray = np.where(shared, 1 / self.degree, 1.0)
+        return replace(lives, nbytes=_whole(lives.nbytes * share))
 
     def _split_parameters(self) -> npt.NDArray[np.bool_]:
         """Which parameters a device has a share of: those whose gradient is a shard."""

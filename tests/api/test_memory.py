@@ -111,12 +111,28 @@ def test_batches_of_a_plan_are_the_answers_of_each_batch() -> None:
         assert made.allocated == alone.allocated
 
 
-def test_devices_that_split_a_model_have_no_estimate() -> None:
-    """Tensor and pipeline parallelism: no number, and the reason in words."""
+def test_stages_of_a_pipeline_have_no_estimate() -> None:
+    """No number, and the reason in words."""
     setting = Setting.parse("8xA100@tp2-pp4")
     found = memory_beside(load_job(MODEL, JobOptions(batch_size=8)), setting)
     assert found.estimate is None
     assert "not estimated" in sentence(found.reason)
+
+
+def test_a_device_of_a_tensor_group_needs_its_share_and_is_less_sure() -> None:
+    """Between a third of one device's tensors and all of them; no published run tells of it."""
+    job = load_job(MODEL, JobOptions(batch_size=64))
+    alone, three, six = (
+        memory_of(job, Setting.parse(name)) for name in ("1xA100", "3xA100@tp3", "6xA100@tp3")
+    )
+    assert alone.allocated and three.allocated and three.allocated.lower and alone.allocated.lower
+    assert 1 / 3 < three.allocated.value / alone.allocated.value < 1
+    assert three.parts["parameters"] < alone.parts["parameters"] / 2
+    assert six.parts["communication"] > three.parts["communication"] == 0  # buckets of replicas
+    assert three.parts["outside the allocator"] > alone.parts["outside the allocator"]  # NCCL
+    shares = [one.allocated.lower / one.allocated.value for one in (three, alone)]
+    assert shares[0] == pytest.approx(shares[1] ** 1.25)
+    assert "none of tensor parallelism" in sentence(three.source)
 
 
 UNLIKE = """machines:

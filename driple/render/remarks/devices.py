@@ -64,6 +64,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"{_LIFETIMES}; the device's memory was within {{p90_pct:.0f}} % on nine in ten of "
         "{num_runs} held-out runs ({median_pct:.0f} % in the median)"
     ),
+    "memory_of_tensor_group": "{source}; none of tensor parallelism, so the interval is wider",
     "memory_of_uncompiled": "{source}; not compiled, which takes up to twice as much",
     "memory_unknown": "memory: unknown; {reason}",
     "largest_batch": _largest_batch,
