@@ -363,9 +363,10 @@ class _Split:
         stored = np.flatnonzero(table.nbytes > 0)
         if np.array_equal(lives.nbytes[rows[: len(stored)]], table.nbytes[stored]):
             shared[rows[: len(stored)]] = is_split[stored]
-        kept = (lives.roles == TensorRole.GRADIENT) & ~made  # over passes, in no order
-        shared[kept] = np.isin(lives.nbytes[kept], table.nbytes[is_split])
         share: FloatArray = np.where(shared, 1 / self.degree, 1.0)
+        for row in np.flatnonzero((lives.roles == TensorRole.GRADIENT) & ~made).tolist():
+            alike = is_split[table.nbytes == lives.nbytes[row]]  # kept over passes, in no order
+            share[row] = np.where(alike, 1 / self.degree, 1.0).mean() if len(alike) else 1.0
         return replace(lives, nbytes=_whole(lives.nbytes * share))
 
     def _split_parameters(self) -> npt.NDArray[np.bool_]:
