@@ -1,0 +1,77 @@
+"""Answer the jobs of `threads.json`, and store the answers in `results.jsonl`.
+
+    python -m scripts.studies.public_threads.run FOLDER [NAME ...]
+
+FOLDER has the files of `jobs/`, and clones of the repositories that they read, at the state of the
+thread's date, under the names that their docstrings state; packages of these in `site/`.
+`insightface_graph.py` is run there first, which needs TensorFlow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["RESULTS", "THREADS", "main"]
+
+HOME = Path(__file__).parent
+THREADS, RESULTS = HOME / "threads.json", HOME / "results.jsonl"
+_ROOT = HOME.parents[2]
+
+
+def answer_of(command: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Step in seconds and memory in GiB, each with its interval, or the message of a refusal."""
+    found = subprocess.run(
+        [sys.executable, "-m", "driple", "predict", *command, "--json"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{_ROOT}:{folder / 'site'}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if found.returncode:
+        return {"refused": found.stderr.strip().splitlines()[-1]}
+    answer = json.loads(found.stdout)["answers"][0]
+    step, memory = answer["iteration_time_s"], answer["memory"]
+    ends = step["interval"] or {"low": None, "high": None}
+    made = {"step_s": [step["value"], ends["low"], ends["high"]], "fits": memory.get("fits")}
+    if memory["known"]:
+        held = memory["device_total_bytes"]
+        made["memory_gib"] = [
+            None if held[end] is None else held[end] / 2**30 for end in ("value", "lower", "upper")
+        ]
+        made["capacity_gib"] = memory["capacity_bytes"] / 2**30
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Answer all jobs, or some."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args(arguments)
+    known = {}
+    if RESULTS.exists():
+        lines = RESULTS.read_text(encoding="utf-8").splitlines()
+        known = {row["id"]: row for row in map(json.loads, lines)}
+    threads = json.loads(THREADS.read_text(encoding="utf-8"))
+    for thread in threads:
+        if not options.names or thread["id"] in options.names:
+            answer = answer_of(thread["command"], options.folder)
+            known[thread["id"]] = {
+                "id": thread["id"], "date": time.strftime("%Y-%m-%d"), **answer
+            }  # fmt: skip
+            print(thread["id"], json.dumps(answer), flush=True)
+    rows = [json.dumps(known[each["id"]]) for each in threads if each["id"] in known]
+    RESULTS.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
