@@ -116,7 +116,7 @@ def test_stages_of_a_pipeline_have_no_estimate() -> None:
     setting = Setting.parse("8xA100@tp2-pp4")
     found = memory_beside(load_job(MODEL, JobOptions(batch_size=8)), setting)
     assert found.estimate is None
-    assert "not estimated" in sentence(found.reason)
+    assert "the stages of a pipeline is not estimated" in sentence(found.reason)
 
 
 def test_a_device_of_a_tensor_group_needs_its_share_and_is_less_sure() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from driple.cluster.schemes import SPLIT
 from driple.render.remarks.runs import kind_words
 
 __all__ = ["SENTENCES"]
@@ -18,6 +19,11 @@ def _no_bfloat16(device: str, precision: str, has_tensor_cores: bool) -> str:
 
 
 def _memory_not_estimated(scheme: str, kind: str, known: Sequence[str]) -> str:
+    if scheme == SPLIT:
+        return (
+            "the memory of the stages of a pipeline is not estimated; schemes with an estimate are "
+            f"{', '.join((*known, 'tp'))}"
+        )
     return (
         f"the memory of scheme {scheme} ({kind_words(kind)}) is not estimated; schemes with an "
         f"estimate are {', '.join(known)}"
