@@ -113,6 +113,24 @@ class MemoryEstimate:
     host_bytes: float | None = None
     device: str = ""
 
+    @property
+    def needed(self) -> Bytes | None:
+        """What the device shows, or the best that is known of it; None if nothing is."""
+        return self.device_total or self.reserved or self.allocated
+
+    @property
+    def has_upper_end(self) -> bool:
+        """Whether the interval of what is needed has one."""
+        return self.needed is not None and self.needed.upper is not None
+
+    @property
+    def surely_fits(self) -> bool:
+        """Whether it fits by the estimate, and by the upper end of its interval."""
+        needed, room = self.needed, self.capacity_bytes
+        if self.fits != "yes" or needed is None or needed.upper is None or room is None:
+            return False
+        return needed.upper <= room
+
 
 def memory_of(
     job: Job,

@@ -162,8 +162,10 @@ def _memory(memory: JobMemory | None) -> list[str]:
         host = f"; {size(estimate.host_bytes)} on the host of each machine"
     if estimate.fits == "yes":
         words += ": fits"
-        if memory.largest_batch is not None:
-            words += f"; largest batch that fits: {memory.largest_batch}"
+        if memory.largest is not None:
+            words += f"; largest batch that fits: {memory.largest.expected}"
+            if memory.largest.sure not in {None, memory.largest.expected}:
+                words += f" ({memory.largest.sure} surely)"
     elif estimate.fits is None:
         words += ": whether it fits is unknown, as sizes are unknown"
     else:

@@ -118,6 +118,7 @@ def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
     """The table; with limits, it says of each way whether it keeps them."""
     limited = limits_words(limits.budget, limits.deadline_s).strip()
     common = _common([offer for offer in offers if offer.variant is not None])
+    has_largest = any(offer.largest is not None for offer in offers)
     rows = [
         [
             offer.name,
@@ -126,6 +127,7 @@ def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
             _training(offer),
             "-" if offer.cost is None else _cost(offer),
             _memory(offer),
+            *([_largest(offer)] if has_largest else []),
             *([_KEPT[limits.kept_by(offer)]] if limited else []),
         ]
         for offer in offers
@@ -134,7 +136,8 @@ def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
     if common:
         print(f"all with {common}:")
     header = ["machines", "how", "samples/s", "training",
-              "cost $", fits, *(["in limits"] if limited else [])]  # fmt: skip
+              "cost $", fits, *(["largest batch"] if has_largest else []),
+              *(["in limits"] if limited else [])]  # fmt: skip
     lines = table_lines(header, rows)
     if max(map(len, lines)) > _WIDTH:
         lines = _two_lines_each(header, rows)
@@ -205,6 +208,16 @@ def _memory(offer: Offer) -> str:
     least = "at least " if offer.memory.is_lower_bound else ""
     fits = "" if offer.fits == "yes" else f" {offer.fits_words}".rstrip()
     return f"{least}{size(needed)}{fits}"
+
+
+def _largest(offer: Offer) -> str:
+    """The largest batch that fits, and the largest that does by the upper end of its interval."""
+    largest = offer.largest
+    if largest is None:
+        return "-"
+    if largest.sure is None or largest.sure == largest.expected:
+        return str(largest.expected)
+    return f"{largest.expected} ({largest.sure} surely)"
 
 
 def _spread(offer: Offer, seconds: float) -> str | None:

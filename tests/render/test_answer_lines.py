@@ -34,15 +34,27 @@ def test_a_job_of_pytorch_on_one_gpu() -> None:
     assert "--precision" not in lines["assumed"]  # it was given
 
 
-def test_the_largest_batch_that_fits_is_the_last_one() -> None:
-    """One more does not."""
-    found = predict("resnet18", "1xT4", options=AMP).answers[0].memory
-    assert found is not None and found.largest_batch is not None
-    for more, fits in ((0, True), (1, False)):
-        options = JobOptions(batch_size=found.largest_batch + more, precision="amp-bf16")
+def test_the_largest_batches_that_fit_are_the_last_ones() -> None:
+    """One more does not: by the estimate, and by the upper end of its interval."""
+    first = predict("resnet18", "1xT4", options=AMP).answers[0]
+    largest = first.memory.largest if first.memory is not None else None
+    assert largest is not None and largest.sure is not None
+    assert 0 < largest.sure < largest.expected
+    words = f"largest batch that fits: {largest.expected} ({largest.sure} surely)"
+    assert words in lines_of(first)["memory"]
+
+    def memory_at(batch_size: int) -> MemoryEstimate:
+        options = JobOptions(batch_size=batch_size, precision="amp-bf16")
         memory = predict("resnet18", "1xT4", options=options).answers[0].memory
         assert memory is not None and memory.estimate is not None
-        assert (memory.estimate.fits == "yes") is fits
+        return memory.estimate
+
+    for more, fits in ((0, True), (1, False)):
+        assert (memory_at(largest.expected + more).fits == "yes") is fits
+        sure = memory_at(largest.sure + more)
+        assert sure.fits == "yes" and sure.device_total is not None
+        assert sure.device_total.upper is not None and sure.capacity_bytes is not None
+        assert (sure.device_total.upper <= sure.capacity_bytes) is fits
 
 
 def test_what_does_not_fit_comes_first() -> None:
