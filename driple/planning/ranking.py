@@ -288,7 +288,10 @@ def _why_guess(best: Offer) -> str | None:
         return "no_run"
     if _width(best) > GUESS_FACTOR:
         return "errors"
-    return "slow_host" if ends is not None and ends[1] > GUESS_FACTOR * ends[0] else None
+    if ends is None or ends[1] <= GUESS_FACTOR * ends[0]:
+        return None
+    over_tcp = best.answer is not None and best.answer.by_network is not None
+    return "network" if over_tcp else "slow_host"
 
 
 def _upper_bytes(best: Offer) -> float | None:

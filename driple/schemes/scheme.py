@@ -225,7 +225,8 @@ def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
 def group_of(step: SchemeStep) -> DeviceGroup:
     """All devices of a step, as one group of a collective.
 
-    The network of a machine is no faster than the links of its devices to the host together.
+    The network of a machine is no faster than the links of its devices to the host together, unless
+    it is stated what it reaches.
 
     Raises:
         SettingError: the setting does not name a link that is crossed.
@@ -235,7 +236,7 @@ def group_of(step: SchemeStep) -> DeviceGroup:
     hop = None
     if between is not None:
         hop = between.hop(topology.num_sharing)
-        if step.host is not None:
+        if step.host is not None and between.link.efficiency is None:
             most = topology.devices_per_machine * step.host.bytes_per_s(1)
             hop = replace(hop, bytes_per_s=min(hop.bytes_per_s, most))
     return DeviceGroup(

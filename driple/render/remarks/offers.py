@@ -19,6 +19,8 @@ _NARROWS = "a few runs of yours narrow it (driple transfer --from gpu)"
 _GUESSES = {
     "no_run": "A guess: no published run is like this one, so its error is unknown.",
     "errors": f"A guess, as such jobs are this far off; {_NARROWS}.",
+    "network": "A guess, as it is not known what its network reaches by TCP (from a tenth of its "
+    "rate to nearly all of it).",
     "slow_host": f"A guess, as a slower host may take this much longer; {_NARROWS}.",
 }
 

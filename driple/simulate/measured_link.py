@@ -1,0 +1,164 @@
+"""A network as somebody measured it, in place of the usual one.
+
+    Setting, 5.08 GB/s                     -> Setting whose link reaches that
+    Setting, table of all_reduce_perf      -> the same, with latency and rate fitted to the table
+
+What counts is the bus bandwidth of a large all-reduce over all devices: the rate at which the
+slowest hop is crossed (nccl-tests, doc/PERFORMANCE.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from driple.catalog import Link
+from driple.cluster.cluster import Cluster
+from driple.cluster.nccl_table import NcclTable, read_nccl_table
+from driple.cluster.setting import Setting
+from driple.cluster.topology import topology_of
+from driple.errors import ConfigError
+from driple.schemes.collectives import DeviceGroup, Hop
+from driple.schemes.links import ReachedLink
+from driple.simulate.calibration import shipped_calibration
+from driple.units import find_rate, parse_rate
+
+__all__ = ["with_link_bandwidth"]
+
+_FLAG = "--link-bandwidth"
+_MOST_SHARE = 2.0  # of a link's rate: trees over two machines, and sums in switches, reach twice
+_ENDS = 3  # sizes that tell the latency, and the rate
+_LEAST_LATENCY_S, _MOST_LATENCY_S = 1e-7, 1.0
+_TURNS, _HALVINGS = 3, 60
+
+
+def with_link_bandwidth(setting: Setting, given: str) -> Setting:
+    """The setting whose devices exchange gradients as fast as somebody measured.
+
+    It is the network between machines, where there are several, else the link within the machine.
+
+    Args:
+        setting: all-reduce or shards over several devices.
+        given: bus bandwidth of a large all-reduce, such as `5.08GB/s`, or a file with the table of
+            all_reduce_perf.
+
+    Raises:
+        ConfigError: neither, or a table that does not belong to the setting.
+        SettingError: the machines of the setting are not known.
+    """
+    if setting.num_servers or setting.num_workers < 2:
+        what = "parameter servers" if setting.num_servers else "one device"
+        raise ConfigError(
+            f"{_FLAG} is the bandwidth of all-reduce, and {setting.name} has {what}; leave it out, "
+            "or give several devices, such as 2x8xA100/NVLink+100G"
+        )
+    link = setting.cluster.network or setting.cluster.link
+    if link is None:
+        raise ConfigError(
+            f"{_FLAG}: what joins the devices of {setting.name} is not known; name it, as in "
+            "2x8xV100/NVLink+100G"
+        )
+    if find_rate(given) is not None:
+        rate, latency_s = parse_rate(_FLAG, given) / 8, None
+    elif Path(given).exists():
+        rate, latency_s = _fitted(read_nccl_table(Path(given)), setting, link, given)
+    else:
+        raise ConfigError(
+            f"{_FLAG} needs a rate such as 5.08GB/s, or the output of all_reduce_perf, and "
+            f"'{given[:200]}' is neither"
+        )
+    share = rate / link.bytes_per_s
+    if share > _MOST_SHARE:
+        raise ConfigError(
+            f"{_FLAG}: {rate / 1e9:.3g} GB/s is {share:.2g} times what {link.name} of {setting.name} "
+            f"has ({link.bytes_per_s / 1e9:.3g} GB/s); name the network that was measured, such as "
+            "+100G for 12.5 GB/s"
+        )
+    cluster = _with_link(setting.cluster, replace(link, efficiency=share, latency_s=latency_s))
+    return replace(setting, described=cluster)
+
+
+def _with_link(cluster: Cluster, link: Link) -> Cluster:
+    """The machines, joined by a link; those of a single machine, within it."""
+    if cluster.network is not None:
+        return replace(cluster, network=link)
+    (machine,) = cluster.machines
+    own = machine.link
+    if own is not None:  # of fewer devices than a system has, the rate is another
+        link = replace(link, bytes_per_s=own.bytes_per_s)
+    return replace(cluster, machines=(replace(machine, link=link),))
+
+
+def _fitted(
+    table: NcclTable, setting: Setting, link: Link, given: str
+) -> tuple[float, float]:
+    """Rate (bytes/s) and latency of a step (seconds) with which collectives take as long.
+
+    The rate is that of the largest messages, the latency that of the smallest ones.
+    """
+    count = len(setting.cluster.machines)
+    if table.machines is not None and (table.machines > 1) != (count > 1):
+        raise ConfigError(
+            f"{given} was measured on {table.machines} machine(s), and {setting.name} has {count}; "
+            "measure over as many machines, or give another setting"
+        )
+    group = _group(table, setting, count)
+    ends = slice(-_ENDS, None)
+    rate = float(np.median(table.bytes_per_s[ends]))
+    latency_s = shipped_calibration(setting).link(link).latency_s
+    for _ in range(_TURNS):
+        latency_s = _where(
+            lambda value: _ratio(group(rate, value), table, slice(_ENDS)),
+            _LEAST_LATENCY_S, _MOST_LATENCY_S,
+        )  # fmt: skip
+        rate = 1 / _where(
+            lambda value: _ratio(group(1 / value, latency_s), table, ends),
+            1 / (4 * rate), 4 / rate,
+        )  # fmt: skip
+    return rate, latency_s
+
+
+def _group(table: NcclTable, setting: Setting, count: int) -> Callable[[float, float], DeviceGroup]:
+    """The devices that were measured, by rate and latency of what joins them."""
+    topology, calibration = topology_of(setting), shipped_calibration(setting)
+    machines = min(table.machines or count, table.ranks)
+    usual = topology.within
+    within = None
+    if machines > 1 and table.ranks > machines and usual is not None:
+        reached = ReachedLink(usual, calibration.link(usual))
+        within = reached.hop(topology.devices_per_machine)
+    joined = topology.joined_by
+    in_order = joined is not None and machines == 1 and ReachedLink(
+        joined, calibration.link(joined)
+    ).hop(2).in_order  # fmt: skip
+
+    def group(rate: float, latency_s: float) -> DeviceGroup:
+        hop = Hop(bytes_per_s=rate, latency_s=latency_s, in_order=in_order)
+        return DeviceGroup(
+            count=table.ranks,
+            machines=machines,
+            within=within if machines > 1 else hop,
+            between=hop if machines > 1 else None,
+        )
+
+    return group
+
+
+def _ratio(group: DeviceGroup, table: NcclTable, rows: slice) -> float:
+    """Simulated over measured time, the geometric mean over some rows."""
+    simulated = group.seconds("all_reduce", table.sizes[rows])
+    return float(np.exp(np.log(simulated / table.seconds[rows]).mean()))
+
+
+def _where(ratio_of: Callable[[float], float], low: float, high: float) -> float:
+    """The value at which a ratio that rises is 1, or the end that comes nearest."""
+    for _ in range(_HALVINGS):
+        middle = float(np.sqrt(low * high))
+        if ratio_of(middle) < 1:
+            low = middle
+        else:
+            high = middle
+    return float(np.sqrt(low * high))
