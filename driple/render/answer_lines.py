@@ -41,6 +41,8 @@ _LABEL = 10  # columns
 _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
 _MORE = " ... (all: --explain)"
+_TCP_NARROWS = "what the network yields narrows it: --link-bandwidth"
+_FIRST = {"link_stated", "link_by_tcp"}  # of what is assumed, what changes most
 _NARROWS = "a few runs of yours narrow it: driple transfer --from gpu"
 _QUIET_MB_PER_S = 0.05  # that the network carries: less is none
 
@@ -69,7 +71,8 @@ def answer_lines(answer: Answer) -> list[str]:
     )
     step = [_line("step", _step(answer))]
     if answer.iteration_time_s.is_guess or _warnings(answer):
-        step = [_line("a guess:", f"{_guess(answer)}; {_NARROWS}")]
+        over_tcp = answer.best.by_network is not None
+        step = [_line("a guess:", f"{_guess(answer)}; {_TCP_NARROWS if over_tcp else _NARROWS}")]
     lines = [
         *unread,
         *(step + memory if fits else memory + step),
@@ -295,7 +298,8 @@ def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -
 
 def _assumed(answer: Answer, most: int) -> list[str]:
     """What nobody stated, as far as some lines hold it; all with --explain."""
-    words = sentences([*answer.job.assumptions, *answer.assumptions])
+    remarks = [*answer.job.assumptions, *answer.assumptions]
+    words = sentences(sorted(remarks, key=lambda one: one.code not in _FIRST))
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
     lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
     if len(lines) > most:

@@ -1,7 +1,7 @@
 """A network as somebody measured it, in place of the usual one.
 
     Setting, 5.08 GB/s                     -> Setting whose link reaches that
-    Setting, table of all_reduce_perf      -> the same, with latency and rate fitted to the table
+    Setting, table of all_reduce_perf      -> the same, with rate and latency of the table
 
 What counts is the bus bandwidth of a large all-reduce over all devices: the rate at which the
 slowest hop is crossed (nccl-tests, doc/PERFORMANCE.md).
@@ -30,9 +30,9 @@ __all__ = ["with_link_bandwidth"]
 
 _FLAG = "--link-bandwidth"
 _MOST_SHARE = 2.0  # of a link's rate: trees over two machines, and sums in switches, reach twice
-_ENDS = 3  # sizes that tell the latency, and the rate
+_LEAST_SENT, _MOST_SENT = 2**20, 2**26  # bytes of messages such as buckets of gradients
 _LEAST_LATENCY_S, _MOST_LATENCY_S = 1e-7, 1.0
-_TURNS, _HALVINGS = 3, 60
+_HALVINGS = 40
 
 
 def with_link_bandwidth(setting: Setting, given: str) -> Setting:
@@ -94,10 +94,11 @@ def _with_link(cluster: Cluster, link: Link) -> Cluster:
 
 def _fitted(
     table: NcclTable, setting: Setting, link: Link, given: str
-) -> tuple[float, float]:
-    """Rate (bytes/s) and latency of a step (seconds) with which collectives take as long.
+) -> tuple[float, float | None]:
+    """Rate (bytes/s) and latency of a step (seconds) of a table.
 
-    The rate is that of the largest messages, the latency that of the smallest ones.
+    The rate is the highest bus bandwidth. With it, collectives of messages such as training sends
+    take as long as measured, in the geometric mean: what they lack of the rate counts as latency.
     """
     count = len(setting.cluster.machines)
     if table.machines is not None and (table.machines > 1) != (count > 1):
@@ -105,60 +106,41 @@ def _fitted(
             f"{given} was measured on {table.machines} machine(s), and {setting.name} has {count}; "
             "measure over as many machines, or give another setting"
         )
-    group = _group(table, setting, count)
-    ends = slice(-_ENDS, None)
-    rate = float(np.median(table.bytes_per_s[ends]))
-    latency_s = shipped_calibration(setting).link(link).latency_s
-    for _ in range(_TURNS):
-        latency_s = _where(
-            lambda value: _ratio(group(rate, value), table, slice(_ENDS)),
-            _LEAST_LATENCY_S, _MOST_LATENCY_S,
-        )  # fmt: skip
-        rate = 1 / _where(
-            lambda value: _ratio(group(1 / value, latency_s), table, ends),
-            1 / (4 * rate), 4 / rate,
-        )  # fmt: skip
-    return rate, latency_s
+    rate = float(table.bytes_per_s.max())
+    sent = (table.sizes >= _LEAST_SENT) & (table.sizes <= _MOST_SENT)
+    if not sent.any():
+        return rate, None
+    group_of = _groups(table, setting, link, rate)
+    low, high = _LEAST_LATENCY_S, _MOST_LATENCY_S
+    for _ in range(_HALVINGS):
+        middle = float(np.sqrt(low * high))
+        simulated = group_of(middle).seconds("all_reduce", table.sizes[sent])
+        if np.log(simulated / table.seconds[sent]).mean() < 0:
+            low = middle
+        else:
+            high = middle
+    return rate, low
 
 
-def _group(table: NcclTable, setting: Setting, count: int) -> Callable[[float, float], DeviceGroup]:
-    """The devices that were measured, by rate and latency of what joins them."""
+def _groups(
+    table: NcclTable, setting: Setting, link: Link, rate: float
+) -> Callable[[float], DeviceGroup]:
+    """The devices that were measured, by the latency of what joins them."""
     topology, calibration = topology_of(setting), shipped_calibration(setting)
-    machines = min(table.machines or count, table.ranks)
-    usual = topology.within
+    machines = min(table.machines or len(setting.cluster.machines), table.ranks)
     within = None
-    if machines > 1 and table.ranks > machines and usual is not None:
-        reached = ReachedLink(usual, calibration.link(usual))
+    if topology.within is not None:
+        reached = ReachedLink(topology.within, calibration.link(topology.within))
         within = reached.hop(topology.devices_per_machine)
-    joined = topology.joined_by
-    in_order = joined is not None and machines == 1 and ReachedLink(
-        joined, calibration.link(joined)
-    ).hop(2).in_order  # fmt: skip
+    in_order = ReachedLink(link, calibration.link(link)).hop(2).in_order
 
-    def group(rate: float, latency_s: float) -> DeviceGroup:
+    def group(latency_s: float) -> DeviceGroup:
         hop = Hop(bytes_per_s=rate, latency_s=latency_s, in_order=in_order)
         return DeviceGroup(
             count=table.ranks,
             machines=machines,
-            within=within if machines > 1 else hop,
+            within=(within or hop) if machines > 1 else hop,
             between=hop if machines > 1 else None,
         )
 
     return group
-
-
-def _ratio(group: DeviceGroup, table: NcclTable, rows: slice) -> float:
-    """Simulated over measured time, the geometric mean over some rows."""
-    simulated = group.seconds("all_reduce", table.sizes[rows])
-    return float(np.exp(np.log(simulated / table.seconds[rows]).mean()))
-
-
-def _where(ratio_of: Callable[[float], float], low: float, high: float) -> float:
-    """The value at which a ratio that rises is 1, or the end that comes nearest."""
-    for _ in range(_HALVINGS):
-        middle = float(np.sqrt(low * high))
-        if ratio_of(middle) < 1:
-            low = middle
-        else:
-            high = middle
-    return float(np.sqrt(low * high))
