@@ -12,7 +12,7 @@ from driple.api.memory import memory_beside, memory_dict
 from driple.api.memory_remedies import with_remedies
 from driple.api.plan_results import PlanResult
 from driple.api.planning import plan
-from driple.api.sweeping_batches import sweep_batches
+from driple.api.sweeping import sweep
 from driple.catalog import read_catalog
 from driple.cluster.setting import Setting, parse_setting
 from driple.errors import CatalogError, ConfigError
@@ -181,7 +181,7 @@ def test_a_sweep_states_the_device_with_least_room(tmp_path: Path) -> None:
     """A batch size that fits an H100 alone is not called one that fits."""
     file = tmp_path / "cluster.yaml"
     file.write_text(UNLIKE)
-    made = sweep_batches(MODEL, str(file), [8, 1024], options=JobOptions(optimizer="adamw"))
+    made = sweep(MODEL, str(file), batch_sizes=[8, 1024], options=JobOptions(optimizer="adamw"))
     assert made.facts["fits"] == ["yes", "no"]
     assert made.facts["device"] == ["V100", "V100"]
     assert made.facts["device_capacity_bytes"] == [16 * 2.0**30] * 2

@@ -8,6 +8,8 @@ from driple.render.remarks.runs import kind_words
 
 __all__ = ["SENTENCES"]
 
+_MOST_NAMED = 8
+
 
 def _no_bfloat16(device: str, precision: str, has_tensor_cores: bool) -> str:
     instead = " (its tensor cores compute in fp16)" if has_tensor_cores else ""
@@ -31,6 +33,12 @@ def _largest_batch(batch_size: int | None, devices: Sequence[str]) -> str:
         else f"the largest of these batch sizes that fits: {batch_size}"
     )
     return f"{words}; least room: {', '.join(devices)}" if devices else words
+
+
+def _counts_left_out(counts: Sequence[int], reason: str) -> str:
+    named = ", ".join(map(str, counts[:_MOST_NAMED]))
+    more = f" and {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
+    return f"left out: {named}{more} devices; {reason}"
 
 
 def _flops_unknown(op_types: Sequence[str], counts: Sequence[int]) -> str:
@@ -67,6 +75,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "memory_of_uncompiled": "{source}; not compiled, which takes up to twice as much",
     "memory_unknown": "memory: unknown; {reason}",
     "largest_batch": _largest_batch,
+    "counts_left_out": _counts_left_out,
     "whole_gpu_taken": (
         "TensorFlow takes nearly all memory of a GPU when it starts, unless allow_growth is set "
         "(TF_FORCE_GPU_ALLOW_GROWTH=true): the device then shows more than the step needs"
