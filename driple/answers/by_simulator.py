@@ -17,7 +17,7 @@ from driple.answers.options import USUAL, MethodOptions
 from driple.answers.ready_job import ReadyJob
 from driple.answers.slow_hosts import SlowHost, host_is_told, slow_host
 from driple.answers.stated_error import stated_error
-from driple.answers.tcp_networks import steps_by_tcp
+from driple.answers.tcp_networks import steps_by_tcp, taken_as_rdma
 from driple.errors import ConfigError
 from driple.estimate import LEVEL, estimate
 from driple.remarks import Remark, remark
@@ -73,7 +73,7 @@ def ask_simulator(ready: ReadyJob, place: Place, options: MethodOptions = USUAL)
         there,
         made.iteration_time_s,
         simulation=made,
-        assumptions=(*made.assumptions, *assumed),
+        assumptions=(*made.assumptions, *taken_as_rdma(there), *assumed),
         host_is_known=options.host_us_per_op is not None,
     )
 

@@ -75,8 +75,6 @@ def _waits_little(ready: ReadyJob, place: Place, bytes_per_s: float) -> bool:
     elif topology.within is not None:
         topology = replace(topology, within=replace(topology.within, bytes_per_s=bytes_per_s))
     there = replace(place, topology=topology)
-    step_s = simulated_step_s(
-        ready.prepared, place.setting, place.calibration, topology=topology
-    )
+    step_s = simulated_step_s(ready.prepared, place.setting, place.calibration, topology=topology)
     share = waiting_share(ready, there, step_s)
     return share is not None and share < LITTLE

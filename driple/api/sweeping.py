@@ -220,8 +220,9 @@ def _check_axes(grid: GridOptions, setting: Setting | None, *, has_servers: bool
     of_devices = replace(grid, workers=(), bandwidths_bits_per_s=())
     if has_servers and grid != GridOptions():
         raise ConfigError(
-            "several numbers of --batch-size are simulated, and other clusters of parameter servers "
-            "are not; vary one at a time, or name a setting without servers (--setting 8xA100)"
+            "several numbers of --batch-size are simulated, and --workers, --bandwidth, --ps and "
+            "--compress of parameter servers are not: vary one at a time, or name a setting "
+            "without servers (--setting 8xA100)"
         )
     if of_devices != GridOptions():
         where = "the job's own setting" if setting is None else setting.name

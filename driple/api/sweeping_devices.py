@@ -23,8 +23,8 @@ from driple.simulate.measured_link import with_link_bandwidth
 
 if TYPE_CHECKING:
     from driple.answers.method_answer import MethodAnswer
-    from driple.catalog import Link
     from driple.api.json_types.sweep import DevicesFactsJson
+    from driple.catalog import Link
     from driple.memory.estimate import Bytes, MemoryEstimate
 
 __all__ = ["DevicesAsked", "sweep_devices"]
@@ -96,7 +96,9 @@ def sweep_devices(
     named: Setting | None = None
     left_out: tuple[Remark, ...] = ()
     for size in sizes:
-        job, base = _job_on(source, setting, given if size is None else replace(given, batch_size=size))
+        job, base = _job_on(
+            source, setting, given if size is None else replace(given, batch_size=size)
+        )
         places, left_out = _places(base, asked)
         named = named or base
         total = len(places) * len(sizes)
@@ -137,7 +139,9 @@ class _Point:
     def samples(self) -> int | None:
         """Samples of all devices per step; None if the batch size is not known."""
         size = self.job.batch_size
-        return None if size is None else size * self.job.grad_accumulation * self.setting.num_replicas
+        return (
+            None if size is None else size * self.job.grad_accumulation * self.setting.num_replicas
+        )
 
     @property
     def efficiency(self) -> float | None:
@@ -201,11 +205,11 @@ def _places(base: Setting, asked: DevicesAsked) -> tuple[list[Setting], tuple[Re
             link = found.cluster.network or found.cluster.link
             places.setdefault((found.name, 0.0 if link is None else link.bytes_per_s), found)
     if not places:
-        count, error = lost[0]
-        raise SettingError(f"--workers {count} on {base.name}: {error}")
+        number, first = lost[0]
+        raise SettingError(f"--workers {number} on {base.name}: {first}")
     reasons: dict[str, dict[int, None]] = {}
-    for count, error in lost:
-        reasons.setdefault(str(error), {})[count] = None
+    for number, why in lost:
+        reasons.setdefault(str(why), {})[number] = None
     remarks = [
         remark("counts_left_out", counts=tuple(counts), reason=reason)
         for reason, counts in reasons.items()
@@ -218,6 +222,7 @@ def _points(job: Job, places: Sequence[Setting]) -> Iterator[_Point]:
     from driple.answers.network_speed import enough_bytes_per_s, waiting_share
     from driple.answers.ready_job import ReadyJob
     from driple.answers.step_parts import alone_of
+    from driple.answers.tcp_networks import taken_as_rdma
     from driple.simulate.place import place_of
     from driple.simulate.run import calibration_assumptions
 
@@ -226,7 +231,11 @@ def _points(job: Job, places: Sequence[Setting]) -> Iterator[_Point]:
         place = place_of(setting)
         # The first one has the assumptions of all; others leave traces and targets out.
         answer = ask_step(ready, place) if number else ask_simulator(ready, place)
-        said = (*answer.assumptions, *calibration_assumptions(place.topology, place.calibration))
+        said = (
+            *answer.assumptions,
+            *calibration_assumptions(place.topology, place.calibration),
+            *taken_as_rdma(place),
+        )
         point = _Point(
             job=job,
             setting=setting,

@@ -48,8 +48,8 @@ CatalogOption = Annotated[
 ]
 
 LINK_BANDWIDTH_HELP = (
-    "what joins the devices of --setting, as measured: bus bandwidth of a large all-reduce over all "
-    "of them, such as 5.08GB/s, or a file with the output of all_reduce_perf (nccl-tests)"
+    "what joins the devices of --setting, as measured: bus bandwidth of a large all-reduce over "
+    "all of them, such as 5.08GB/s, or a file with the output of all_reduce_perf (nccl-tests)"
 )
 
 _SCALAR = "scalar"

@@ -104,7 +104,8 @@ def sweep(
         str,
         typer.Option(
             help="of links in bit/s: 10G, or 1G,10G,100G: of servers, else of the network between "
-            "machines (of one machine's link, if there is but one); a trace takes one; the setting's"
+            "machines (the link of one machine, if there is but one); a trace takes one; the "
+            "setting's"
         ),
     ] = "",
     link_bandwidth: Annotated[
@@ -151,8 +152,9 @@ def sweep(
     of a device over those of one by itself), how long it waits for the network, the network speed
     from which that is under 10 % of the step, and memory. For a JOB on parameter servers, a closed
     form (Zhang et al.) of synchronous training, each role on a link of its own; every point names
-    its bottleneck, and what doubling each resource would save. For a TRACE of one worker, its profiled steps are sampled and simulated op by op;
-    workers share the links of the servers (Li et al., ICPE 2020).
+    its bottleneck, and what doubling each resource would save. For a TRACE of one worker, its
+    profiled steps are sampled and simulated op by op; workers share the links of the servers (Li et
+    al., ICPE 2020).
 
     Examples:
 
@@ -325,10 +327,10 @@ def _show_devices(result: SweepResult, plot: Path | None, *, json: bool) -> None
         note(f"wrote {plot}")
 
 
-def _samples(sizes: Sequence[float | None]) -> str | None:
-    """Batch sizes of all points in words; None of a single one."""
+def _samples(sizes: Sequence[float | None]) -> str:
+    """Batch sizes of all points in words; empty of a single one."""
     known = sorted({int(size) for size in sizes if size is not None})
-    return f"{known[0]} to {known[-1]} samples per device" if len(known) > 1 else None
+    return f"{known[0]} to {known[-1]} samples per device" if len(known) > 1 else ""
 
 
 def _show_trace(

@@ -112,7 +112,9 @@ def _with_efficiency(
     if share is None:
         return link
     if link is None:
-        raise ConfigError(f"efficiency of {where} belongs to a {name}, and there is none; leave it out")
+        raise ConfigError(
+            f"efficiency of {where} belongs to a {name}, and there is none; leave it out"
+        )
     if share > _MOST_EFFICIENCY:
         raise ConfigError(
             f"efficiency of {where} must be a share of the rate of {link.name}, such as 0.8, got "

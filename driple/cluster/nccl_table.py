@@ -72,7 +72,7 @@ def read_nccl_table(file: Path) -> NcclTable:
         raise ConfigError(f"{file} cannot be read ({error})") from error
     if len(content) > _MAX_BYTES:
         raise ConfigError(
-            f"{file} has more than {_MAX_BYTES // 2**20} MB; give the output of all_reduce_perf alone"
+            f"{file} has over {_MAX_BYTES // 2**20} MB; give the output of all_reduce_perf alone"
         )
     lines = [_TAG.sub("", line) for line in content.decode(errors="replace").splitlines()]
     rows = _rows(lines)
@@ -86,12 +86,12 @@ def read_nccl_table(file: Path) -> NcclTable:
     found = [match for match in map(_RANK.search, lines) if match is not None]
     listed = len({match["rank"] for match in found})
     ranks = _ranks(rows, listed, file)
-    mean = {size: [] for size, *_ in sorted(rows)}
+    times: dict[float, list[float]] = {size: [] for size, *_ in sorted(rows)}
     for size, seconds, *_ in rows:
-        mean[size].append(seconds)
+        times[size].append(seconds)
     return NcclTable(
-        sizes=np.array([*mean], dtype=np.float64),
-        seconds=np.array([float(np.mean(times)) for times in mean.values()]),
+        sizes=np.array([*times], dtype=np.float64),
+        seconds=np.array([float(np.mean(those)) for those in times.values()]),
         ranks=ranks,
         machines=len({match["host"] for match in found}) or None,
     )
@@ -121,7 +121,9 @@ def _row(words: list[str], places: list[int]) -> _Row | None:
         size, time_us, algbw, busbw = (float(words[place]) for place in places)
     except (IndexError, ValueError):
         return None
-    if not (0 < size <= _MOST_SIZE and 0 < time_us < 1e12 and 0 <= algbw < 1e7 and 0 <= busbw < 1e7):
+    if not (
+        0 < size <= _MOST_SIZE and 0 < time_us < 1e12 and 0 <= algbw < 1e7 and 0 <= busbw < 1e7
+    ):
         return None
     return size, time_us / 1e6, algbw, busbw
 

@@ -27,16 +27,16 @@ def resized(setting: Setting, num_devices: int) -> Setting:
         num_devices: in all.
 
     Raises:
-        SettingError: machines that differ; devices that fill no machines, or no replicas of a model
-            that is split; several machines without a network.
+        SettingError: machines that differ; devices that fill no machines, or no replicas of a
+            model that is split; several machines without a network.
     """
     cluster = setting.cluster
     machine = cluster.machines[0]
     per_machine = len(machine.devices)
     if not setting.homogeneous or any(other != machine for other in cluster.machines):
         raise SettingError(
-            f"{setting.name} has machines or devices that differ; name some that are alike, such as "
-            f"8x{setting.device}"
+            f"{setting.name} has machines or devices that differ; name some that are alike, such "
+            f"as 8x{setting.device}"
         )
     if num_devices > per_machine and num_devices % per_machine:
         raise SettingError(f"not whole machines of {per_machine}")
@@ -98,7 +98,9 @@ def _named(setting: Setting) -> Setting:
     count = len(cluster.machines)
     per_machine = len(cluster.machines[0].devices)
     within = cluster.link.name if cluster.link is not None and per_machine > 1 else ""
-    links = "+".join(name for name in (within, cluster.network.name if cluster.network else "") if name)
+    links = "+".join(
+        name for name in (within, cluster.network.name if cluster.network else "") if name
+    )
     machines = f"{count}x{per_machine}x" if count > 1 else f"{per_machine}x"
     scheme = "" if setting.scheme.is_usual else f"@{setting.scheme.suffix}"
     name = f"{machines}{setting.device}{f'/{links}' if links else ''}{scheme}"

@@ -36,8 +36,6 @@ _Places = tuple[MemoryPlace, ...]
 class Evaluator:
     """Time, memory and cost of candidates for one job.
 
-    Attributes:
-
     Args:
         variants: of the job.
         amount: that is trained.

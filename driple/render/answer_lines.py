@@ -42,7 +42,7 @@ _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
 _MORE = " ... (all: --explain)"
 _TCP_NARROWS = "what the network yields narrows it: --link-bandwidth"
-_FIRST = {"link_stated", "link_by_tcp"}  # of what is assumed, what changes most
+_FIRST = {"link_stated", "link_by_tcp", "taken_as_rdma"}  # of what is assumed, what changes most
 _NARROWS = "a few runs of yours narrow it: driple transfer --from gpu"
 _QUIET_MB_PER_S = 0.05  # that the network carries: less is none
 

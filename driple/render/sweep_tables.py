@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, cast
 
 from driple.cluster.links import NVLINK
@@ -58,13 +59,13 @@ def _device_columns(result: SweepResult) -> dict[str, list[str]]:
             for name, rate in zip(links, link_rates, strict=True)
         ]
     columns["step"] = [
-        duration(value, None if times.interval is None else Interval.of(times.interval[i], None))
+        duration(value, None if times.interval is None else _interval(*times.interval[i]))
         for i, value in enumerate(times.value)
     ]
     if rates is not None:
         columns["samples/s"] = [rounded(value) for value in rates.value]
     if efficiency is not None and max(count or 0 for count in workers) > 1:
-        columns["efficiency"] = [f"{value:.0f} %" for value in efficiency.value]
+        columns["scaling"] = [f"{value:.0f} %" for value in efficiency.value]
         columns["waits"] = [_percent(share) for share in facts["waiting_pct"]]
         columns["< 10 % from"] = [
             "-" if count == 1 else "no speed" if rate is None else format_rate(rounded_up(rate))
@@ -78,6 +79,10 @@ def _device_columns(result: SweepResult) -> dict[str, list[str]]:
             for value, fits in zip(total.value, facts["fits"], strict=True)
         ]
     return columns
+
+
+def _interval(low: float, high: float | None) -> Interval | None:
+    return Interval.of((low, inf if high is None else high), None)
 
 
 def _kind(link: str) -> str:

@@ -44,10 +44,10 @@ class LinkEfficiency:
 
 
 TCP_SHARES = (0.11, 0.35, 0.38, 0.46, 0.70, 0.96, 0.97)
-"""Bus bandwidth of large all-reduces by TCP over the rate of the network, published: Azure, 40 Gbit/s
-(assumed; Horovod, fitted to training); 8 machines of 8 V100, 100 Gbit/s (bytedance/byteps issue 237);
-AWS p3dn, 100 Gbit/s (NVIDIA/nccl issue 398); Google Cloud, 32 Gbit/s, 2 and 4 machines of 8 V100, 4
-and 2 machines of one (NVIDIA/nccl issue 209)."""
+"""Bus bandwidth of large all-reduces by TCP over the rate of the network, published: Azure,
+40 Gbit/s (assumed; Horovod, fitted to training); 8 machines of 8 V100, 100 Gbit/s (bytedance/byteps
+issue 237); AWS p3dn, 100 Gbit/s (NVIDIA/nccl issue 398); Google Cloud, 32 Gbit/s, 2 and 4 machines
+of 8 V100, 4 and 2 machines of one (NVIDIA/nccl issue 209)."""
 # The latency is that of every network: NCCL's src/graph/tuning.cc.
 TCP_EFFICIENCY = LinkEfficiency(share=median(TCP_SHARES), latency_s=14e-6, sharing=0.0)
 

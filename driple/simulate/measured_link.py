@@ -73,9 +73,9 @@ def with_link_bandwidth(setting: Setting, given: str) -> Setting:
     share = rate / link.bytes_per_s
     if share > _MOST_SHARE:
         raise ConfigError(
-            f"{_FLAG}: {rate / 1e9:.3g} GB/s is {share:.2g} times what {link.name} of {setting.name} "
-            f"has ({link.bytes_per_s / 1e9:.3g} GB/s); name the network that was measured, such as "
-            "+100G for 12.5 GB/s"
+            f"{_FLAG}: {rate / 1e9:.3g} GB/s is {share:.2g} times what {link.name} of "
+            f"{setting.name} has ({link.bytes_per_s / 1e9:.3g} GB/s); name the network "
+            "that was measured, such as +100G for 12.5 GB/s"
         )
     cluster = _with_link(setting.cluster, replace(link, efficiency=share, latency_s=latency_s))
     return replace(setting, described=cluster)

@@ -6,6 +6,7 @@ import pytest
 
 from driple import JobOptions, predict
 from driple.api.predicting import Answer
+from driple.memory.estimate import MemoryEstimate
 from driple.render.answer_lines import MOST_LINES, answer_lines, shows_targets
 
 AMP = JobOptions(batch_size=16, precision="amp-bf16")

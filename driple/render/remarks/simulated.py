@@ -162,6 +162,10 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     ),
     "link_stated": _stated,
     "link_by_tcp": _by_tcp,
+    "taken_as_rdma": lambda link, share, tcp_share: (
+        f"{link} reaches {_pct(share)} of its rate, as with RDMA; by TCP it is {_pct(tcp_share)} "
+        f"({link}-TCP)"
+    ),
     "tuned_device": _tuned,
     "host_given": "a host that takes {host_us_per_op:g} us for each op",
     # servers
