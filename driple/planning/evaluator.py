@@ -125,11 +125,11 @@ class Evaluator:
 
     def _line(self, variant: Variant, setting: Setting) -> BatchedMemory | None:
         """Memory at every batch size; None if it does not grow in proportion, or is unknown."""
-        passes = min(variant.passes, 2)  # more passes need no more memory
+        passes = min(variant.grad_accumulation, 2)  # more passes need no more memory
         size = max(self.variants.usual.batch_size, _LEAST_BATCH)
         try:
             few, many = (
-                self.ready(replace(variant, batch_size=each, passes=passes), setting).job
+                self.ready(replace(variant, batch_size=each, grad_accumulation=passes), setting).job
                 for each in (size, 2 * size)
             )
         except (ConfigError, GraphError):
@@ -219,6 +219,6 @@ def memory_reason(memory: MemoryEstimate, candidate: Candidate) -> str:
     needs, room = needed_bytes(memory) or 0.0, memory.capacity_bytes or 0.0
     largest = f"; the largest part is {memory.largest}" if memory.largest else ""
     return (
-        f"each device needs {size(needs)} ({scheme}{candidate.variant.words()}), and "
+        f"each device needs {size(needs)} ({scheme}{candidate.variant.name}), and "
         f"{memory.device or setting.worker.name} has {size(room)}{largest}"
     )

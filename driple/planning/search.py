@@ -110,9 +110,9 @@ def _groups(
     """Machines with a scheme, recomputation and precision: a candidate for each, batches aside."""
     variants = evaluator.variants
     usual, can_vary = variants.usual, variants.can_vary
-    checkpointing, precisions = [usual.checkpointing], [usual.precision]
+    checkpointing, precisions = [usual.activation_checkpointing], [usual.precision]
     if can_vary and "checkpointing" in asked.vary:
-        checkpointing = list(dict.fromkeys(["none", usual.checkpointing, "full"]))
+        checkpointing = list(dict.fromkeys(["none", usual.activation_checkpointing, "full"]))
     if can_vary and "precision" in asked.vary and usual.precision in PRECISIONS:
         half = _HALF_OF.get(usual.precision, usual.precision)
         precisions = list(dict.fromkeys([usual.precision, half]))
@@ -126,7 +126,7 @@ def _groups(
                 continue
             for precision in precisions:
                 for name in checkpointing:
-                    variant = replace(usual, checkpointing=name, precision=precision)
+                    variant = replace(usual, activation_checkpointing=name, precision=precision)
                     yield Candidate(place=place, setting=setting, variant=variant)
 
 
@@ -175,11 +175,11 @@ def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[
                 f"--global-batch {asked.global_batch} is {share} samples for each of {replicas} "
                 f"devices, which is no multiple of the batch of {usual.batch_size}"
             )
-        return [replace(group, variant=replace(variant, passes=passes))]
+        return [replace(group, variant=replace(variant, grad_accumulation=passes))]
     sizes = [2**k for k in range(11) if share % 2**k == 0]
     if share <= _LARGEST_BATCH:
         sizes = sorted({*sizes, share})
-    ladder = [replace(variant, batch_size=size, passes=share // size) for size in sizes]
+    ladder = [replace(variant, batch_size=size, grad_accumulation=share // size) for size in sizes]
     return _largest_that_fit(evaluator, group, ladder)
 
 
@@ -195,8 +195,10 @@ def _largest_that_fit(
     """
     rising = sorted(ladder)
     # One pass needs no more than several, and more no more than two.
-    passes = min(rising[0].passes, 2)
-    same = [replace(group, variant=replace(variant, passes=passes)) for variant in rising]
+    passes = min(rising[0].grad_accumulation, 2)
+    same = [
+        replace(group, variant=replace(variant, grad_accumulation=passes)) for variant in rising
+    ]
     last = last_that(lambda number: evaluator.may_fit(same[number]), len(rising))
     sure = last_that(lambda number: evaluator.surely_fits(same[number]), last + 1)
     numbers = sorted({number for number in (sure, last) if number >= 0}) or [0]
