@@ -67,5 +67,5 @@ def taken_as_rdma(place: Place) -> tuple[Remark, ...]:
         return ()
     if link_kind(link) != ETHERNET or link.bytes_per_s > _OFTEN_TCP:
         return ()
-    share = place.calibration.link(link).effective_share(topology.num_sharing)
+    share = place.calibration.link(link).effective_share(2)
     return (remark("taken_as_rdma", link=link.name, share=share, tcp_share=TCP_EFFICIENCY.share),)

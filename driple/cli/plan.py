@@ -156,8 +156,9 @@ def plan(
     """Estimate time, cost and memory of a training in many ways, and recommend one.
 
     Every instance, number of machines and scheme is simulated, with and without activation
-    checkpointing, without stalls of CPU and disk. What does not fit in memory is refused, and what
-    has no known price is in no order by cost. Instances that you profiled are marked as measured
+    checkpointing, without stalls of CPU and disk. What does not fit in memory is refused; of ways
+    within 5 %, one that fits by the upper end of its interval is recommended. What has no known
+    price is in no order by cost. Instances that you profiled are marked as measured
     (--profile).
 
     Examples:

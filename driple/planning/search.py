@@ -5,7 +5,7 @@
 With a global batch, batch x passes x devices is that number in every candidate. Where batches are
 free, two are tried: the largest that fits, and the largest that fits by the upper end of its
 interval too; a smaller one is no faster for the same samples. Without a global batch, these are
-powers of two and three times such powers, and the user's own batch is tried too.
+powers of two and three times such powers, and the user's own batch and twice that are tried too.
 """
 
 from __future__ import annotations
@@ -158,10 +158,11 @@ def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[
     if asked.global_batch is None:
         if "batch" not in asked.vary or not evaluator.variants.can_vary:
             return [group]
-        ladder = [replace(variant, batch_size=size) for size in {*_ROUND, usual.batch_size}]
-        largest = _largest_that_fit(evaluator, group, ladder)
-        own = [group] if evaluator.may_fit(group) else []
-        return [*dict.fromkeys([*own, *largest])]
+        given = (usual.batch_size, 2 * usual.batch_size)
+        ladder = [replace(variant, batch_size=size) for size in {*_ROUND, *given}]
+        asked_for = [replace(group, variant=replace(variant, batch_size=size)) for size in given]
+        own = [candidate for candidate in asked_for if evaluator.may_fit(candidate)]
+        return [*dict.fromkeys([*own, *_largest_that_fit(evaluator, group, ladder)])]
     share, rest = divmod(asked.global_batch, replicas)
     if rest or not share:
         raise ConfigError(
