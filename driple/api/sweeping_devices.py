@@ -284,6 +284,7 @@ def _result(
         clusters={
             "batch_size": [one.job.batch_size for one in points],
             "workers": [one.setting.num_workers for one in points],
+            "machines": [len(one.setting.cluster.machines) for one in points],
             "bandwidth_bits_per_s": [one.link_bits_per_s for one in points],
         },
         estimates=estimates | columns,

@@ -35,20 +35,54 @@ def largest_batches(at: Callable[[int], MemoryEstimate], start: int = 1) -> Larg
     """The largest batches that fit, where a larger one needs more.
 
     Args:
-        at: memory by batch size, from 1 on.
-        start: where the largest one is looked for first.
+        at: memory by batch size, from 1 on, which grows nearly in proportion.
+        start: a batch size to begin with.
     """
     known = cache(at)
-    expected = _last(lambda size: known(size).fits == "yes", MOST_BATCH, start)
-    if known(max(expected, 1)).has_upper_end is False:
+    expected = _last(lambda size: known(size).fits == "yes", _guess(known, start, _left))
+    if not known(max(expected, 1)).has_upper_end:
         return LargestBatches(expected=expected, sure=None)
-    sure = _last(lambda size: known(size).surely_fits, expected, start)
+    sure = _last(lambda size: known(size).surely_fits, _guess(known, start, _surely_left))
     return LargestBatches(expected=expected, sure=sure)
 
 
-def _last(holds: Callable[[int], bool], most: int, start: int) -> int:
-    """The last number from 1 to `most` for which something holds that fails later on, or 0."""
-    high = max(1, min(start, most))
-    while high < most and holds(high):
-        high = min(2 * high, most)
-    return 1 + last_that(lambda number: holds(number + 1), high)
+def _left(memory: MemoryEstimate) -> float:
+    """Bytes that are left."""
+    return memory.margin_bytes or 0.0
+
+
+def _surely_left(memory: MemoryEstimate) -> float:
+    """Bytes that are left by the upper end of the interval; by the estimate if there is none."""
+    needed, room = memory.needed, memory.capacity_bytes
+    if needed is None or needed.upper is None or room is None:
+        return _left(memory)
+    return room - needed.upper
+
+
+def _guess(
+    at: Callable[[int], MemoryEstimate], start: int, left: Callable[[MemoryEstimate], float]
+) -> int:
+    """The batch size at which nothing is left, on a line through two sizes."""
+    first, second = (left(at(size)) for size in (start, 2 * start))
+    slope = (first - second) / start
+    if slope <= 0:
+        return start
+    return max(1, min(int(start + first / slope), MOST_BATCH))
+
+
+def _last(holds: Callable[[int], bool], guess: int) -> int:
+    """The last number from 1 on for which something holds that fails later on, near a guess; or 0.
+
+    It is looked for in steps that double, away from the guess.
+    """
+    step = 1
+    if holds(guess):
+        low = guess
+        while low + step <= MOST_BATCH and holds(low + step):
+            low, step = low + step, 2 * step
+        return low + 1 + last_that(lambda number: holds(low + 1 + number), step - 1)
+    high = guess
+    while high > 1 and not holds(max(high - step, 1)):
+        high, step = max(high - step, 1), 2 * step
+    low = max(high - step, 0)
+    return low + 1 + last_that(lambda number: holds(low + 1 + number), high - low - 1)

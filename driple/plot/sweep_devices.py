@@ -39,6 +39,12 @@ def plot_devices(result: SweepResult, path: Path) -> None:
     if rates is None:
         raise ConfigError("the batch size is not known, so that there are no samples/s to draw")
     clusters = {name: result.clusters[name] for name in _AXES}
+    machines = result.clusters["machines"]
+    if len(set(machines)) > 1:  # the link within a machine is none of those that vary
+        clusters["bandwidth_bits_per_s"] = [
+            None if count == 1 else rate
+            for count, rate in zip(machines, clusters["bandwidth_bits_per_s"], strict=True)
+        ]
     varied = max(_AXES, key=lambda name: len({*clusters[name]} - {None}))
     others = [name for name in _AXES if name != varied and len({*clusters[name]} - {None}) > 1]
     lines: dict[tuple[float | None, ...], list[tuple[float, float]]] = {}

@@ -120,7 +120,6 @@ def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
     """The table; with limits, it says of each way whether it keeps them."""
     limited = limits_words(limits.budget, limits.deadline_s).strip()
     common = _common([offer for offer in offers if offer.variant is not None])
-    has_largest = any(offer.largest is not None for offer in offers)
     rows = [
         [
             offer.name,
@@ -129,7 +128,6 @@ def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
             _training(offer),
             "-" if offer.cost is None else _cost(offer),
             _memory(offer),
-            *([_largest(offer)] if has_largest else []),
             *([_KEPT[limits.kept_by(offer)]] if limited else []),
         ]
         for offer in offers
@@ -138,12 +136,31 @@ def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
     if common:
         print(f"all with {common}:")
     header = ["machines", "how", "samples/s", "training",
-              "cost $", fits, *(["largest batch"] if has_largest else []),
-              *(["in limits"] if limited else [])]  # fmt: skip
+              "cost $", fits, *(["in limits"] if limited else [])]  # fmt: skip
+    largest = [_largest(offer) for offer in offers]
     lines = table_lines(header, rows)
+    wider = table_lines(
+        [*header, "largest batch"],
+        [[*row, words or "-"] for row, words in zip(rows, largest, strict=True)],
+    )
+    has_room = max(map(len, wider)) <= _WIDTH
+    if any(largest) and has_room:
+        lines = wider
     if max(map(len, lines)) > _WIDTH:
         lines = _two_lines_each(header, rows)
     print("\n".join(lines))
+    if any(largest) and not has_room:
+        _print_largest(offers, largest)
+
+
+def _print_largest(offers: Sequence[Offer], largest: Sequence[str]) -> None:
+    """The largest batches below a table without room for them, alike ones together."""
+    names: dict[str, list[str]] = {}
+    for offer, words in zip(offers, largest, strict=True):
+        if words:
+            names.setdefault(words, []).append(offer.name)
+    each = [f"{words}: {', '.join(dict.fromkeys(those))}" for words, those in names.items()]
+    _print_wrapped(f"largest batch that fits: {'; '.join(each)}")
 
 
 def _two_lines_each(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -213,10 +230,10 @@ def _memory(offer: Offer) -> str:
 
 
 def _largest(offer: Offer) -> str:
-    """The largest batch that fits, and the largest that does by the upper end of its interval."""
+    """The largest batch that fits, and the largest that surely does; empty if not known."""
     largest = offer.largest
     if largest is None:
-        return "-"
+        return ""
     if largest.sure is None or largest.sure == largest.expected:
         return str(largest.expected)
     return f"{largest.expected} ({largest.sure} surely)"

@@ -368,7 +368,7 @@ def _stated(link: Link) -> Remark:
 
 
 def _by_tcp(link: Link) -> Remark:
-    """A network that is crossed by TCP, of which nobody knows what it reaches."""
+    """A network that is crossed by TCP; what it reaches is not known."""
     return remark(
         "link_by_tcp",
         link=link.name,
