@@ -227,8 +227,8 @@ def _check_axes(grid: GridOptions, setting: Setting | None, *, has_servers: bool
     if of_devices != GridOptions():
         where = "the job's own setting" if setting is None else setting.name
         raise ConfigError(
-            f"values of --set, --ps and --compress are for parameter servers, and {where} has none; "
-            "leave them out"
+            "values of --set, --ps and --compress are for parameter servers, and "
+            f"{where} has none; leave them out"
         )
 
 

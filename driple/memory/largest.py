@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from driple.memory.calibration import shipped_memory_calibration
 from driple.memory.estimate import MemoryEstimate
 from driple.memory.last_that import last_that
 
 __all__ = ["MOST_BATCH", "LargestBatches", "largest_batches"]
 
 MOST_BATCH = 2**20  # that is looked for
+_LINES = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,8 +49,10 @@ def largest_batches(at: Callable[[int], MemoryEstimate], start: int = 1) -> Larg
 
 
 def _left(memory: MemoryEstimate) -> float:
-    """Bytes that are left."""
-    return memory.margin_bytes or 0.0
+    """Bytes that are left up to where a job still fits; a little more may be refused, or fit."""
+    known = shipped_memory_calibration()
+    unsure = (known.no_above - known.yes_below) * (memory.usable_bytes or 0.0)
+    return (memory.margin_bytes or 0.0) - unsure
 
 
 def _surely_left(memory: MemoryEstimate) -> float:
@@ -62,12 +66,17 @@ def _surely_left(memory: MemoryEstimate) -> float:
 def _guess(
     at: Callable[[int], MemoryEstimate], start: int, left: Callable[[MemoryEstimate], float]
 ) -> int:
-    """The batch size at which nothing is left, on a line through two sizes."""
-    first, second = (left(at(size)) for size in (start, 2 * start))
-    slope = (first - second) / start
-    if slope <= 0:
-        return start
-    return max(1, min(int(start + first / slope), MOST_BATCH))
+    """The batch size at which nothing is left, by lines through sizes that come ever nearer."""
+    size, first = 2 * start, left(at(start))
+    for _ in range(_LINES):
+        slope = (first - left(at(size))) / (size - start)
+        if slope <= 0:
+            return size
+        nearer = max(1, min(int(start + first / slope), MOST_BATCH))
+        if nearer in {size, start}:
+            return nearer
+        size = nearer
+    return size
 
 
 def _last(holds: Callable[[int], bool], guess: int) -> int:

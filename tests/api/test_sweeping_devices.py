@@ -117,8 +117,13 @@ def test_at_the_stated_speed_a_step_waits_a_tenth(name: str) -> None:
 
 def test_batches_scale_too() -> None:
     """A larger batch hides more of the exchange; devices, links and batches may vary at once."""
-    made = sweep(JOB, "2x8xV100-SXM2/NVLink+10G", batch_sizes=[16, 64],
-                 grid=GridOptions(workers=(8, 16)), options=replace(OPTIONS, batch_size=None))  # fmt: skip
+    made = sweep(
+        JOB,
+        "2x8xV100-SXM2/NVLink+10G",
+        batch_sizes=[16, 64],
+        grid=GridOptions(workers=(8, 16)),
+        options=replace(OPTIONS, batch_size=None),
+    )
     assert made.clusters["batch_size"] == [16, 16, 64, 64]
     assert made.clusters["workers"] == [8, 16, 8, 16]
     shares = made.estimates["scaling_efficiency_pct"].value
