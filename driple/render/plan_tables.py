@@ -150,15 +150,21 @@ def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
         lines = _two_lines_each(header, rows)
     print("\n".join(lines))
     if any(largest) and not has_room:
-        _print_largest(offers, largest)
+        _print_largest([(row[0], row[1]) for row in rows], largest)
 
 
-def _print_largest(offers: Sequence[Offer], largest: Sequence[str]) -> None:
-    """The largest batches below a table without room for them, alike ones together."""
+def _print_largest(ways: Sequence[tuple[str, str]], largest: Sequence[str]) -> None:
+    """The largest batches below a table without room for them, alike ones together.
+
+    Args:
+        ways: machines and how they are used, of each row.
+        largest: batches of each row in words; empty if they are not known.
+    """
+    several = len({name for name, _ in ways}) < len(ways)
     names: dict[str, list[str]] = {}
-    for offer, words in zip(offers, largest, strict=True):
+    for (name, way), words in zip(ways, largest, strict=True):
         if words:
-            names.setdefault(words, []).append(offer.name)
+            names.setdefault(words, []).append(f"{name} ({way})" if several else name)
     each = [f"{words}: {', '.join(dict.fromkeys(those))}" for words, those in names.items()]
     _print_wrapped(f"largest batch that fits: {'; '.join(each)}")
 
