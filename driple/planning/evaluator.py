@@ -5,6 +5,7 @@ Candidate (place, scheme, variant) --Evaluator--> Offer, or Refused
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from driple.answers.by_simulator import ask_step
@@ -15,7 +16,8 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DripleError, GraphError
 from driple.memory.estimate import MemoryEstimate, memory_of, memory_of_places
 from driple.memory.place import MemoryPlace, gpu_kinds
-from driple.memory.step_memory import BatchedMemory
+from driple.memory.split_model import batched_device_steps
+from driple.memory.step_memory import StepMemory
 from driple.planning.amount import Amount
 from driple.planning.offers import Offer, needed_bytes
 from driple.planning.places import Candidate, Refused
@@ -30,6 +32,7 @@ __all__ = ["Evaluator", "memory_reason"]
 _FEW, _MANY = 4, 8  # batches between which tensors grow in proportion
 _NO_BF16 = "bf16"
 _Places = tuple[MemoryPlace, ...]
+_StepsAt = Callable[[int], tuple[StepMemory, ...]]
 
 
 class Evaluator:
@@ -59,7 +62,7 @@ class Evaluator:
         self._ready: dict[int, ReadyJob] = {}
         self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
         self.largest: dict[object, int] = {}  # batches that fitted alike candidates
-        self._lines: dict[tuple[int, int], BatchedMemory | None] = {}
+        self._lines: dict[tuple[int, int, int, int], _StepsAt | None] = {}
         self._may_fit: dict[tuple[int, int, _Places], bool] = {}
 
     def ready(self, variant: Variant, setting: Setting) -> ReadyJob:
@@ -92,21 +95,24 @@ class Evaluator:
         )
         key = (id(line), variant.batch_size, _like(places))
         if key not in self._may_fit:
-            found = memory_of_places(line.at(variant.batch_size), places)
+            found = memory_of_places(line(variant.batch_size), places)
             self._may_fit[key] = found.fits in {None, "yes"}
         return self._may_fit[key]
 
-    def _line(self, variant: Variant, setting: Setting) -> BatchedMemory | None:
+    def _line(self, variant: Variant, setting: Setting) -> _StepsAt | None:
         """Memory at every batch size; None if it does not grow in proportion, or is unknown."""
-        passes = min(variant.passes, 2)  # more passes need no more memory
+        tensor, pipeline = setting.scheme.tensor, setting.scheme.pipeline
+        passes = min(variant.passes, max(2, pipeline))  # more passes need no more memory
         few, many = (
             self.ready(replace(variant, batch_size=size, passes=passes), setting).job
             for size in (_FEW, _MANY)
         )
-        key = (id(few), id(many))
+        key = (id(few), id(many), tensor, pipeline)
         if key not in self._lines:
             try:
-                self._lines[key] = BatchedMemory.between((_FEW, few.graph), (_MANY, many.graph))
+                self._lines[key] = batched_device_steps(
+                    (_FEW, few.graph), (_MANY, many.graph), tensor, pipeline
+                )
             except (ConfigError, GraphError):
                 self._lines[key] = None
         return self._lines[key]
@@ -174,7 +180,7 @@ def _like(places: _Places) -> _Places:
         replace(
             place,
             shards=1 if place.is_replicated else place.shards,
-            replicas=min(place.replicas, 2),
+            replicas=min(place.copies, 2) * place.tensor * place.pipeline,
         )
         for place in places
     )

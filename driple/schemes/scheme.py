@@ -160,10 +160,12 @@ class RunsLike:
     Attributes:
         times: for step times: one of `RUN_KINDS`, or a kind of the scheme's own in words.
         memory: for memory: `single`, `ddp` or `fsdp`.
+        is_nearest_memory: whether `memory` is the nearest kind, since no run is of this scheme.
     """
 
     times: str
     memory: str
+    is_nearest_memory: bool = False
 
 
 class Scheme(Protocol):

@@ -22,7 +22,7 @@ from driple.errors import SettingError
 from driple.schemes.collectives import DeviceGroup, Hop
 from driple.schemes.ddp import Ddp
 from driple.schemes.records import WorkerRecord
-from driple.schemes.scheme import RunsLike, SchemeStep, Sharding, bytes_of, group_of, messages_of
+from driple.schemes.scheme import RunsLike, SchemeStep, bytes_of, group_of, messages_of
 from driple.schemes.timeline import StepCollectives, StepUpdate, Workers, simulate_together
 
 __all__ = ["SplitGroups", "SplitScheme", "split_groups"]
@@ -106,14 +106,19 @@ def _shared(hop: Hop, users: int) -> Hop:
 
 
 class SplitScheme(Ddp):
-    """The scheme `split`: tensor and pipeline parallelism, replicas of which are `ddp`."""
+    """The scheme `split`: tensor and pipeline parallelism, replicas of which are `ddp`.
+
+    A device holds its shard of its stage as a device of `ddp` holds a whole model: all of the
+    parameters, gradients and states there.
+    """
 
     name = SPLIT
-    sharding: Sharding | None = None
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """A kind of its own: no stated error is of it."""
-        return RunsLike(times="tensor or pipeline parallelism", memory="single")
+        return RunsLike(
+            times="tensor or pipeline parallelism", memory="single", is_nearest_memory=True
+        )
 
     def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
         """Never: its degrees are the user's choice."""
