@@ -157,8 +157,11 @@ class MemoryPlace:
             SettingError: no such scheme.
         """
         sharding = scheme_named(self.scheme).sharding
-        is_usual = not (self.offload or self.has_masters) and self.bucket_elements is None
-        if sharding is None or is_usual:
+        if sharding is None:
+            return None
+        if not self.has_masters:
+            sharding = replace(sharding, has_wide_gradients=False)
+        if not (self.offload or self.has_masters) and self.bucket_elements is None:
             return sharding
         return replace(
             sharding,

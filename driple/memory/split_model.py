@@ -157,6 +157,8 @@ class _Uses:
         """Follow the edges of a graph whose nodes stand in the order of execution."""
         last_read = np.full((len(step.nbytes), count), -1, dtype=np.int64)
         rows, nodes = _reads(graph, step)
+        alive = nodes <= step.freed_after[rows]
+        rows, nodes = rows[alive], nodes[alive]
         np.maximum.at(last_read, (rows, stage_of[nodes]), nodes)
         frees = np.flatnonzero(step.freed_after < step.num_nodes)
         ends = np.maximum(step.freed_after[frees], 0)

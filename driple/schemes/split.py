@@ -22,7 +22,7 @@ from driple.errors import SettingError
 from driple.schemes.collectives import DeviceGroup, Hop
 from driple.schemes.ddp import Ddp
 from driple.schemes.records import WorkerRecord
-from driple.schemes.scheme import RunsLike, SchemeStep, bytes_of, group_of, messages_of
+from driple.schemes.scheme import RunsLike, SchemeStep, Sharding, bytes_of, group_of, messages_of
 from driple.schemes.timeline import StepCollectives, StepUpdate, Workers, simulate_together
 
 __all__ = ["SplitGroups", "SplitScheme", "split_groups"]
@@ -108,11 +108,12 @@ def _shared(hop: Hop, users: int) -> Hop:
 class SplitScheme(Ddp):
     """The scheme `split`: tensor and pipeline parallelism, replicas of which are `ddp`.
 
-    A device holds its shard of its stage as a device of `ddp` holds a whole model: all of the
-    parameters, gradients and states there.
+    A device holds all parameters, gradients and states of its shard of a stage. Gradients lie side
+    by side, so that buckets are parts of them, and are in fp32 beside an optimizer with masters.
     """
 
     name = SPLIT
+    sharding: Sharding | None = Sharding(has_wide_gradients=True)
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """A kind of its own: no stated error is of it."""
