@@ -36,6 +36,7 @@ class Variant:
         checkpointing: `none`, `full` or `selective`.
         precision: such as `fp32` or `amp-bf16`; empty if unknown.
         compiled: whether `torch.compile` fuses the ops.
+        channels_last: whether a model and its images are put in PyTorch's channels-last format.
     """
 
     batch_size: int
@@ -43,6 +44,7 @@ class Variant:
     checkpointing: str = "none"
     precision: str = ""
     compiled: bool = False
+    channels_last: bool = False
 
     @property
     def samples_per_update(self) -> int:
@@ -55,6 +57,7 @@ class Variant:
         if self.checkpointing != "none":
             parts.append(f"{self.checkpointing} checkpointing")
         parts += [self.precision] if self.precision else []
+        parts += ["channels last"] if self.channels_last else []
         return ", ".join([*parts, *(["compiled"] if self.compiled else [])])
 
 
@@ -85,6 +88,7 @@ class JobVariants:
             checkpointing=self.given.activation_checkpointing,
             precision=self.given.precision,
             compiled=self.given.compiled,
+            channels_last=self._options.channels_last,
         )
         self._read: dict[tuple[Variant, tuple[int, int] | None], Job | DripleError] = {}
         self._jobs: dict[tuple[Variant, tuple[int, int] | None], Job] = {}
@@ -135,6 +139,7 @@ class JobVariants:
                 activation_checkpointing=variant.checkpointing,
                 precision=variant.precision or None,
                 compiled=variant.compiled,
+                channels_last=variant.channels_last,
             )
             try:
                 self._read[key] = load_job(self._source, options, setting=setting)

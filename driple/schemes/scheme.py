@@ -123,8 +123,8 @@ class Sharding:
             `reduce_bucket_size`; None without.
         has_wide_shards: whether shards of parameters and gradients are in fp32 where the optimizer
             updates a copy in fp32, in place of that copy, as FSDP keeps them.
-        has_wide_gradients: whether gradients are added up in fp32 where the optimizer updates a copy
-            in fp32, as Megatron-LM's main gradients are.
+        has_wide_gradients: whether gradients are added up in fp32 where the optimizer updates a
+            copy in fp32, as Megatron-LM's main gradients are.
         reuse_elements: a block of parameters stays gathered if less than that is computed before
             its next use.
     """

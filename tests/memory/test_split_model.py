@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -27,8 +28,14 @@ _STATISTICS = 0.25  # s b h: means of norms, sums of softmax, seeds, which the p
 
 
 @cache
-def gpt2(layers: int = 4, passes: int = 1, samples: int = SAMPLES, checkpointing: str = "none",
-         precision: str = "bf16", words: int = WORDS) -> OpGraph:  # fmt: skip
+def gpt2(
+    layers: int = 4,
+    *,
+    passes: int = 1,
+    samples: int = SAMPLES,
+    checkpointing: str = "none",
+    precision: str = "bf16",
+) -> OpGraph:
     """GPT-2 of transformers with one kernel for GELU and flash attention, as Megatron-LM has it."""
     transformers = pytest.importorskip("transformers")
     import torch
@@ -38,7 +45,7 @@ def gpt2(layers: int = 4, passes: int = 1, samples: int = SAMPLES, checkpointing
 
     declare_torchvision_ops()
     config = transformers.GPT2Config(
-        n_layer=layers, n_embd=WIDTH, n_head=HEADS, vocab_size=words, n_positions=TOKENS,
+        n_layer=layers, n_embd=WIDTH, n_head=HEADS, vocab_size=WORDS, n_positions=TOKENS,
         bos_token_id=0, eos_token_id=0, activation_function="gelu", tie_word_embeddings=False,
         use_cache=False,
     )  # fmt: skip
@@ -77,7 +84,7 @@ def _alive_at_turn(graph: OpGraph, degree: int) -> int:
 
 @pytest.mark.parametrize("degree", [1, 2, 4, 8])
 def test_activations_of_a_block_follow_the_closed_form(degree: int) -> None:
-    """s b h (10 + 24 / t), without the scores that flash attention never stores.
+    """Bytes: s b h (10 + 24 / t), without the scores that flash attention never stores.
 
     Korthikanti et al. (arXiv 2205.05198), equation 2.
     """
@@ -185,6 +192,24 @@ def test_batches_on_a_line_are_those_that_were_traced() -> None:
         assert np.array_equal(one.nbytes, other.nbytes)
 
 
+def test_main_gradients_are_wide_beside_masters() -> None:
+    """Megatron-LM: 2 bytes of weights, 4 of gradients, 12 of masters and states; 18 in all."""
+    graph = gpt2(precision="bf16-mixed", passes=2)
+    place = MemoryPlace.of(Setting.parse("2xA100-80G@tp2"))
+    sharding = replace(place, has_masters=True).sharding
+    assert place.sharding == Sharding()
+    assert sharding is not None
+    (step,) = device_steps(graph, 2)
+    tensors = device_tensors(step, sharding, 1)
+    elements = int(step.weights.elements.sum())
+    kept = [tensors.kept_bytes(role) for role in (TensorRole.PARAMETER, TensorRole.GRADIENT)]
+    states = int(tensors.states.sum())
+    assert kept[1] == 4 * elements
+    assert states / elements == pytest.approx(12, rel=1e-3)
+    assert kept[0] == pytest.approx(2 * elements, rel=1e-3)
+    assert tensors.temporary.sum() < 4.1 * elements  # no copies of gradients
+
+
 def test_the_largest_stage_decides() -> None:
     setting = Setting.parse("4xA100-80G@pp4")
     graph = gpt2(passes=8)
@@ -238,6 +263,8 @@ def test_a_step_without_blocks_is_refused() -> None:
     from driple.jobs.pytorch.modules import job_of_module
 
     model = torch.nn.Sequential(torch.nn.Linear(8, 8))
-    graph = job_of_module(model, torch.zeros(2, 8), loss=lambda outputs: outputs.sum()).graph
-    with pytest.raises(GraphError, match="pp2 needs a block|cuts a step"):
+    graph = job_of_module(
+        model, (torch.zeros(2, 8), torch.zeros(2)), loss=lambda outputs, _: outputs.sum()
+    ).graph
+    with pytest.raises(GraphError, match="pp2 cuts a step between numbered blocks"):
         device_steps(graph, 1, 2)
