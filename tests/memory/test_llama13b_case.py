@@ -28,7 +28,7 @@ def test_tensor_parallel_training_has_memory_and_an_interval(tmp_path: Path) -> 
     (tmp_path / "config.json").write_text(json.dumps(_CONFIG))
     found: Any = predict(
         f"hf:{tmp_path}",
-        setting="8xA100-80G@tp4",
+        "8xA100-80G@tp4",
         options=JobOptions(
             batch_size=1, seq_len=2048, precision="bf16", optimizer="adamw", grad_accumulation=16
         ),
