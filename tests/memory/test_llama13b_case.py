@@ -26,13 +26,14 @@ def test_tensor_parallel_training_has_memory_and_an_interval(tmp_path: Path) -> 
     """It runs as published, within the interval; a device has a fourth of the states."""
     pytest.importorskip("transformers")
     (tmp_path / "config.json").write_text(json.dumps(_CONFIG))
-    found: Any = predict(
+    result: Any = predict(
         f"hf:{tmp_path}",
         "8xA100-80G@tp4",
         options=JobOptions(
             batch_size=1, seq_len=2048, precision="bf16", optimizer="adamw", grad_accumulation=16
         ),
-    ).to_dict()["answers"][0]
+    ).to_dict()
+    found = result["answers"][0]
     step, memory = found["iteration_time_s"], found["memory"]
     assert step is not None
     for published in (1900, 2357):
