@@ -173,10 +173,10 @@ class _Uses:
             holds=holds,
         )
 
-    def begin(self, number: int, *, backward: bool) -> int:
-        """First node of a stage's forward or backward pass."""
+    def span(self, number: int, *, backward: bool) -> tuple[int, int]:
+        """First and last node of a stage's forward or backward pass."""
         nodes = np.flatnonzero((self.stage_of == number) & (self.is_back == backward))
-        return int(nodes.min(initial=len(self.stage_of)))
+        return int(nodes.min(initial=len(self.stage_of))), int(nodes.max(initial=0))
 
 
 def _reads(graph: OpGraph, step: StepMemory) -> tuple[IntArray, IntArray]:
@@ -202,26 +202,28 @@ def _stage(step: StepMemory, uses: _Uses, number: int, count: int) -> StepMemory
     outside, back = made < 0, uses.is_back[np.maximum(made, 0)] & (made >= 0)
     own = ~outside & (uses.stage_of[np.maximum(made, 0)] == number)
     last = uses.last_read[:, number]
-    starts = uses.begin(number, backward=False), uses.begin(number, backward=True)
-    begins = np.where(own | outside, made, np.where(back, starts[1], starts[0]))
+    (forward, _), (backward, end) = (uses.span(number, backward=one) for one in (False, True))
+    begins = np.where(own | outside, made, np.where(back, backward, forward))
     ends = np.where(lasts | outside, step.freed_after, np.maximum(last, begins))
     lasting_gradient = lasts & (step.roles == TensorRole.GRADIENT)
     kept = (own | outside | (last >= 0)) & ~lasting_gradient
-    crosses = kept & ~outside & ~back & (ends >= starts[1]) & ~lasts
+    crosses = kept & ~outside & ~back & (ends >= backward) & ~lasts
     ahead = min(count - number, step.passes) - 1
     weights = _held(step.weights, uses.holds[:, number])
     sizes = [step.nbytes[kept], *[step.nbytes[crosses]] * ahead, weights.nbytes[weights.is_trained]]
     waiting, gradients = ahead * int(crosses.sum()), len(sizes[-1])
     has_older = bool((lasting_gradient & outside).any())
-    at = np.where(uses.stage_of[weights.gradient_at] == number, weights.gradient_at, starts[1])
+    at = np.where(uses.stage_of[weights.gradient_at] == number, weights.gradient_at, backward)
     completed = np.full(gradients, -1) if has_older else at[weights.is_trained]
-    extra = waiting + gradients
     share = weights.trained_bytes / max(step.weights.trained_bytes, 1)
     return replace(
         step,
         nbytes=np.concatenate(sizes),
-        made_by=np.concatenate([begins[kept], np.full(waiting, -1), completed]),
-        freed_after=np.concatenate([ends[kept], np.full(extra, step.num_nodes)]),
+        # Those that wait are there as long as a pass lasts, and gone before the update.
+        made_by=np.concatenate([begins[kept], np.full(waiting, forward), completed]),
+        freed_after=np.concatenate(
+            [ends[kept], np.full(waiting, end), np.full(gradients, step.num_nodes)]
+        ),
         roles=np.concatenate(
             [
                 step.roles[kept],
@@ -229,7 +231,7 @@ def _stage(step: StepMemory, uses: _Uses, number: int, count: int) -> StepMemory
                 np.full(gradients, TensorRole.GRADIENT),
             ]
         ).astype(np.int8),
-        is_cast=np.concatenate([step.is_cast[kept], np.zeros(extra, dtype=np.bool_)]),
+        is_cast=np.concatenate([step.is_cast[kept], np.zeros(waiting + gradients, dtype=np.bool_)]),
         weights=weights,
         update=replace(
             step.update,

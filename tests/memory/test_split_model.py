@@ -61,6 +61,11 @@ def gpt2(
     ).graph
 
 
+def activations_of(step: StepMemory) -> int:
+    """Bytes of all activations of a step, those of micro-batches that wait among them."""
+    return int(step.nbytes[step.roles == TensorRole.ACTIVATION].sum())
+
+
 def peak_of(step: StepMemory) -> int:
     return int(bytes_by_kind(device_tensors(step, Sharding(), 1)).sum(axis=1).max())
 
@@ -117,9 +122,10 @@ def test_micro_batches_in_flight(stages: int, passes: int) -> None:
     Narayanan et al. (arXiv 2104.04473), section 2.2.1.
     """
     found = device_steps(gpt2(passes=passes), 1, stages)
+    alone = device_steps(gpt2(), 1, stages)
     block = 34 * RESIDUAL
     for number, step in enumerate(found[:-1]):  # the last has the head's as well
-        waits = step.nbytes[(step.made_by < 0) & (step.roles == TensorRole.ACTIVATION)].sum()
+        waits = activations_of(step) - activations_of(alone[number])
         ahead = min(stages - number, passes) - 1
         blocks = 4 // stages
         # A block's input belongs to the stage that reads it.
@@ -151,9 +157,9 @@ def test_one_micro_batch_at_a_time_keeps_what_one_device_keeps() -> None:
     """With one pass, the activations of all stages add up to those of one device, nearly."""
     graph = gpt2()
     stages = device_steps(graph, 1, 2)
-    together = sum(int(one.nbytes[one.roles == TensorRole.ACTIVATION].sum()) for one in stages)
+    together = sum(activations_of(one) for one in stages)
     (whole,) = device_steps(graph)
-    alone = int(whole.nbytes[whole.roles == TensorRole.ACTIVATION].sum())
+    alone = activations_of(whole)
     assert alone <= together <= alone + 4 * 2 * RESIDUAL  # what is handed on is at both
 
 
@@ -172,16 +178,17 @@ def test_more_devices_never_need_more() -> None:
 
 def test_checkpointing_keeps_less_in_flight() -> None:
     """Full checkpointing leaves the input of each block for each micro-batch that waits."""
-    plain = device_steps(gpt2(passes=8), 1, 4)[0]
-    full = device_steps(gpt2(passes=8, checkpointing="full"), 1, 4)[0]
 
-    def waits(step: StepMemory) -> int:
-        chosen = (step.made_by < 0) & (step.roles == TensorRole.ACTIVATION)
-        return int(step.nbytes[chosen].sum())
+    def waits(checkpointing: str) -> int:
+        many, one = (
+            device_steps(gpt2(passes=passes, checkpointing=checkpointing), 1, 4)[0]
+            for passes in (8, 1)
+        )
+        return activations_of(many) - activations_of(one)
 
     # The input of its one block, the dropout's mask before it.
-    assert waits(full) == pytest.approx(3 * 3 * RESIDUAL, abs=3 * _STATISTICS * RESIDUAL)
-    assert waits(full) < waits(plain) / 8
+    assert waits("full") == pytest.approx(3 * 3 * RESIDUAL, abs=3 * _STATISTICS * RESIDUAL)
+    assert waits("full") < waits("none") / 8
 
 
 def test_batches_on_a_line_are_those_that_were_traced() -> None:
@@ -220,6 +227,13 @@ def test_the_largest_stage_decides() -> None:
     assert found.value == max(one.value for one in each if one is not None)
     timeline = device_timeline(graph, setting)
     assert timeline.peak_bytes == max(peak_of(one) for one in device_steps(graph, 1, 4))
+
+
+def test_nothing_waits_in_the_update() -> None:
+    """The pipeline is empty before it: activations are gone, as with one micro-batch."""
+    for step in device_steps(gpt2(passes=8), 1, 4):
+        kinds = bytes_by_kind(device_tensors(step, Sharding(), 1))
+        assert not kinds[-1, TensorRole.ACTIVATION]
 
 
 def test_a_tied_table_is_on_the_first_and_the_last_stage() -> None:
