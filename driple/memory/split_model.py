@@ -180,7 +180,7 @@ class _Uses:
 
 
 def _reads(graph: OpGraph, step: StepMemory) -> tuple[IntArray, IntArray]:
-    """Tensors and the nodes that read them, through views and what is written in place."""
+    """Tensors and the nodes that read them, also by what is written in place."""
     held: dict[int, list[int]] = {}
     for row, node in enumerate(step.made_by.tolist()):
         if node >= 0:
@@ -192,7 +192,7 @@ def _reads(graph: OpGraph, step: StepMemory) -> tuple[IntArray, IntArray]:
         read = held.get(source, [])
         rows += read
         nodes += [target] * len(read)
-        held.setdefault(target, read)  # it allocates nothing: a view of the first that it reads
+        held.setdefault(target, read)  # else it allocates nothing, and writes in place
     return np.array(rows, dtype=np.int64), np.array(nodes, dtype=np.int64)
 
 

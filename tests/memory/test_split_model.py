@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,6 +113,14 @@ def test_shards_of_parameters_gradients_and_states(degree: int) -> None:
         (part.roles == TensorRole.GRADIENT) & (part.freed_after >= part.num_nodes)
     ]
     assert gradients.sum() == part.weights.trained_bytes
+
+
+def test_casts_of_split_weights_are_shares() -> None:
+    """Autocast casts the matrices that a device has."""
+    (whole,), (part,) = (device_steps(gpt2(precision="amp-bf16"), degree) for degree in (1, 4))
+    matrices = int(whole.nbytes[whole.is_cast].sum())
+    biases_and_norms = 4 * 16 * WIDTH
+    assert matrices / 4 <= part.nbytes[part.is_cast].sum() <= matrices / 4 + biases_and_norms
 
 
 @pytest.mark.parametrize("stages", [2, 4])
@@ -227,6 +236,31 @@ def test_the_largest_stage_decides() -> None:
     assert found.value == max(one.value for one in each if one is not None)
     timeline = device_timeline(graph, setting)
     assert timeline.peak_bytes == max(peak_of(one) for one in device_steps(graph, 1, 4))
+
+
+def test_every_stage_that_reads_a_tensor_has_it() -> None:
+    """Such as an encoder's output, which all blocks of a decoder read, written in place or not."""
+    torch = pytest.importorskip("torch")
+
+    from driple.jobs.pytorch.modules import job_of_module
+
+    class Reads(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder = torch.nn.Linear(WIDTH, WIDTH)
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(WIDTH, 8) for _ in range(3))
+
+        def forward(self, images: Any) -> Any:
+            encoded = torch.relu_(self.encoder(images))
+            return sum(layer(encoded) for layer in self.layers)
+
+    samples, length = 3, 5
+    batch = (torch.zeros(samples, length, WIDTH), torch.zeros(samples))
+    graph = job_of_module(Reads(), batch, loss=lambda outputs, _: outputs.sum()).graph
+    encoded = 4 * samples * length * WIDTH
+    for step in device_steps(graph, 1, 3):
+        inside = (step.made_by >= 0) & (step.roles == TensorRole.ACTIVATION)
+        assert encoded in step.nbytes[inside].tolist()
 
 
 def test_nothing_waits_in_the_update() -> None:
