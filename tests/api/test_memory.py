@@ -79,6 +79,18 @@ def test_what_does_not_fit_names_changes_that_do() -> None:
     assert [one["fits"] for one in shown["what_would_fit"]].count("yes") >= 1
 
 
+@pytest.mark.parametrize("precision", ["bf16", "bf16-mixed"])
+def test_states_of_8_bits_are_those_of_the_job_with_that_option(precision: str) -> None:
+    """Masters in fp32 stay beside them: what a remedy needs is what its option needs."""
+    found = _asked("1x2080Ti", 2048, precision=precision)
+    remedy = next(one for one in found.remedies if one.flag == "--optimizer adam8bit")
+    options = JobOptions(batch_size=2048, optimizer="adam8bit", precision=precision)
+    setting = Setting.parse("1x2080Ti")
+    alone = memory_of(load_job(MODEL, options, setting=setting), setting)
+    assert remedy.memory.parts["optimizer"] == alone.parts["optimizer"]
+    assert remedy.memory.device_total == alone.device_total
+
+
 def test_processors_have_no_memory_answer() -> None:
     """A setting of CPU workers is asked for no device memory."""
     asked = JobOptions(batch_size=4)
