@@ -94,11 +94,14 @@ def _remedies(
 def _with_eight_bits(job: Job, setting: Setting, source: str, options: JobOptions) -> Job | None:
     """The job with states of 8 bits: its own step with another update, where nothing else differs.
 
-    Clipped gradients have kernels and tensors of their own, and PyTorch 1 updates otherwise.
+    Clipped gradients have kernels and tensors of their own, so have masters in fp32, and PyTorch 1
+    updates otherwise.
     """
     from driple.graph.torch.eight_bit_adam import with_eight_bit_adam
 
-    if not options.with_config().clip_gradients and job.library != "torch1":
+    has_masters = job.step is not None and job.step.has_masters
+    clips = options.with_config().clip_gradients
+    if not (clips or has_masters or job.library == "torch1"):
         graph = with_eight_bit_adam(job.graph)
         if graph is not None:
             return replace(job, graph=graph, optimizer=_EIGHT_BITS)

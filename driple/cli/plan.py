@@ -129,7 +129,10 @@ def plan(
         typer.Option("--explain", help="where a step's time goes; prices, errors, what is refused"),
     ] = False,
     what_would_help: Annotated[
-        bool, typer.Option("--what-would-help", help="the three changes that save most time")
+        bool,
+        typer.Option(
+            "--what-would-help", help="up to three changes that save time, 1 % or more each"
+        ),
     ] = False,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,

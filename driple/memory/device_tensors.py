@@ -112,6 +112,8 @@ def device_tensors(
         step = _with_masters(step, sharded=sharding.shards_parameters and replicas > 1)
     if sharding.has_wide_shards and sharding.shards_parameters and replicas > 1:
         step = _with_wide_shards(step)
+    if sharding.has_wide_gradients:
+        step = _with_wide_gradients(step)
     if replicas < 2 and not sharding.states_on_host and not sharding.parameters_on_host:
         return _tensors(step, replace(_WHOLE, bucket_elements=sharding.bucket_elements), 1)
     shards_weights = sharding.shards_parameters or sharding.shards_gradients
@@ -211,6 +213,30 @@ def _with_wide_shards(step: StepMemory) -> StepMemory:
             temporary_bytes=max(update.temporary_bytes - copies, 0),
         ),
         computes_in_half=True,
+    )
+
+
+def _with_wide_gradients(step: StepMemory) -> StepMemory:
+    """The step whose gradients in half precision are added up, and stay, in single precision.
+
+    Its update has no copies of them. What a pass makes is added at once, or never made (fused).
+    """
+    weights, update = step.weights, step.update
+    wide = weights.is_trained & (weights.nbytes == _HALF_BYTES * weights.elements)
+    lasts = (step.roles == TensorRole.GRADIENT) & (step.freed_after >= step.num_nodes)
+    sizes = np.where(wide, _FULL_BYTES * weights.elements, weights.nbytes)[weights.is_trained]
+    count = len(sizes)
+    copies = int((_FULL_BYTES * weights.elements[wide]).sum())
+    return replace(
+        step,
+        nbytes=np.concatenate([step.nbytes[~lasts], sizes]),
+        made_by=np.concatenate([step.made_by[~lasts], np.full(count, -1)]),
+        freed_after=np.concatenate([step.freed_after[~lasts], np.full(count, step.num_nodes)]),
+        roles=np.concatenate(
+            [step.roles[~lasts], np.full(count, TensorRole.GRADIENT, dtype=np.int8)]
+        ),
+        is_cast=np.concatenate([step.is_cast[~lasts], np.zeros(count, dtype=np.bool_)]),
+        update=replace(update, temporary_bytes=max(update.temporary_bytes - copies, 0)),
     )
 
 

@@ -26,7 +26,8 @@ from driple.memory.events import bytes_by_kind, played_steps
 from driple.memory.graph_lifetimes import rounding_of, with_lifetimes
 from driple.memory.modules import most_words
 from driple.memory.place import MemoryPlace, modelled_schemes
-from driple.memory.step_memory import BatchedMemory, StepMemory
+from driple.memory.split_model import batched_device_steps, device_steps
+from driple.memory.step_memory import StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
 from driple.remarks import Remark, remark
 
@@ -53,6 +54,7 @@ NEWEST = "torch2"  # generation of PyTorch, unless a job states another
 _KEPT_GRAPHS = 2
 _NUM_KEPT = 3  # parameters, gradients, states
 _OF_MODULES = ("activations", "temporary")
+_ReadSteps = tuple[tuple[StepMemory, ...], tuple[ModuleBytes, ...]]
 _TIGHTEST: tuple[Fits | None, ...] = ("no", "likely not", None, "yes")
 
 
@@ -171,8 +173,8 @@ def memory_of_graph(
 
 
 def _of_graph(graph: OpGraph, places: Sequence[MemoryPlace], library: str) -> MemoryEstimate:
-    step, modules = _READ.of(graph)
-    made = memory_of_places(step, places, library=library)
+    steps, modules = _READ.of(graph, places[0])
+    made = memory_of_places(steps, places, library=library)
     return replace(made, modules=modules, largest=_largest_words(made, modules))
 
 
@@ -187,17 +189,18 @@ class _Read:
     """Steps of the graphs that were asked for last: a plan asks for one on many settings."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[OpGraph, StepMemory, tuple[ModuleBytes, ...]]] = []
+        self._kept: list[tuple[OpGraph, tuple[int, int], _ReadSteps]] = []
 
-    def of(self, graph: OpGraph) -> tuple[StepMemory, tuple[ModuleBytes, ...]]:
-        """The step of a graph, and what its modules allocate at the peak."""
-        for known, step, modules in self._kept:
-            if known is graph:
-                return step, modules
+    def of(self, graph: OpGraph, place: MemoryPlace) -> _ReadSteps:
+        """The step of each stage of a graph, and what its modules allocate at the peak."""
+        degrees = place.tensor, place.pipeline
+        for known, of, found in self._kept:
+            if known is graph and of == degrees:
+                return found
         ordered = with_lifetimes(graph)
-        step, modules = StepMemory.of(ordered), step_timeline(ordered).modules
-        self._kept = [*self._kept, (graph, step, modules)][-_KEPT_GRAPHS:]
-        return step, modules
+        made = device_steps(ordered, *degrees), step_timeline(ordered).modules
+        self._kept = [*self._kept, (graph, degrees, made)][-_KEPT_GRAPHS:]
+        return made
 
 
 _READ = _Read()
@@ -219,31 +222,34 @@ def batched_memory(
         GraphError: as `memory_of`.
         CatalogError: as `memory_of`.
     """
-    line = BatchedMemory.between(
-        (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph)
-    )
     many.require_decided("memory", "the largest batch")
     places = MemoryPlace.of_job(many, setting, capacity_bytes)
+    steps_at = batched_device_steps(
+        (few.batch_size or 1, few.graph),
+        (many.batch_size or 1, many.graph),
+        places[0].tensor,
+        places[0].pipeline,
+    )
     library = many.library or NEWEST
 
     def at(batch_size: int) -> MemoryEstimate:
-        found = memory_of_places(line.at(batch_size), places, library=library)
+        found = memory_of_places(steps_at(batch_size), places, library=library)
         return _at_most(found) if many.compiled else found
 
     return at
 
 
 def memory_of_places(
-    step: StepMemory, places: Sequence[MemoryPlace], *, library: str = NEWEST
+    steps: Sequence[StepMemory], places: Sequence[MemoryPlace], *, library: str = NEWEST
 ) -> MemoryEstimate:
-    """Memory of a step on the device with least room, of one device of each kind.
+    """Memory of a step on the device with least room, of one device of each kind and stage.
 
     Args:
-        step: of a device that holds the whole model.
+        steps: of a device that holds the whole model, or of one of each stage.
         places: one for each kind of device, such as `MemoryPlace.of_kinds` gives.
         library: generation of PyTorch that runs it.
     """
-    made = [memory_of_step(step, place, library=library) for place in places]
+    made = [memory_of_step(step, place, library=library) for place in places for step in steps]
     return min(made, key=lambda one: (_TIGHTEST.index(one.fits), one.margin_bytes or 0.0))
 
 
@@ -258,7 +264,7 @@ def memory_of_step(
     """Memory of a step on a device.
 
     Args:
-        step: of a device that holds the whole model.
+        step: of a device that holds the whole model, or its shard of a stage.
         place: where it runs.
         calibration: constants; those that ship by default.
         masters: whether parameters in half precision have a copy in single precision.
@@ -278,7 +284,7 @@ def memory_of_step(
             device=place.device,
         )
     known = calibration or shipped_memory_calibration()
-    tensors = device_tensors(step, sharding, place.shards, place.replicas, masters=masters)
+    tensors = device_tensors(step, sharding, place.shards, place.copies, masters=masters)
     peaks = _peaks(step, place, known, tensors, library=library)
     made = _estimate(step, place, known, peaks)
     on_host = host_bytes(step, sharding, place.shards) * place.per_machine
@@ -368,7 +374,7 @@ def _estimate(
     kind = error_kind(place, images=step.has_images)
 
     def bounds(value: float, number: str) -> Bytes:
-        found = _bytes(value, known, number, kind)
+        found = _bytes(value, known, number, kind, place.widening)
         return replace(found, upper=None) if step.is_lower_bound else found
 
     return MemoryEstimate(
@@ -381,7 +387,7 @@ def _estimate(
         fits=_fits(need, peaks.runs, step.is_lower_bound, known),
         margin_bytes=known.no_above * usable - (peaks.allocated + peaks.outside),
         parts=parts,
-        source=_source(known, kind),
+        source=_source(known, kind, place),
         device=place.device,
     )
 
@@ -412,18 +418,28 @@ def _fits(
     return "yes" if need <= known.yes_below and runs else "likely not"
 
 
-def _bytes(value: float, known: MemoryCalibration, number: str, kind: str) -> Bytes:
+def _bytes(
+    value: float, known: MemoryCalibration, number: str, kind: str, widening: float
+) -> Bytes:
     error = known.error_of(number, kind)
     if error is None:
         return Bytes(value=value)
-    return Bytes(value=value, lower=error.low * value, upper=error.high * value)
+    return Bytes(value=value, lower=error.low**widening * value, upper=error.high**widening * value)
 
 
-def _source(known: MemoryCalibration, kind: str) -> Remark:
+def _source(known: MemoryCalibration, kind: str, place: MemoryPlace) -> Remark:
     """What the numbers rest on."""
     error = known.error_of("device_total", kind)
     if error is None:
         return remark("memory_by_lifetimes")
+    if place.is_nearest_kind:
+        return remark(
+            "memory_by_lifetimes_nearest",
+            kind=place.kind,
+            num_runs=error.runs,
+            median_pct=error.median_pct,
+            p90_pct=error.p90_pct,
+        )
     return remark(
         "memory_by_lifetimes_checked",
         num_runs=error.runs,

@@ -14,7 +14,7 @@ from driple.memory.device_tensors import device_tensors
 from driple.memory.events import bytes_by_kind
 from driple.memory.graph_lifetimes import rounding_of
 from driple.memory.place import MemoryPlace, modelled_schemes
-from driple.memory.step_memory import StepMemory
+from driple.memory.split_model import device_steps
 from driple.memory.timeline import KINDS, ModuleBytes, StepTimeline, modules_at
 
 __all__ = ["COMMUNICATION", "device_timeline"]
@@ -25,7 +25,7 @@ COMMUNICATION = "communication"
 def device_timeline(
     graph: OpGraph, setting: Setting, place: MemoryPlace | None = None
 ) -> StepTimeline:
-    """Allocated bytes of one device over a step.
+    """Allocated bytes of one device over a step; of unlike stages, of that with most.
 
     Args:
         graph: of one worker's step.
@@ -41,8 +41,15 @@ def device_timeline(
             f"the memory of scheme {place.scheme} over a step is not modelled; give a setting with "
             f"one of {', '.join(modelled_schemes())}"
         )
-    tensors = device_tensors(StepMemory.of(graph), place.sharding, place.shards, place.replicas)
-    nbytes = bytes_by_kind(tensors, rounding_of(graph.framework))
+    steps = device_steps(graph, place.tensor, place.pipeline)
+    stages = [
+        bytes_by_kind(
+            device_tensors(step, place.sharding, place.shards, place.copies),
+            rounding_of(graph.framework),
+        )
+        for step in steps
+    ]
+    nbytes = max(stages, key=lambda one: int(one.sum(axis=1).max()))
     made = StepTimeline(nbytes=nbytes, modules=(), kinds=(*KINDS, COMMUNICATION))
     return replace(made, modules=_shared_out(graph, made))
 

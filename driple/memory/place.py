@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from driple.catalog import Device
 from driple.cluster.cluster import Cluster, Machine
 from driple.cluster.setting import Setting, UnknownCluster
+from driple.estimate import NEAREST_KIND_WIDER
 from driple.jobs.job import Job
 from driple.schemes.registry import registered_schemes, scheme_named
 from driple.schemes.scheme import Sharding
@@ -36,6 +37,8 @@ class MemoryPlace:
         offload: what a job keeps on the host: `states`, `parameters`.
         bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
         has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
+        tensor: devices that share the matrices of each block.
+        pipeline: stages, each of which has a part of the blocks.
     """
 
     scheme: str
@@ -48,6 +51,8 @@ class MemoryPlace:
     offload: tuple[str, ...] = ()
     bucket_elements: int | None = None
     has_masters: bool = False
+    tensor: int = 1
+    pipeline: int = 1
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -70,6 +75,8 @@ class MemoryPlace:
             generation=setting.worker.generation,
             capacity_bytes=capacity_bytes,
             per_machine=_num_devices(_first_machine(setting)),
+            tensor=setting.scheme.tensor,
+            pipeline=setting.scheme.pipeline,
         )
 
     @classmethod
@@ -109,6 +116,8 @@ class MemoryPlace:
                 capacity_bytes=catalogued_bytes(device) if own is None else own,
                 device=device.name if is_mixed else "",
                 per_machine=_num_devices(machine),
+                tensor=setting.scheme.tensor,
+                pipeline=setting.scheme.pipeline,
             )
             found[place] = None
         return tuple(found)
@@ -148,8 +157,11 @@ class MemoryPlace:
             SettingError: no such scheme.
         """
         sharding = scheme_named(self.scheme).sharding
-        is_usual = not (self.offload or self.has_masters) and self.bucket_elements is None
-        if sharding is None or is_usual:
+        if sharding is None:
+            return None
+        if not self.has_masters:
+            sharding = replace(sharding, has_wide_gradients=False)
+        if not (self.offload or self.has_masters) and self.bucket_elements is None:
             return sharding
         return replace(
             sharding,
@@ -163,9 +175,24 @@ class MemoryPlace:
         )
 
     @property
+    def copies(self) -> int:
+        """Devices that hold the same parameters, or shares of them."""
+        return self.replicas // (self.tensor * self.pipeline)
+
+    @property
     def error_kind(self) -> str:
         """Kind of published runs whose errors belong to it."""
         return scheme_named(self.scheme).runs_like(self.replicas).memory
+
+    @property
+    def is_nearest_kind(self) -> bool:
+        """Whether these runs stand in, since none is of its own scheme."""
+        return scheme_named(self.scheme).runs_like(self.replicas).is_nearest_memory
+
+    @property
+    def widening(self) -> float:
+        """Factor on the logarithms of an interval's ends."""
+        return NEAREST_KIND_WIDER if self.is_nearest_kind else 1.0
 
     @property
     def kind(self) -> str:

@@ -5,6 +5,7 @@ Candidate (place, scheme, variant) --Evaluator--> Offer, or Refused
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from driple.answers.by_simulator import ask_step
@@ -16,7 +17,8 @@ from driple.errors import ConfigError, DripleError, GraphError
 from driple.memory.estimate import NEWEST, MemoryEstimate, memory_of, memory_of_places
 from driple.memory.largest import LargestBatches, largest_batches
 from driple.memory.place import MemoryPlace, gpu_kinds
-from driple.memory.step_memory import BatchedMemory
+from driple.memory.split_model import batched_device_steps
+from driple.memory.step_memory import StepMemory
 from driple.planning.amount import Amount
 from driple.planning.offers import Offer, needed_bytes
 from driple.planning.places import Candidate, Refused
@@ -31,6 +33,7 @@ __all__ = ["Evaluator", "memory_reason"]
 _LEAST_BATCH = 2  # of a line: of one sample, PyTorch runs other ops
 _NO_BF16 = "bf16"
 _Places = tuple[MemoryPlace, ...]
+_StepsAt = Callable[[int], tuple[StepMemory, ...]]
 
 
 class Evaluator:
@@ -56,7 +59,7 @@ class Evaluator:
         self.calibration = calibration
         self._ready: dict[int, ReadyJob] = {}
         self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
-        self._lines: dict[tuple[int, int], BatchedMemory | None] = {}
+        self._lines: dict[tuple[int, int, int, int], _StepsAt | None] = {}
         self._at: dict[tuple[int, int, _Places], MemoryEstimate] = {}
         self._largest: dict[tuple[int, _Places], LargestBatches] = {}
 
@@ -103,7 +106,7 @@ class Evaluator:
         if line is None:
             return None
         places = self._places(candidate)
-        if any(place.capacity_bytes is None or place.sharding is None for place in places):
+        if any(place.capacity_bytes is None for place in places):
             return None
         key = (id(line), _like(places))
         if key not in self._largest:
@@ -116,16 +119,17 @@ class Evaluator:
         room = candidate.place.capacity_bytes
         return MemoryPlace.of_job(self.variants.given, candidate.setting, room)
 
-    def _memory_at(self, line: BatchedMemory, size: int, places: _Places) -> MemoryEstimate:
+    def _memory_at(self, line: _StepsAt, size: int, places: _Places) -> MemoryEstimate:
         key = (id(line), size, _like(places))
         if key not in self._at:
             library = self.variants.given.library or NEWEST
-            self._at[key] = memory_of_places(line.at(size), places, library=library)
+            self._at[key] = memory_of_places(line(size), places, library=library)
         return self._at[key]
 
-    def _line(self, variant: Variant, setting: Setting) -> BatchedMemory | None:
+    def _line(self, variant: Variant, setting: Setting) -> _StepsAt | None:
         """Memory at every batch size; None if it does not grow in proportion, or is unknown."""
-        passes = min(variant.grad_accumulation, 2)  # more passes need no more memory
+        tensor, pipeline = setting.scheme.tensor, setting.scheme.pipeline
+        passes = min(variant.grad_accumulation, max(2, pipeline))  # more need no more memory
         size = max(self.variants.usual.batch_size, _LEAST_BATCH)
         try:
             few, many = (
@@ -134,10 +138,12 @@ class Evaluator:
             )
         except (ConfigError, GraphError):
             return None
-        key = (id(few), id(many))
+        key = (id(few), id(many), tensor, pipeline)
         if key not in self._lines:
             try:
-                self._lines[key] = BatchedMemory.between((size, few.graph), (2 * size, many.graph))
+                self._lines[key] = batched_device_steps(
+                    (size, few.graph), (2 * size, many.graph), tensor, pipeline
+                )
             except (ConfigError, GraphError):
                 self._lines[key] = None
         return self._lines[key]
@@ -206,7 +212,7 @@ def _like(places: _Places) -> _Places:
         replace(
             place,
             shards=1 if place.is_replicated else place.shards,
-            replicas=min(place.replicas, 2),
+            replicas=min(place.copies, 2) * place.tensor * place.pipeline,
         )
         for place in places
     )

@@ -284,6 +284,10 @@ def _print_changes(result: PlanResult) -> None:
     print(f"What would help {best.full_name} most, one change at a time:")
     for number, change in enumerate(result.changes, 1):
         print(f"  {number}. {change_sentence(change)}")
+    from driple.planning.changes import MOST_CHANGES
+
+    if len(result.changes) < MOST_CHANGES:
+        print("  nothing else that was tried saves 1 % or more of the time")
 
 
 def _print_prices(offers: Sequence[Offer]) -> None:

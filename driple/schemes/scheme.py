@@ -123,6 +123,8 @@ class Sharding:
             `reduce_bucket_size`; None without.
         has_wide_shards: whether shards of parameters and gradients are in fp32 where the optimizer
             updates a copy in fp32, in place of that copy, as FSDP keeps them.
+        has_wide_gradients: whether gradients are added up in fp32 where the optimizer updates a
+            copy in fp32, as Megatron-LM's main gradients are.
         reuse_elements: a block of parameters stays gathered if less than that is computed before
             its next use.
     """
@@ -137,6 +139,7 @@ class Sharding:
     parameters_on_host: bool = False
     bucket_elements: int | None = None
     has_wide_shards: bool = False
+    has_wide_gradients: bool = False
     reuse_elements: int = 0
 
     @property
@@ -160,10 +163,12 @@ class RunsLike:
     Attributes:
         times: for step times: one of `RUN_KINDS`, or a kind of the scheme's own in words.
         memory: for memory: `single`, `ddp` or `fsdp`.
+        is_nearest_memory: whether `memory` is the nearest kind, since no run is of this scheme.
     """
 
     times: str
     memory: str
+    is_nearest_memory: bool = False
 
 
 class Scheme(Protocol):

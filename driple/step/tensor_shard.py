@@ -58,11 +58,15 @@ class TensorShard:
         graph: ops, parameters and gradients of the device; lifetimes are left out.
         reduced: shape [r], nodes after which the group adds up their output.
         reduced_bytes: shape [r], bytes of each of these outputs.
+        node_share: shape [num_nodes], share of what each node makes that the device has.
+        parameter_share: shape [p], the same of each parameter, its gradient and its states.
     """
 
     graph: OpGraph
     reduced: IntArray
     reduced_bytes: FloatArray
+    node_share: FloatArray
+    parameter_share: FloatArray
 
 
 def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
@@ -80,7 +84,13 @@ def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
     check_whole("tensor-parallel degree", degree, 1)
     if degree == 1:
         nothing = np.zeros(0, dtype=np.int64)
-        return TensorShard(graph=graph, reduced=nothing, reduced_bytes=np.zeros(0))
+        return TensorShard(
+            graph=graph,
+            reduced=nothing,
+            reduced_bytes=np.zeros(0),
+            node_share=np.ones(graph.num_nodes),
+            parameter_share=np.ones(len(graph.parameters.names)),
+        )
     split = _Split(graph, degree)
     split.follow(order)
     return split.shard()
@@ -333,6 +343,7 @@ class _Split:
                 graph.update,
                 state_bytes=round(graph.update.state_bytes * kept),
                 moved_bytes=round(graph.update.moved_bytes * kept),
+                temporary_bytes=round(graph.update.temporary_bytes * kept),
             ),
             lifetimes=TensorLifetimes(),
         )
@@ -342,7 +353,18 @@ class _Split:
             reduced_bytes=np.array(
                 [self.sum_bytes[node] for node in reduced.tolist()], dtype=np.float64
             ),
+            node_share=self._node_share(scale, share),
+            parameter_share=share,
         )
+
+    def _node_share(self, scale: FloatArray, share: FloatArray) -> FloatArray:
+        """Share of what each node makes, such as of a parameter that it only casts or turns."""
+        found = scale.copy()
+        for node in range(self.graph.num_nodes):
+            one = self._only_weight(node)
+            if one is not None:
+                found[node] = share[one]
+        return found
 
     def _split_parameters(self) -> npt.NDArray[np.bool_]:
         """Which parameters a device has a share of: those whose gradient is a shard."""

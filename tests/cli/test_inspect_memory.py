@@ -79,5 +79,3 @@ def test_shards_need_less_than_the_whole_model() -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     """In one line that says what to do."""
     assert ".png, .svg or .pdf" in refused(EXAMPLE, "--memory", "--plot", "memory.txt")
-    words = refused("bert-tiny", "--setting", "8xA100@tp2", "--memory")
-    assert "over a step is not modelled" in words

@@ -72,6 +72,12 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"{_LIFETIMES}; the device's memory was within {{p90_pct:.0f}} % on nine in ten of "
         "{num_runs} held-out runs ({median_pct:.0f} % in the median)"
     ),
+    "memory_by_lifetimes_nearest": lambda kind, num_runs, median_pct, p90_pct: (
+        f"{_LIFETIMES}; too few published peaks are of {kind_words(kind)}: of the nearest kind, "
+        f"the device's memory was within {p90_pct:.0f} % on nine in ten of {num_runs} held-out "
+        f"runs of one device ({median_pct:.0f} % in the median), and the interval is wider by a "
+        "fourth"
+    ),
     "memory_of_uncompiled": "{source}; not compiled, which takes up to twice as much",
     "memory_unknown": "memory: unknown; {reason}",
     "largest_batch": _largest_batch,
