@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from driple.graph.torch.lora import LoraAdapters
 from driple.jobs.training_config import read_training_config
 
 DATA = Path(__file__).parents[2] / "data/training_configs"
 PUBLIC = DATA / "public"
-# scheme, precision on several devices and on one, passes, checkpointing, optimizer, clipping, and
-# the fields whose meaning has no model here
+# scheme, precision on several devices and on one, passes, checkpointing, optimizer, clipping,
+# adapters with their base weights, and the fields whose meaning has no model here
 EXPECTED: dict[str, dict[str, Any]] = {
     "accelerate_zero3.yaml": {
         "tool": "Accelerate", "scheme": "fsdp", "precision": "bf16-mixed",
@@ -50,7 +51,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "tool": "axolotl", "scheme": "fsdp", "precision": "bf16-mixed", "precision_alone": "bf16",
         "batch_size": 1, "seq_len": 512, "grad_accumulation": 4, "optimizer": "adamw-fused",
         "activation_checkpointing": "full", "offload": ("states", "parameters"),
-        "undecided": ["adapter", "fsdp_config.fsdp_offload_params"],
+        "lora": LoraAdapters(r=8, alpha=16, targets=("all-linear",)), "weights": "nf4",
+        "undecided": ["fsdp_config.fsdp_offload_params"],
     },
     "torchtune_full.yaml": {
         "tool": "torchtune", "scheme": "fsdp", "precision": "bf16", "precision_alone": None,
@@ -61,7 +63,12 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "torchtune_qlora.yaml": {
         "tool": "torchtune", "scheme": "", "precision": "bf16", "batch_size": 2,
         "grad_accumulation": 8, "optimizer": "adamw-fused", "activation_checkpointing": "full",
-        "undecided": ["model._component_", "loss._component_"],
+        "lora": LoraAdapters(
+            r=8,
+            alpha=16,
+            targets=("q_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+        ),
+        "weights": "nf4", "undecided": ["loss._component_"],
     },
     "torchtitan_8b.toml": {
         "tool": "torchtitan", "scheme": "fsdp", "precision": "bf16-mixed",
@@ -78,7 +85,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "llama_factory_lora.yaml": {
         "tool": "LLaMA-Factory", "scheme": "", "precision": "amp-bf16", "batch_size": 1,
         "seq_len": 2048, "grad_accumulation": 8, "activation_checkpointing": "full",
-        "undecided": ["finetuning_type"],
+        "optimizer": "adamw-fused", "clip_gradients": True,
+        "lora": LoraAdapters(r=8, alpha=16, targets=("all-linear",)), "weights": None,
+        "undecided": [],
     },
 }  # fmt: skip
 
@@ -86,7 +95,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_public_config_means_what_its_tool_makes_of_it(name: str) -> None:
     found = read_training_config(PUBLIC / name)
-    expected = dict(EXPECTED[name])
+    expected = {"lora": None, "weights": None, **EXPECTED[name]}
     assert [one.field for one in found.undecided] == expected.pop("undecided")
     assert {key: getattr(found, key) for key in expected} == expected
     assert found.unknown == ()
