@@ -121,7 +121,8 @@ class JobOptions:
     lora: LoraAdapters | None = option(  # noqa: RUF009  # a field
         None, "--lora", lora_adapters(),
         "LoRA adapters of a frozen model, as PEFT makes them: r=16,alpha=32,targets=all-linear, or "
-        "targets=q_proj+v_proj; also dropout=0.05, and dtype=bf16 for adapters in half precision",
+        "targets=q_proj+v_proj; also dropout=0.05, dtype=bf16 for adapters and rest=bf16 for all else "
+        "that is not quantized",
         suits=MODELS, metavar="KEY=VALUE,...", stated=True,
         words=lambda adapters: "" if adapters is None else f"LoRA {adapters}",
     )

@@ -1,6 +1,8 @@
 """Configs of axolotl (YAML), as its pydantic schemas read them.
 
-`bf16: true` loads the model in bfloat16; with FSDP and DeepSpeed masters are in fp32
+`bf16: true` loads the model in bfloat16 (`resolve_dtype`), which autocast then leaves as it is; with
+FSDP and DeepSpeed masters are in fp32. Embeddings and norms are in the same type where adapters are
+trained (`_configure_embedding_dtypes`), adapters in fp32 (`peft_autocast_adapter_dtype`).
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.adapters import ADAPTER, adapter_of
+from driple.jobs.training_config.adapters import ADAPTER, adapter_of, keep_adapters
 from driple.jobs.training_config.config import BOTH, TIME
 from driple.jobs.training_config.deepspeed import nested
 from driple.jobs.training_config.fields import (
@@ -47,11 +49,9 @@ def _half(kind: str) -> Any:
     return read
 
 
-def _whole(kind: str) -> Any:
-    def read(value: Any, _: Values) -> Mapping[str, Any]:
-        return {"whole": kind} if is_on(value) else {}
-
-    return read
+def _loaded(value: Any, _: Values) -> Mapping[str, Any]:
+    """`float16: true` loads the model so, and switches no autocast on, unlike `bfloat16`."""
+    return {"whole": "fp16"} if is_on(value) else {}
 
 
 def _adapter(value: Any, values: Values) -> Mapping[str, Any]:
@@ -110,6 +110,9 @@ def _derived(said: dict[str, Any], values: Values) -> None:
         said.setdefault("scheme", "fsdp")
     if replicate is not None and (shard is not None or said.get("scheme") == "fsdp"):
         said |= {"scheme": "hsdp", "replicas": replicate}
+    whole = said.get("whole")
+    in_half = values.get("peft_autocast_adapter_dtype") is False
+    keep_adapters(said, dtype=whole if in_half and whole else "fp32", rest=whole or "fp32")
     set_precision(said, values)
 
 
@@ -122,8 +125,8 @@ AXOLOTL = Format(
         "sequence_len": whole_number("seq_len"),
         "bf16": _half("bf16"),
         "fp16": _half("fp16"),
-        "bfloat16": _whole("bf16"),
-        "float16": _whole("fp16"),
+        "bfloat16": _half("bf16"),
+        "float16": _loaded,
         "tf32": tf32,
         "optimizer": optimizer_named,
         "gradient_checkpointing": checkpointing,
@@ -147,7 +150,7 @@ AXOLOTL = Format(
     | words(
         """
         lora_target_linear lora_rank_pattern peft_use_dora peft_layers_to_transform sample_packing
-        pad_to_sequence_len
+        pad_to_sequence_len peft_autocast_adapter_dtype
         """
     ),
     harmless=_DEEPSPEED[2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.adapters import adapter_of
+from driple.jobs.training_config.adapters import adapter_of, keep_adapters
 from driple.jobs.training_config.config import BOTH
 from driple.jobs.training_config.fields import (
     Decisive,
@@ -46,6 +46,7 @@ def _finetuning(value: Any, values: Values) -> Mapping[str, Any]:
         targets=values.get("lora_target", "all"),
         four_bits=bits == 4,
         eight_bits=bits == 8,
+        double=values.get("double_quantization") is not False,
         plain=plain,
     )
 
@@ -67,6 +68,7 @@ def _pure(value: Any, _: Values) -> Mapping[str, Any]:
 def _derived(said: dict[str, Any], values: Values) -> None:
     if "finetuning_type" not in values:
         said |= _finetuning("lora", values)
+    keep_adapters(said, rest=said.get("whole") or said.get("half"))
     set_precision(said, values)
 
 
@@ -84,7 +86,7 @@ LLAMA_FACTORY = Format(
     beside=BESIDE
     | words(
         """
-        lora_rank lora_alpha lora_target additional_target use_dora pissa_init quantization_bit
+        lora_rank lora_alpha lora_target additional_target use_dora pissa_init quantization_bit double_quantization
         packing neat_packing
         """
     ),
@@ -111,7 +113,7 @@ LLAMA_FACTORY = Format(
         train_from_scratch moe_aux_loss_coef crop_to_patches image_do_pan_and_scan
         video_* audio_sampling_rate use_audio_in_video kt_* quantization_device_map compute_dtype
         device_map model_max_length block_diag_attn hyper_parallel_args hyper_parallel_cp_size
-        megatron_bridge_args resume_from_checkpoint double_quantization
+        megatron_bridge_args resume_from_checkpoint
         """
     ),
     decisive={

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.adapters import adapter_of
+from driple.jobs.training_config.adapters import adapter_of, keep_adapters
 from driple.jobs.training_config.config import BOTH, TIME
 from driple.jobs.training_config.fields import (
     Decisive,
@@ -100,6 +100,7 @@ def _derived(said: dict[str, Any], values: Values) -> None:
         said["replicas"] = replicate
     if shard == 1:
         said["scheme"] = "ddp"
+    keep_adapters(said, dtype=said.get("whole") or "fp32")  # the whole model is made in `dtype`
     set_precision(said, values)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.adapters import ADAPTER, adapter_of
+from driple.jobs.training_config.adapters import ADAPTER, adapter_of, keep_adapters
 from driple.jobs.training_config.config import BOTH, TIME
 from driple.jobs.training_config.fields import (
     Decisive,
@@ -34,6 +34,7 @@ def _peft(value: Any, values: Values) -> Mapping[str, Any]:
         targets=values.get("lora_target_modules"),
         four_bits=values.get("load_in_4bit") is True,
         eight_bits=values.get("load_in_8bit") is True,
+        double=values.get("use_bnb_nested_quant") is True,
         plain=not any(
             values.get(name)
             for name in ("use_dora", "lora_modules_to_save", "lora_target_parameters")
@@ -51,6 +52,10 @@ def _quantised(value: Any, values: Values) -> Mapping[str, Any]:
 def _derived(said: dict[str, Any], values: Values) -> None:
     if "half" not in said and "whole" not in said and "bf16" not in values:
         said["half"] = "bf16"  # TRL's default unless fp16 is on
+    # A model is loaded in fp32 unless `dtype` says otherwise; adapters of a quantized model are
+    # cast to bf16 (`SFTTrainer.__init__`).
+    in_half = said.get("weights") is not None and said.get("half") == "bf16"
+    keep_adapters(said, dtype="bf16" if in_half else "fp32", rest=said.get("whole") or "fp32")
     set_precision(said, values)
 
 
@@ -66,7 +71,7 @@ TRL = Format(
         "load_in_4bit": _quantised,
         "load_in_8bit": _quantised,
     },
-    beside=BESIDE | ADAPTER | words("packing packing_strategy padding_free use_dora"),
+    beside=BESIDE | ADAPTER | words("packing packing_strategy padding_free use_dora use_bnb_nested_quant"),
     harmless=HARMLESS
     | words(
         """
@@ -95,7 +100,6 @@ TRL = Format(
         ),
         "use_flash_attention_2": Decisive(off=(True,)),
         "bnb_4bit_quant_storage": Decisive(off=("uint8", "bfloat16")),
-        "use_bnb_nested_quant": Decisive(),
         "activation_offloading": Decisive(),
         "model_init_kwargs*": Decisive(),
         "router_aux_loss_coef": Decisive(off=(0.0, 0.001)),

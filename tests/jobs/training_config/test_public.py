@@ -48,10 +48,10 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "clip_gradients": True, "undecided": [],
     },
     "axolotl_qlora_fsdp.yaml": {
-        "tool": "axolotl", "scheme": "fsdp", "precision": "bf16-mixed", "precision_alone": "bf16",
+        "tool": "axolotl", "scheme": "fsdp", "precision": "amp-bf16", "precision_alone": None,
         "batch_size": 1, "seq_len": 512, "grad_accumulation": 4, "optimizer": "adamw-fused",
         "activation_checkpointing": "full", "offload": ("states", "parameters"),
-        "lora": LoraAdapters(r=8, alpha=16, targets=("all-linear",)), "weights": "nf4",
+        "lora": LoraAdapters(r=8, alpha=16, rest="bf16"), "weights": "nf4-double",
         "undecided": ["fsdp_config.fsdp_offload_params"],
     },
     "torchtune_full.yaml": {
@@ -67,8 +67,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
             r=8,
             alpha=16,
             targets=("q_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+            dtype="bf16",
         ),
-        "weights": "nf4", "undecided": ["loss._component_"],
+        "weights": "nf4-double", "undecided": ["loss._component_"],
     },
     "torchtitan_8b.toml": {
         "tool": "torchtitan", "scheme": "fsdp", "precision": "bf16-mixed",
@@ -86,7 +87,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "tool": "LLaMA-Factory", "scheme": "", "precision": "amp-bf16", "batch_size": 1,
         "seq_len": 2048, "grad_accumulation": 8, "activation_checkpointing": "full",
         "optimizer": "adamw-fused", "clip_gradients": True,
-        "lora": LoraAdapters(r=8, alpha=16, targets=("all-linear",)), "weights": None,
+        "lora": LoraAdapters(r=8, alpha=16, rest="bf16"), "weights": None,
         "undecided": [],
     },
 }  # fmt: skip
