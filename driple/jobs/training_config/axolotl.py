@@ -1,8 +1,8 @@
 """Configs of axolotl (YAML), as its pydantic schemas read them.
 
-`bf16: true` loads the model in bfloat16 (`resolve_dtype`), which autocast then leaves as it is; with
-FSDP and DeepSpeed masters are in fp32. Embeddings and norms are in the same type where adapters are
-trained (`_configure_embedding_dtypes`), adapters in fp32 (`peft_autocast_adapter_dtype`).
+`bf16: true` loads the model in bfloat16 (`resolve_dtype`), which autocast then leaves as it is;
+with FSDP and DeepSpeed masters are in fp32. Embeddings and norms have the same type where adapters
+are trained (`_configure_embedding_dtypes`), adapters fp32 (`peft_autocast_adapter_dtype`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from driple.jobs.training_config.sharding import fsdp_switch, reshards, sharding
 __all__ = ["AXOLOTL"]
 
 _DEEPSPEED = nested("deepspeed.")
+_LIGER, _CUT = "LigerPlugin", "CutCrossEntropyPlugin"
 
 
 def _half(kind: str) -> Any:
@@ -97,6 +98,35 @@ def _degree(name: str) -> Any:
     return read
 
 
+def _has(values: Values, plugin: str) -> bool:
+    """Whether a plugin is named, without which its fields are not read."""
+    names = values.get("plugins")
+    return isinstance(names, list) and any(str(name).endswith(plugin) for name in names)
+
+
+def _plugins(value: Any, values: Values) -> Mapping[str, Any]:
+    """Plugins by name; the one of cut cross entropy is on unless its field is off."""
+    names = [str(name).rpartition(".")[2] for name in value] if isinstance(value, list) else [value]
+    if not set(names) <= {_LIGER, _CUT, "SwanLabPlugin"}:
+        raise NotModelledError
+    is_cut = _CUT in names and values.get("cut_cross_entropy") is not False
+    return {"fused_loss": True} if is_cut else {}
+
+
+def _fused_loss(value: Any, values: Values) -> Mapping[str, Any]:
+    return {"fused_loss": True} if is_on(value) and _has(values, _LIGER) else {}
+
+
+def _fused_kernels(value: Any, values: Values) -> Mapping[str, Any]:
+    """Liger's norms and gated activations, which have a model together."""
+    if not is_on(value) or not _has(values, _LIGER):
+        return {}
+    gate = values.get("liger_glu_activation") or values.get("liger_swiglu")
+    if not (gate and values.get("liger_rms_norm")):
+        raise NotModelledError
+    return {"fused_kernels": True}
+
+
 def _inside(name: str, rule: Any) -> dict[str, Any]:
     return {f"fsdp_config.{name}": rule, f"fsdp_config.fsdp_{name}": rule}
 
@@ -141,6 +171,10 @@ AXOLOTL = Format(
         "dp_shard_size": _degree("shard"),
         "dp_replicate_size": _degree("replicate"),
         "adapter": _adapter,
+        "plugins": _plugins,
+        "cut_cross_entropy": ignored,
+        "liger_fused_linear_cross_entropy": _fused_loss,
+        **dict.fromkeys(words("liger_rms_norm liger_glu_activation liger_swiglu"), _fused_kernels),
         "load_in_4bit": _quantised,
         "load_in_8bit": _quantised,
         **_DEEPSPEED[0],
@@ -186,7 +220,7 @@ AXOLOTL = Format(
         group_by_length learning_rate embedding_lr* weight_decay lr_* adam_* cosine_* dion_*
         qgalore_* jagged_* num_epochs torchdistx_path eaft_alpha eaft_k
         chunked_cross_entropy_num_chunks tiled_mlp_num_shards tiled_mlp_use_original_mlp spectrum_*
-        lisa_layers_attribute lisa_step_interval plugins debug local_rank
+        lisa_layers_attribute lisa_step_interval debug local_rank
         experimental_skip_move_to_device gradient_checkpointing_kwargs
         gradient_checkpointing_kwargs.use_reentrant flex_attn_compile_kwargs* scaling_softmax_*
         fp32_norm_classes fsdp_config.cpu_offload_pin_memory fsdp_config.cpu_ram_efficient_loading
@@ -195,7 +229,8 @@ AXOLOTL = Format(
         fsdp_config.sync_module_states fsdp_config.fsdp_sync_module_states
         fsdp_config.transformer_layer_cls_to_wrap fsdp_config.fsdp_transformer_layer_cls_to_wrap
         fsdp_config.use_orig_params fsdp_config.fsdp_use_orig_params fsdp_config.limit_all_gathers
-        fsdp_config.fsdp_limit_all_gathers liger_use_token_scaling vllm* float32 tokenizer
+        fsdp_config.fsdp_limit_all_gathers liger_use_token_scaling liger_rope liger_layer_norm
+        vllm* float32 tokenizer
         """
     ),
     decisive={
@@ -301,7 +336,6 @@ AXOLOTL = Format(
         "optim_args*": Decisive(),
         "optim_target_modules": Decisive(),
         "liger_*": Decisive(),
-        "cut_cross_entropy": Decisive(),
     },
     usual={
         "batch_size": 1,

@@ -114,6 +114,8 @@ class TrainingConfig:
         compiled: whether the model is compiled.
         lora: adapters of a frozen model.
         weights: how its weights are quantized, as `JobOptions.weights`.
+        fused_loss: whether the loss is computed without logits.
+        fused_kernels: whether norms and activations have kernels of their own.
         scheme: that it trains with, as `--scheme` takes it, such as `zero2`; empty if none.
         replicas: copies of the model that share parameters out, as of `hsdp`; None if not stated.
         offload: what is kept on the host: `states`, `parameters`.
@@ -138,6 +140,8 @@ class TrainingConfig:
     compiled: bool | None = None
     lora: LoraAdapters | None = None
     weights: str | None = None
+    fused_loss: bool | None = None
+    fused_kernels: bool | None = None
     scheme: str = ""
     replicas: int | None = None
     offload: tuple[str, ...] = ()

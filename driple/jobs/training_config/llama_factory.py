@@ -19,7 +19,7 @@ from driple.jobs.training_config.fields import (
     words,
 )
 from driple.jobs.training_config.precision import set_precision
-from driple.jobs.training_config.rules import ignored, is_on, whole_number
+from driple.jobs.training_config.rules import ignored, is_on, liger, whole_number
 from driple.jobs.training_config.trainer import BESIDE, DECISIVE, HARMLESS, READ
 
 __all__ = ["LLAMA_FACTORY"]
@@ -82,12 +82,13 @@ LLAMA_FACTORY = Format(
         "stage": _stage,
         "disable_gradient_checkpointing": _recomputes,
         "pure_bf16": _pure,
+        "enable_liger_kernel": liger,
     },
     beside=BESIDE
     | words(
         """
-        lora_rank lora_alpha lora_target additional_target use_dora pissa_init quantization_bit double_quantization
-        packing neat_packing
+        lora_rank lora_alpha lora_target additional_target use_dora pissa_init quantization_bit
+        double_quantization packing neat_packing
         """
     ),
     harmless=HARMLESS
@@ -124,7 +125,6 @@ LLAMA_FACTORY = Format(
         "mixture_of_depths": Decisive(),
         "use_unsloth": Decisive(),
         "use_unsloth_gc": Decisive(),
-        "enable_liger_kernel": Decisive(),
         "upcast_layernorm": Decisive(),
         "upcast_lmhead_output": Decisive(),
         "use_v1_kernels": Decisive(),

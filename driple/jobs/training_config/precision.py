@@ -2,8 +2,8 @@
 
 half (a switch such as `bf16: true`)   with DeepSpeed, or FSDP on several devices: bf16-mixed
 else autocast: amp-bf16
-whole (the model is loaded or cast in half precision): bf16, unless an engine keeps masters; autocast
-then changes nothing but the adapters of a frozen model
+whole (the model is loaded or cast in half precision): bf16, unless an engine keeps masters;
+autocast then changes nothing but the adapters of a frozen model
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from driple.jobs.training_config.adapters import adapter_of, keep_adapters
-from driple.jobs.training_config.config import BOTH, TIME
+from driple.jobs.training_config.config import BOTH, MEMORY, TIME
 from driple.jobs.training_config.fields import (
     Decisive,
     Format,
@@ -38,7 +38,8 @@ _DISTRIBUTED = words(
     data_parallel_replicate_dim tensor_parallel_dim context_parallel_dim fsdp.cpu_offload
     """
 )
-# Losses that take hidden states in place of logits, or logits in chunks.
+# Losses that take hidden states in place of logits, or logits in chunks. They keep logarithms of
+# probabilities in fp32 for the backward pass, so that they are no `fused_loss`.
 _FUSED_LOSSES = ("linear", "chunked")
 
 
@@ -71,7 +72,7 @@ def _loss(value: Any, _: Values) -> Mapping[str, Any]:
     name = str(value).rpartition(".")[2].lower()
     if "crossentropy" in name and not any(one in name for one in _FUSED_LOSSES):
         return {}
-    raise NotModelledError(BOTH)
+    raise NotModelledError(MEMORY, settled_by="fused_loss")
 
 
 def _degree(name: str) -> Any:

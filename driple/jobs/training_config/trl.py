@@ -49,6 +49,13 @@ def _quantised(value: Any, values: Values) -> Mapping[str, Any]:
     raise NotModelledError(BOTH, settled_by="weights")
 
 
+def _loss(value: Any, _: Values) -> Mapping[str, Any]:
+    """The usual loss (`nll`) makes logits of a few tokens at a time."""
+    if value in ("nll", "chunked_nll"):
+        return {"fused_loss": True}
+    raise NotModelledError
+
+
 def _derived(said: dict[str, Any], values: Values) -> None:
     if "half" not in said and "whole" not in said and "bf16" not in values:
         said["half"] = "bf16"  # TRL's default unless fp16 is on
@@ -67,11 +74,14 @@ TRL = Format(
         "max_seq_length": whole_number("seq_len", none=(None,)),
         "dtype": dtype_of_model,
         "torch_dtype": dtype_of_model,
+        "loss_type": _loss,
         "use_peft": _peft,
         "load_in_4bit": _quantised,
         "load_in_8bit": _quantised,
     },
-    beside=BESIDE | ADAPTER | words("packing packing_strategy padding_free use_dora use_bnb_nested_quant"),
+    beside=BESIDE
+    | ADAPTER
+    | words("packing packing_strategy padding_free use_dora use_bnb_nested_quant"),
     harmless=HARMLESS
     | words(
         """
@@ -103,7 +113,6 @@ TRL = Format(
         "activation_offloading": Decisive(),
         "model_init_kwargs*": Decisive(),
         "router_aux_loss_coef": Decisive(off=(0.0, 0.001)),
-        "loss_type": Decisive(off=("nll",)),
         # of trainers with a reference model, pairs or generation
         **dict.fromkeys(
             words(
@@ -136,6 +145,7 @@ TRL = Format(
         "clip_gradients": True,
         "activation_checkpointing": "full",
         "grad_accumulation": 1,
+        "fused_loss": True,
     },
     derived=_derived,
 )

@@ -61,6 +61,8 @@ def _usual(file: str, tool: str, values: Sequence[str]) -> str:
     for name, _, value in (one.partition(" ") for one in values):
         if name == "clip_gradients":
             words.append("gradients clipped" if value == "True" else "gradients not clipped")
+        elif name == "fused_loss":
+            words.append("a loss without logits")
         elif value != "1" or name == "batch_size":
             words.append(_USUAL[name].format(value))
     return f"as {tool} does where {file} says nothing: {', '.join(words)}"

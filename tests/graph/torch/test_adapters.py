@@ -119,6 +119,21 @@ def test_half_precision_keeps_adapters_in_single_unless_asked() -> None:
     assert quantized["blocks.0.norm.weight"] == 4
     half = types(lora=LoraAdapters(r=RANK, dtype="bf16"), weights="nf4")
     assert half["blocks.0.norm.weight"] == half["blocks.0.up.lora_A.weight"] == 2
+    kept = types(lora=LoraAdapters(r=RANK, rest="bf16"), weights="nf4")
+    assert (kept["blocks.0.norm.weight"], kept["blocks.0.up.lora_A.weight"]) == (2, 4)
+    wide = types(lora=LoraAdapters(r=RANK, dtype="bf16", rest="fp32"), weights="nf4")
+    assert (wide["blocks.0.norm.weight"], wide["blocks.0.up.lora_A.weight"]) == (4, 2)
+
+
+def test_frozen_weights_have_the_type_that_is_stated_under_autocast() -> None:
+    """The net states none, so that without `rest` its weights stay in single precision."""
+
+    def width(**lora: Any) -> int:
+        table = step(precision="amp-bf16", lora=LoraAdapters(r=RANK, **lora)).parameters
+        row = table.names.index("blocks.0.up.base_layer.weight")
+        return int(table.nbytes[row] // table.elements[row])
+
+    assert (width(), width(rest="bf16"), width(rest="fp32")) == (4, 2, 4)
 
 
 def test_frozen_layers_have_no_product_for_their_weights() -> None:
@@ -191,6 +206,8 @@ def test_adapters_add_their_product() -> None:
         ({"lora": LoraAdapters(targets=("norm",))}, "a LayerNorm, and only linear layers"),
         ({"weights": "nf4"}, "give --lora"),
         ({"lora": LoraAdapters(dtype="bf16")}, "needs --precision bf16 or amp-bf16, got fp32"),
+        ({"lora": LoraAdapters(rest="fp16"), "precision": "amp-bf16"}, "rest=fp16 needs"),
+        ({"lora": LoraAdapters(rest="fp32"), "precision": "bf16"}, "autocast or --weights"),
     ],
 )
 def test_refusals_say_what_to_do(options: Any, words: str) -> None:

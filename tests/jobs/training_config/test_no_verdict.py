@@ -120,7 +120,7 @@ def test_an_answer_has_no_verdict_on_what_an_open_field_changes(
 
 
 def _open(tmp_path: Path, **more: Any) -> JobOptions:
-    return _options(tmp_path, {**BASES["Trainer"], "use_liger_kernel": True, **more})
+    return _options(tmp_path, {**BASES["Trainer"], "use_ipex": True, **more})
 
 
 def test_plan_ranks_nothing_on_an_open_field(tmp_path: Path, gpt: str) -> None:
@@ -128,16 +128,16 @@ def test_plan_ranks_nothing_on_an_open_field(tmp_path: Path, gpt: str) -> None:
     assert found.offers == ()
     assert found.choice.best is None
     assert found.no_price is not None
-    assert "use_liger_kernel" in found.no_price.values["fields"]  # type: ignore[operator]
+    assert "use_ipex" in found.no_price.values["fields"]  # type: ignore[operator]
 
 
 def test_other_questions_refuse_or_leave_out_what_an_open_field_changes(
     tmp_path: Path, gpt: str
 ) -> None:
     options = _open(tmp_path)
-    with pytest.raises(ConfigError, match="use_liger_kernel"):
+    with pytest.raises(ConfigError, match="use_ipex"):
         sweep(gpt, options=options)
-    with pytest.raises(ConfigError, match="use_liger_kernel"):
+    with pytest.raises(ConfigError, match="use_ipex"):
         inspect(gpt, "1xA100", options=options, memory=True)
     seen = inspect(gpt, "1xA100", options=options)
     assert seen.breakdown.total_s is None
