@@ -36,6 +36,8 @@ class MemoryPlace:
         offload: what a job keeps on the host: `states`, `parameters`.
         bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
         has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
+        reuse_elements: of a job that states DeepSpeed's; None for its default.
+        updates_in_backward: whether a gradient is freed as soon as its parameter is updated.
     """
 
     scheme: str
@@ -48,6 +50,8 @@ class MemoryPlace:
     offload: tuple[str, ...] = ()
     bucket_elements: int | None = None
     has_masters: bool = False
+    reuse_elements: int | None = None
+    updates_in_backward: bool = False
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -133,6 +137,8 @@ class MemoryPlace:
                 offload=job.offload,
                 bucket_elements=job.bucket_elements,
                 has_masters=job.step is not None and job.step.has_masters,
+                reuse_elements=job.reuse_elements,
+                updates_in_backward=job.updates_in_backward,
             )
             for place in cls.of_kinds(setting, capacity_bytes)
         )
@@ -148,9 +154,11 @@ class MemoryPlace:
             SettingError: no such scheme.
         """
         sharding = scheme_named(self.scheme).sharding
-        is_usual = not (self.offload or self.has_masters) and self.bucket_elements is None
+        changes = self.offload or self.has_masters or self.updates_in_backward
+        is_usual = not changes and self.bucket_elements is None
         if sharding is None or is_usual:
             return sharding
+        reuse = _DEEPSPEED_REUSE if self.reuse_elements is None else self.reuse_elements
         return replace(
             sharding,
             states_on_host="states" in self.offload,
@@ -159,7 +167,8 @@ class MemoryPlace:
             if self.bucket_elements is None
             else self.bucket_elements,
             has_wide_shards=self.has_masters and self.bucket_elements is None,
-            reuse_elements=0 if self.bucket_elements is None else _DEEPSPEED_REUSE,
+            reuse_elements=0 if self.bucket_elements is None else reuse,
+            updates_in_backward=self.updates_in_backward,
         )
 
     @property

@@ -125,6 +125,7 @@ class Sharding:
             updates a copy in fp32, in place of that copy, as FSDP keeps them.
         reuse_elements: a block of parameters stays gathered if less than that is computed before
             its next use.
+        updates_in_backward: whether a gradient is freed as soon as its parameter is updated.
     """
 
     shards_parameters: bool = False
@@ -138,6 +139,7 @@ class Sharding:
     bucket_elements: int | None = None
     has_wide_shards: bool = False
     reuse_elements: int = 0
+    updates_in_backward: bool = False
 
     @property
     def is_whole(self) -> bool:

@@ -15,7 +15,7 @@ from driple.jobs.training_config.fields import RefusedError, Values
 
 __all__ = ["SHARDS_PARAMETERS", "set_precision"]
 
-SHARDS_PARAMETERS = frozenset({"fsdp", "hsdp"})
+SHARDS_PARAMETERS = frozenset({"fsdp", "hsdp", "zero2"})  # zero2: FSDP's SHARD_GRAD_OP
 _HALVES = ("half", "whole", "tf32", "engine")
 _ZERO = ("zero1", "zero2", "fsdp")
 _USUAL_BUCKET = 500_000_000  # DeepSpeed's reduce_bucket_size

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.config import BOTH, TIME
+from driple.jobs.training_config.config import TIME
 from driple.jobs.training_config.fields import (
     Decisive,
     Format,
-    NotModelledError,
     RefusedError,
     Values,
     words,
@@ -27,6 +26,7 @@ from driple.jobs.training_config.rules import (
     switch,
     whole_number,
 )
+from driple.jobs.training_config.sharding import KEPT_GATHERED
 
 __all__ = ["TORCHTITAN"]
 
@@ -66,9 +66,7 @@ def _both_parts(value: Any, values: Values) -> Mapping[str, Any]:
 
 
 def _reshards(value: Any, _: Values) -> Mapping[str, Any]:
-    if value in ("default", "always"):
-        return {}
-    raise NotModelledError(BOTH, settled_by="scheme")
+    return KEPT_GATHERED if value == "never" else {}
 
 
 def _global_batch(value: Any, values: Values) -> Mapping[str, Any]:
@@ -92,7 +90,7 @@ def _derived(said: dict[str, Any], values: Values) -> None:
     elif replicate not in (1, -1):
         said |= {"scheme": "hsdp", "replicas": replicate}
     else:
-        said["scheme"] = "fsdp"
+        said.setdefault("scheme", "fsdp")
     set_precision(said, values)
 
 
@@ -123,6 +121,7 @@ TORCHTITAN = Format(
         ),
         "compile.enable": switch("compiled"),
         "optimizer.name": _optimizer,
+        "optimizer.early_step_in_backward": switch("updates_in_backward"),
         "optimizer.implementation": ignored,
     },
     harmless=words(
@@ -145,7 +144,6 @@ TORCHTITAN = Format(
     ),
     decisive={
         "model.converters": Decisive(settled_by="precision"),  # names what `quantize` configures
-        "optimizer.early_step_in_backward": Decisive(),
         "activation_checkpoint.selective_ac_option": Decisive(off=("op",)),
         "activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns": Decisive(
             off=(["moe.router.gate"],)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from driple.jobs.training_config.adapters import adapter_of, keep_adapters
-from driple.jobs.training_config.config import BOTH, MEMORY, TIME
+from driple.jobs.training_config.config import MEMORY, TIME
 from driple.jobs.training_config.fields import (
     Decisive,
     Format,
@@ -28,6 +28,7 @@ from driple.jobs.training_config.rules import (
     switch,
     whole_number,
 )
+from driple.jobs.training_config.sharding import KEPT_GATHERED
 
 __all__ = ["TORCHTUNE"]
 
@@ -88,9 +89,7 @@ def _both_parts(value: Any, values: Values) -> Mapping[str, Any]:
 
 
 def _reshards(value: Any, _: Values) -> Mapping[str, Any]:
-    if is_on(value):
-        return {}
-    raise NotModelledError(BOTH, settled_by="scheme")
+    return {} if is_on(value) else KEPT_GATHERED
 
 
 def _derived(said: dict[str, Any], values: Values) -> None:
@@ -125,6 +124,7 @@ TORCHTUNE = Format(
         "model._component_": _model,
         "loss._component_": _loss,
         "loss": _loss,
+        "optimizer_in_bwd": switch("updates_in_backward"),
     },
     beside=words(
         """
@@ -152,7 +152,6 @@ TORCHTUNE = Format(
         "ac_mode": Decisive(),
         "ac_option": Decisive(),
         "enable_activation_offloading": Decisive(),
-        "optimizer_in_bwd": Decisive(),
         "tensor_parallel_dim": Decisive(off=(1,), settled_by="scheme"),
         "tensor_parallel_plan*": Decisive(settled_by="scheme"),
         "context_parallel_dim": Decisive(off=(1,), settled_by="scheme"),

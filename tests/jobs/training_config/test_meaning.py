@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -87,10 +88,55 @@ def test_an_option_that_settles_a_field_takes_it_off_the_list(tmp_path: Path) ->
 
 
 def test_a_field_of_sharding_is_settled_by_the_scheme(tmp_path: Path) -> None:
-    text = "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n"
+    text = "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD_ZERO2\n"
     options = _options(tmp_path, text, "a.yaml")
     assert options.undecided(Setting.parse("8xA100"))
     assert not options.undecided(Setting.parse("8xA100@zero2"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"distributed_type": "FSDP", "mixed_precision": "bf16", '
+        '"fsdp_config": {"fsdp_sharding_strategy": "SHARD_GRAD_OP"}}',
+        '{"distributed_type": "FSDP", "mixed_precision": "bf16", '
+        '"fsdp_config": {"fsdp_reshard_after_forward": false}}',
+        '{"per_device_train_batch_size": 1, "bf16": true, "fsdp": "shard_grad_op auto_wrap"}',
+        '{"training": {"local_batch_size": 1}, "optimizer": {"name": "AdamW"}, '
+        '"parallelism": {"fsdp_reshard_after_forward": "never"}}',
+    ],
+)
+def test_fsdp_that_keeps_parameters_gathered_is_zero2(tmp_path: Path, text: str) -> None:
+    """As much traffic and shards of gradients and states, without DeepSpeed's large buffer."""
+    config = _options(tmp_path, text).config
+    assert (config.scheme, config.precision) == ("zero2", "bf16-mixed")
+    assert config.bucket_elements is not None
+    assert config.bucket_elements < 500_000_000
+    assert config.undecided == ()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reuse", "open_fields"),
+    [
+        ({}, None, []),
+        ({"stage3_max_live_parameters": 5e8, "stage3_max_reuse_distance": "1e9"}, 500_000_000, []),
+        ({"stage3_max_reuse_distance": 0}, 0, []),
+        ({"stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": 2e5,
+          "allgather_bucket_size": 2e8}, None, []),
+        ({"stage3_prefetch_bucket_size": 1e9}, None, ["stage3_prefetch_bucket_size"]),
+        ({"stage3_param_persistence_threshold": 1e8}, None,
+         ["stage3_param_persistence_threshold"]),
+        ({"allgather_bucket_size": 1e6}, None, ["allgather_bucket_size"]),
+    ],
+)  # fmt: skip
+def test_sizes_of_deepspeeds_buffers(
+    tmp_path: Path, sizes: dict[str, object], reuse: int | None, open_fields: list[str]
+) -> None:
+    text = json.dumps({"zero_optimization": {"stage": 3, **sizes}})
+    config = _options(tmp_path, text).config
+    assert config.reuse_elements == reuse
+    names = [one.field.removeprefix("zero_optimization.") for one in config.undecided]
+    assert names == open_fields
 
 
 def test_a_field_that_no_list_has_is_open(tmp_path: Path) -> None:

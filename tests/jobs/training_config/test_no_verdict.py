@@ -19,10 +19,14 @@ from driple.api.predicting import predict
 from driple.api.sweeping import sweep
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
+from driple.graph.step_facts import TensorRole
 from driple.jobs.load import Job, load_job
 from driple.jobs.options import JobOptions
 from driple.jobs.training_config import FORMATS, read_training_config
+from driple.memory.device_tensors import device_tensors
 from driple.memory.estimate import memory_of
+from driple.memory.place import MemoryPlace
+from driple.memory.step_memory import StepMemory
 from driple.render.answer_lines import answer_lines
 
 SETTING = "8xA100"
@@ -170,6 +174,31 @@ def test_offload_moves_states_and_shards_to_the_host(tmp_path: Path, gpt: str) -
     elements = int(_job(gpt, _options(tmp_path, base)).graph.parameters.elements.sum())
     assert host[2] - host[1] == pytest.approx(2 * elements, rel=1e-3)
     assert host[1] == pytest.approx((12 + 4) * elements, rel=1e-2)
+
+
+def test_an_update_in_the_backward_pass_frees_each_gradient(tmp_path: Path, gpt: str) -> None:
+    """No gradient outlives the step, on one device or as a shard; all else stays."""
+    tune = {"batch_size": 2, "tokenizer.max_seq_len": 16, "dtype": "fp32",
+            "optimizer._component_": "torch.optim.AdamW"}  # fmt: skip
+    for where in ("1xA100", "8xA100@fsdp"):
+        kept = []
+        for more in ({}, {"optimizer_in_bwd": True}):
+            options = _options(tmp_path, {**tune, **more})
+            assert not options.config.undecided
+            job = load_job(gpt, options, setting=where)
+            (place,) = MemoryPlace.of_job(job, Setting.parse(where))
+            assert place.sharding is not None
+            tensors = device_tensors(
+                StepMemory.of(job.graph), place.sharding, place.shards, place.replicas
+            )
+            gradients = tensors.nbytes[tensors.kinds == TensorRole.GRADIENT]
+            kept.append((
+                tensors.kept_bytes(TensorRole.GRADIENT), tensors.states.sum(),
+                tensors.kept_bytes(TensorRole.PARAMETER), gradients.sum() > 0,
+            ))  # fmt: skip
+        usual, at_once = kept
+        assert usual[0] > 0
+        assert at_once == (0, *usual[1:])
 
 
 def _job(source: str, options: JobOptions) -> Job:
