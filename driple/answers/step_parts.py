@@ -1,6 +1,6 @@
 """Where the time of a step goes: computing by kind of op, waiting for the host, and for exchanges.
 
-ReadyJob, Place, seconds of a step -> StepParts -> bottleneck in words
+ReadyJob, Place, seconds of a step -> StepParts -> Bottleneck
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from driple.answers.ready_job import ReadyJob
     from driple.simulate.place import Place
 
-__all__ = ["Alone", "StepParts", "alone_of", "parts_of"]
+__all__ = ["Alone", "Bottleneck", "StepParts", "alone_of", "parts_of"]
 
 _UPDATE = "optimizer update"
 _WORDS = {
@@ -34,6 +34,19 @@ _WORDS = {
     "control": "element-wise ops",
     "lists": "element-wise ops",
 }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bottleneck:
+    """What takes most of a step.
+
+    Attributes:
+        part: its name, such as `matrix products`.
+        pct: percent of the step.
+    """
+
+    part: str
+    pct: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,16 +106,16 @@ class StepParts:
         return [(name, seconds, 100 * seconds / whole if whole else 0.0) for name, seconds in parts]
 
     @property
-    def bottleneck(self) -> str:
-        """The largest part of a step, with its share: `matrix products, 42 %`."""
+    def bottleneck(self) -> Bottleneck | None:
+        """The largest part of a step; None of a step without time."""
         parts = {**self.computing_s, "the host, which starts kernels": self.host_s}
         if self.exchange:
             parts[self.exchange] = self.exchange_s
         whole = self.step_s
         if whole <= 0:
-            return "unknown"
+            return None
         name = max(sorted(parts), key=lambda part: parts[part])
-        return f"{name}, {100 * parts[name] / whole:.0f} %"
+        return Bottleneck(part=name, pct=100 * parts[name] / whole)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -70,8 +70,9 @@ def _minutes(result: PlanResult, best: Offer) -> int | None:
 def _facts(result: PlanResult, best: Offer) -> list[str]:
     """What the file is for, as lines of comments."""
     job, ends = result.job, best.factors
+    name = "a job" if job is None else job.name
     lines = [
-        f"Training of {'a job' if job is None else job.name} on {best.words}, planned by Driple.",
+        f"Training of {name} on {best.full_name}, planned by Driple.",
         f"Estimate: {duration(best.training_s)}"
         + (
             "; its error is not known."
@@ -89,7 +90,8 @@ def _facts(result: PlanResult, best: Offer) -> list[str]:
     if variant is not None:
         lines.append(
             f"Set in your script: batch of a device {variant.batch_size}, gradient accumulation "
-            f"{variant.passes}, activation checkpointing {variant.checkpointing}, precision "
+            f"{variant.grad_accumulation}, activation checkpointing "
+            f"{variant.activation_checkpointing}, precision "
             f"{variant.precision or 'as you have it'}, scheme {best.scheme}."
         )
     return [_one_line(line) for line in lines]

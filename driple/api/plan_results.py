@@ -115,8 +115,10 @@ class PlanResult(Result):
             "setting": offer.setting,
             "scheme": offer.scheme or None,
             "batch_size": None if variant is None else variant.batch_size,
-            "grad_accumulation": None if variant is None else variant.passes,
-            "activation_checkpointing": None if variant is None else variant.checkpointing,
+            "grad_accumulation": None if variant is None else variant.grad_accumulation,
+            "activation_checkpointing": None
+            if variant is None
+            else variant.activation_checkpointing,
             "precision": None if variant is None else variant.precision,
             "source": offer.provenance,
             "iteration_time_s": _number(offer, offer.iteration_s),
@@ -146,7 +148,7 @@ def _row(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, C
     kept = limits.kept_by(offer)
     variant, ends, price = offer.variant, offer.factors, offer.price
     low, high = (None, None) if ends is None else ends
-    error = offer.error
+    error, largest = offer.error, None if offer.parts is None else offer.parts.bottleneck
     return {
         "name": offer.name,
         "setting": offer.setting,
@@ -154,8 +156,8 @@ def _row(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, C
         "devices": offer.devices,
         "scheme": offer.scheme,
         "batch_size": None if variant is None else variant.batch_size,
-        "grad_accumulation": None if variant is None else variant.passes,
-        "activation_checkpointing": None if variant is None else variant.checkpointing,
+        "grad_accumulation": None if variant is None else variant.grad_accumulation,
+        "activation_checkpointing": None if variant is None else variant.activation_checkpointing,
         "precision": None if variant is None else variant.precision,
         "iteration_time_s": offer.iteration_s,
         "samples_per_s": offer.samples_per_s,
@@ -172,7 +174,8 @@ def _row(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, C
         "keeps_limits": None if kept is None else str(kept).lower(),
         "memory_bytes": offer.memory_bytes,
         "fits": offer.fits,
-        "bottleneck": None if offer.parts is None else offer.parts.bottleneck,
+        "bottleneck": None if largest is None else largest.part,
+        "bottleneck_pct": None if largest is None else largest.pct,
         "error_median_pct": None if error is None else error.median_pct,
         "error_p90_pct": None if error is None else error.p90_pct,
         "source": offer.provenance,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from driple.checks import check_number
 from driple.errors import ConfigError
 from driple.jobs.job import Job
+from driple.remarks import Remark, remark
 
 __all__ = ["Amount", "AmountAsked", "amount_of"]
 
@@ -54,22 +55,17 @@ class Amount:
     Attributes:
         samples_per_epoch: samples of all devices together.
         epochs: how often they are trained on.
-        source: of the number of samples, in words.
+        source: of the number of samples.
     """
 
     samples_per_epoch: int
     epochs: float
-    source: str
+    source: Remark
 
     @property
     def samples(self) -> float:
         """Samples in all."""
         return self.samples_per_epoch * self.epochs
-
-    def words(self) -> str:
-        """For a user: `1,281,167 samples per epoch (--samples), 3 epochs`."""
-        epochs = "1 epoch" if self.epochs == 1 else f"{self.epochs:g} epochs"
-        return f"{self.samples_per_epoch:,} samples per epoch ({self.source}), {epochs}"
 
 
 def amount_of(job: Job, asked: AmountAsked) -> Amount:
@@ -82,31 +78,30 @@ def amount_of(job: Job, asked: AmountAsked) -> Amount:
     samples, source = _samples(job, asked)
     if samples * asked.epochs < 1:
         raise ConfigError(
-            f"{samples:,} samples ({source}) and --epochs {asked.epochs:g} are less than one "
-            "sample; give more of either"
+            f"{samples:,} samples and --epochs {asked.epochs:g} are less than one sample; give "
+            "more of either"
         )
     return Amount(samples_per_epoch=samples, epochs=asked.epochs, source=source)
 
 
-def _samples(job: Job, asked: AmountAsked) -> tuple[int, str]:
+def _samples(job: Job, asked: AmountAsked) -> tuple[int, Remark]:
     from driple.jobs.pytorch.workloads import IMAGENET_SAMPLES
 
     if asked.samples is not None:
-        return math.ceil(asked.samples), "--samples"
+        return math.ceil(asked.samples), remark("samples_by_option")
     if asked.tokens is not None:
         if job.seq_len is None:
             raise ConfigError(
                 f"--tokens needs a job whose samples are texts of known length, and {job.name} "
                 "states none; give --samples N"
             )
-        return math.ceil(asked.tokens / job.seq_len), (
-            f"--tokens {asked.tokens:g} in samples of {job.seq_len} tokens"
-        )
+        source = remark("samples_by_tokens", tokens=asked.tokens, seq_len=job.seq_len)
+        return math.ceil(asked.tokens / job.seq_len), source
     if job.samples is not None:
-        return job.samples, "its data set"
+        return job.samples, remark("samples_of_data_set")
     if not job.reads_images:
         tokens = "" if job.seq_len is None else " or --tokens N"
         raise ConfigError(
             f"the samples of an epoch of {job.name} are not known; give --samples N{tokens}"
         )
-    return IMAGENET_SAMPLES, "ImageNet, since --samples is not given"
+    return IMAGENET_SAMPLES, remark("samples_of_imagenet")

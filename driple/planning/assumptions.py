@@ -12,6 +12,7 @@ from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.planning.amount import Amount
+from driple.remarks import Remark
 
 __all__ = ["Assumptions", "assumptions_of", "precision_of"]
 
@@ -43,7 +44,7 @@ class Assumptions:
     optimizer: str
     batch_size_per_device: int
     samples_per_epoch: int
-    samples_from: str
+    samples_from: Remark
     epochs: float = 1.0
     global_batch: int | None = None
     batches_differ: bool = False

@@ -91,15 +91,15 @@ def _ways(
             )
         if not variant.compiled:
             yield "torch.compile", replace(candidate, variant=replace(variant, compiled=True))
-        if variant.checkpointing != "none":
+        if variant.activation_checkpointing != "none":
             yield (
                 "no checkpointing",
-                replace(candidate, variant=replace(variant, checkpointing="none")),
+                replace(candidate, variant=replace(variant, activation_checkpointing="none")),
             )
         larger = replace(variant, batch_size=2 * variant.batch_size)
-        if keeps_batch and variant.passes % 2 == 0:
-            larger = replace(larger, passes=variant.passes // 2)
-        if not keeps_batch or variant.passes % 2 == 0:
+        if keeps_batch and variant.grad_accumulation % 2 == 0:
+            larger = replace(larger, grad_accumulation=variant.grad_accumulation // 2)
+        if not keeps_batch or variant.grad_accumulation % 2 == 0:
             yield f"a batch of {larger.batch_size} per device", replace(candidate, variant=larger)
     own = candidate.setting.scheme.suffix
     if candidate.setting.num_workers > 1 and candidate.place.setting.scheme.is_usual:
@@ -156,8 +156,8 @@ def _more_machines(
         return
     more, _ = places_of([place.instance], [2 * place.machines], evaluator.catalog)
     if keeps_batch:
-        if variant.passes % 2 == 0:
-            variant = replace(variant, passes=variant.passes // 2)
+        if variant.grad_accumulation % 2 == 0:
+            variant = replace(variant, grad_accumulation=variant.grad_accumulation // 2)
         elif variant.batch_size % 2 == 0 and evaluator.variants.can_vary:
             variant = replace(variant, batch_size=variant.batch_size // 2)
         else:

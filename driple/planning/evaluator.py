@@ -98,9 +98,9 @@ class Evaluator:
 
     def _line(self, variant: Variant, setting: Setting) -> BatchedMemory | None:
         """Memory at every batch size; None if it does not grow in proportion, or is unknown."""
-        passes = min(variant.passes, 2)  # more passes need no more memory
+        passes = min(variant.grad_accumulation, 2)  # more passes need no more memory
         few, many = (
-            self.ready(replace(variant, batch_size=size, passes=passes), setting).job
+            self.ready(replace(variant, batch_size=size, grad_accumulation=passes), setting).job
             for size in (_FEW, _MANY)
         )
         key = (id(few), id(many))
@@ -187,6 +187,6 @@ def memory_reason(memory: MemoryEstimate, candidate: Candidate) -> str:
     needs, room = needed_bytes(memory) or 0.0, memory.capacity_bytes or 0.0
     largest = f"; the largest part is {memory.largest}" if memory.largest else ""
     return (
-        f"each device needs {size(needs)} ({scheme}{candidate.variant.words()}), and "
+        f"each device needs {size(needs)} ({scheme}{candidate.variant.name}), and "
         f"{memory.device or setting.worker.name} has {size(room)}{largest}"
     )

@@ -144,12 +144,12 @@ class Offer:
         return self.fits in {None, "yes"}
 
     @property
-    def words(self) -> str:
+    def full_name(self) -> str:
         """Machines, scheme and variant: `p4d.24xlarge (fsdp, batch 8, full checkpointing)`."""
         if self.variant is None:
             return self.name
         scheme = f"{self.scheme}, " if self.devices > 1 else ""
-        return f"{self.name} ({scheme}{self.variant.words()})"
+        return f"{self.name} ({scheme}{self.variant.name})"
 
 
 def needed_bytes(memory: MemoryEstimate) -> float | None:

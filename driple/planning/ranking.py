@@ -109,7 +109,7 @@ def _key(rank: Rank, offer: Offer) -> tuple[object, ...]:
     }[rank]
     variant = offer.variant
     way = ("",) if variant is None else (
-        variant.checkpointing, variant.precision, f"{variant.batch_size:09d}",
+        variant.activation_checkpointing, variant.precision, f"{variant.batch_size:09d}",
     )  # fmt: skip
     return (*first, offer.devices, offer.name, offer.scheme, *way)
 
@@ -304,7 +304,7 @@ def spent(offer: Offer) -> Remark:
     ends = offer.factors
     return remark(
         "offer_spent",
-        offer=offer.words,
+        offer=offer.full_name,
         training_s=offer.training_s,
         cost=offer.cost,
         low_factor=None if ends is None else ends[0],

@@ -104,8 +104,8 @@ def _batch_ways(evaluator: Evaluator, candidate: Candidate) -> dict[str, RemarkV
     size = _largest_batch(evaluator, candidate)
     if size:
         ways["batch_size"] = size
-    if usual.checkpointing != "full":
-        full = replace(candidate, variant=replace(usual, checkpointing="full"))
+    if usual.activation_checkpointing != "full":
+        full = replace(candidate, variant=replace(usual, activation_checkpointing="full"))
         larger = _largest_batch(evaluator, full)
         if larger > size:
             ways["checkpointed_batch_size"] = larger

@@ -109,9 +109,9 @@ def _groups(
     """Machines with a scheme, recomputation and precision: a candidate for each, batches aside."""
     variants = evaluator.variants
     usual, can_vary = variants.usual, variants.can_vary
-    checkpointing, precisions = [usual.checkpointing], [usual.precision]
+    checkpointing, precisions = [usual.activation_checkpointing], [usual.precision]
     if can_vary and "checkpointing" in asked.vary:
-        checkpointing = list(dict.fromkeys(["none", usual.checkpointing, "full"]))
+        checkpointing = list(dict.fromkeys(["none", usual.activation_checkpointing, "full"]))
     if can_vary and "precision" in asked.vary and usual.precision in PRECISIONS:
         half = _HALF_OF.get(usual.precision, usual.precision)
         precisions = list(dict.fromkeys([usual.precision, half]))
@@ -125,7 +125,7 @@ def _groups(
                 continue
             for precision in precisions:
                 for name in checkpointing:
-                    variant = replace(usual, checkpointing=name, precision=precision)
+                    variant = replace(usual, activation_checkpointing=name, precision=precision)
                     yield Candidate(place=place, setting=setting, variant=variant)
 
 
@@ -180,11 +180,11 @@ def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[
                 f"--global-batch {asked.global_batch} is {share} samples for each of {replicas} "
                 f"devices, which is no multiple of the batch of {usual.batch_size}"
             )
-        return [replace(group, variant=replace(variant, passes=passes))]
+        return [replace(group, variant=replace(variant, grad_accumulation=passes))]
     sizes = [2**k for k in range(11) if share % 2**k == 0]
     if share <= _LARGEST_BATCH:
         sizes = sorted({*sizes, share})
-    ladder = [replace(variant, batch_size=size, passes=share // size) for size in sizes]
+    ladder = [replace(variant, batch_size=size, grad_accumulation=share // size) for size in sizes]
     return _largest_that_fit(evaluator, group, ladder)
 
 
@@ -194,10 +194,12 @@ def _largest_that_fit(
     """The last ones of a rising ladder that fit; the first one if none does."""
     steps = [replace(group, variant=variant) for variant in ladder]
     # One pass needs no more than several, and more no more than two.
-    passes = min(ladder[0].passes, 2)
-    same = [replace(group, variant=replace(variant, passes=passes)) for variant in ladder]
+    passes = min(ladder[0].grad_accumulation, 2)
+    same = [
+        replace(group, variant=replace(variant, grad_accumulation=passes)) for variant in ladder
+    ]
     key = (group.setting.worker.name, group.setting.scheme, group.place.capacity_bytes,
-           replace(group.variant, batch_size=1, passes=passes))  # fmt: skip
+           replace(group.variant, batch_size=1, grad_accumulation=passes))  # fmt: skip
     guess = sum(variant.batch_size <= evaluator.largest.get(key, 0) for variant in ladder) - 1
     last = last_that(lambda number: evaluator.may_fit(same[number]), len(steps), guess)
     evaluator.largest[key] = ladder[last].batch_size if last >= 0 else 0

@@ -32,30 +32,40 @@ class Variant:
 
     Attributes:
         batch_size: samples of a device in a pass.
-        passes: forward and backward passes per update.
-        checkpointing: `none`, `full` or `selective`.
+        grad_accumulation: forward and backward passes per update.
+        activation_checkpointing: `none`, `full` or `selective`.
         precision: such as `fp32` or `amp-bf16`; empty if unknown.
         compiled: whether `torch.compile` fuses the ops.
     """
 
     batch_size: int
-    passes: int = 1
-    checkpointing: str = "none"
+    grad_accumulation: int = 1
+    activation_checkpointing: str = "none"
     precision: str = ""
     compiled: bool = False
 
     @property
     def samples_per_update(self) -> int:
         """Samples of a device per update of the parameters."""
-        return self.batch_size * self.passes
+        return self.batch_size * self.grad_accumulation
 
-    def words(self) -> str:
-        """For a user, without what is usual: `batch 8 x 4, full checkpointing, amp-bf16`."""
-        parts = [f"batch {self.batch_size}" + (f" x {self.passes}" if self.passes > 1 else "")]
-        if self.checkpointing != "none":
-            parts.append(f"{self.checkpointing} checkpointing")
-        parts += [self.precision] if self.precision else []
-        return ", ".join([*parts, *(["compiled"] if self.compiled else [])])
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Its name in parts, without what is usual: `batch 8 x 4`, `full checkpointing`."""
+        passes = f" x {self.grad_accumulation}" if self.grad_accumulation > 1 else ""
+        kind = self.activation_checkpointing
+        parts = (
+            f"batch {self.batch_size}{passes}",
+            "" if kind == "none" else f"{kind} checkpointing",
+            self.precision,
+            "compiled" if self.compiled else "",
+        )
+        return tuple(part for part in parts if part)
+
+    @property
+    def name(self) -> str:
+        """Such as `batch 8 x 4, full checkpointing, amp-bf16`."""
+        return ", ".join(self.parts)
 
 
 class JobVariants:
@@ -81,8 +91,8 @@ class JobVariants:
             raise ConfigError("a graph does not state its batch size; give --batch-size")
         self.usual = Variant(
             batch_size=self.given.batch_size,
-            passes=self.given.grad_accumulation,
-            checkpointing=self.given.activation_checkpointing,
+            grad_accumulation=self.given.grad_accumulation,
+            activation_checkpointing=self.given.activation_checkpointing,
             precision=self.given.precision,
             compiled=self.given.compiled,
         )
@@ -119,10 +129,10 @@ class JobVariants:
     def _made(self, variant: Variant, like: tuple[int, int] | None, setting: Setting) -> Job:
         if variant == self.usual and like == (8, 0):  # as it was read
             return self.given
-        one_pass = variant.passes == 1
-        probe = replace(variant, passes=1 if one_pass else _PROBE_PASSES)
+        one_pass = variant.grad_accumulation == 1
+        probe = replace(variant, grad_accumulation=1 if one_pass else _PROBE_PASSES)
         found = self._probe(probe, like, setting)
-        return found if one_pass else with_passes(found, variant.passes)
+        return found if one_pass else with_passes(found, variant.grad_accumulation)
 
     def _probe(self, variant: Variant, like: tuple[int, int] | None, setting: Setting) -> Job:
         """A job that is read; one that cannot be is refused in the same words again."""
@@ -131,8 +141,8 @@ class JobVariants:
             options = replace(
                 self._options,
                 batch_size=variant.batch_size,
-                grad_accumulation=variant.passes,
-                activation_checkpointing=variant.checkpointing,
+                grad_accumulation=variant.grad_accumulation,
+                activation_checkpointing=variant.activation_checkpointing,
                 precision=variant.precision or None,
                 compiled=variant.compiled,
             )

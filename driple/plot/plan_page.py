@@ -18,7 +18,7 @@ from driple.plot.plans import plan_figure
 from driple.quantities import duration, size
 from driple.render.errors_stated import stated_error_sentence
 from driple.render.job_facts import facts_words
-from driple.render.plan_words import assumptions_sentence, change_sentence
+from driple.render.plan_words import assumptions_sentence, bottleneck_words, change_sentence
 from driple.render.remarks import sentence, sentences
 from driple.render.remarks.offers import limits_words, price_text
 from driple.units import format_range, three_digits
@@ -151,7 +151,7 @@ def _cells(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str,
     known = error is not None and error.median_pct is not None and error.p90_pct is not None
     return {
         "machines": offer.name,
-        "how": "" if variant is None else ", ".join([offer.scheme, variant.words()]),
+        "how": "" if variant is None else ", ".join([offer.scheme, variant.name]),
         "devices": str(offer.devices),
         "step": duration(offer.iteration_s),
         "samples/s": three_digits(offer.samples_per_s),
@@ -164,7 +164,7 @@ def _cells(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str,
         **({limited: "" if kept is None else "yes" if kept else "no"} if limited else {}),
         "memory": "" if needed is None else size(needed),
         "fits": offer.fits_words or "unknown",
-        "held back by": "" if offer.parts is None else offer.parts.bottleneck,
+        "held back by": "" if offer.parts is None else bottleneck_words(offer.parts),
         "error: median, p90": f"{error.median_pct:.0f} %, {error.p90_pct:.0f} %"
         if known and error is not None
         else "not checked",

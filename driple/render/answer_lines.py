@@ -23,6 +23,7 @@ from driple.quantities import (
 from driple.remarks import Remark
 from driple.render.errors_stated import host_sentence
 from driple.render.job_facts import facts_words
+from driple.render.plan_words import bottleneck_words
 from driple.render.remarks import sentence, sentences
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _limit(answer: Answer) -> str:
     """What holds the step back, and by how much."""
     slow = answer.slow_host
     if answer.parts is not None:
-        words = answer.parts.bottleneck + " of the step"
+        words = f"{bottleneck_words(answer.parts)} of the step"
         if slow is not None:
             words += (
                 f"; on a host that takes {slow.slow_us:.0f} us an op, not {slow.usual_us:.0f}, a "

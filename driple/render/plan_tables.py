@@ -82,7 +82,9 @@ def _job_words(result: PlanResult) -> str:
     parts = [f"{job.name}: {facts_words(job)}"]
     if assumed is not None:
         epochs = "" if assumed.epochs == 1 else f", {assumed.epochs:g} epochs"
-        samples = f"{assumed.samples_per_epoch:,} samples an epoch ({assumed.samples_from})"
+        samples = (
+            f"{assumed.samples_per_epoch:,} samples an epoch ({sentence(assumed.samples_from)})"
+        )
         parts.append(f"{samples}{epochs}")
     return "; ".join([*parts, *(f"assumed: {words}" for words in sentences(job.assumptions))])
 
@@ -153,7 +155,7 @@ def _two_lines_each(header: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
 
 def _common(offers: Sequence[Offer]) -> str:
     """What all ways have in common: a batch, a precision."""
-    ways = [offer.variant.words().split(", ") for offer in offers if offer.variant is not None]
+    ways = [offer.variant.parts for offer in offers if offer.variant is not None]
     if not ways:
         return ""
     return ", ".join(part for part in ways[0] if all(part in way for way in ways))
@@ -194,7 +196,7 @@ def _way(offer: Offer, common: str) -> str:
     if offer.variant is None:
         return "measured"
     same = common.split(", ")
-    parts = [part for part in offer.variant.words().split(", ") if part not in same]
+    parts = [part for part in offer.variant.parts if part not in same]
     return ", ".join([*([offer.scheme] if offer.devices > 1 else []), *parts]) or "-"
 
 
@@ -223,7 +225,7 @@ def _print_parts(result: PlanResult) -> None:
         return
     step = _spread(offer, offer.iteration_s)
     nine = "" if step is None else f" ({step} in nine of ten)"
-    print(f"\nA step of {offer.words}: {duration(offer.iteration_s)}{nine}")
+    print(f"\nA step of {offer.full_name}: {duration(offer.iteration_s)}{nine}")
     print_table(
         ["part", "time", "share"],
         [
@@ -241,9 +243,9 @@ def _print_changes(result: PlanResult) -> None:
         print("What would help is worked out for a recommended offer, and there is none.")
         return
     if not result.changes:
-        print(f"Nothing that was tried makes {best.words} faster by more than 1 %.")
+        print(f"Nothing that was tried makes {best.full_name} faster by more than 1 %.")
         return
-    print(f"What would help {best.words} most, one change at a time:")
+    print(f"What would help {best.full_name} most, one change at a time:")
     for number, change in enumerate(result.changes, 1):
         print(f"  {number}. {change_sentence(change)}")
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from driple.render.remarks import sentence
+
 if TYPE_CHECKING:
+    from driple.answers.step_parts import StepParts
     from driple.planning.assumptions import Assumptions
     from driple.planning.changes import Change
 
-__all__ = ["assumptions_sentence", "change_sentence"]
+__all__ = ["assumptions_sentence", "bottleneck_words", "change_sentence"]
 
 
 def assumptions_sentence(assumed: Assumptions) -> str:
@@ -22,8 +25,14 @@ def assumptions_sentence(assumed: Assumptions) -> str:
     return (
         f"assumed: products in {assumed.precision}; optimizer {assumed.optimizer or 'unknown'}; "
         f"{batches}; {assumed.samples_per_epoch:,} samples per epoch "
-        f"({assumed.samples_from}){epochs}"
+        f"({sentence(assumed.samples_from)}){epochs}"
     )
+
+
+def bottleneck_words(parts: StepParts) -> str:
+    """The largest part of a step, with its share: `matrix products, 42 %`."""
+    largest = parts.bottleneck
+    return "unknown" if largest is None else f"{largest.part}, {largest.pct:.0f} %"
 
 
 def change_sentence(change: Change) -> str:

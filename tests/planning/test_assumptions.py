@@ -9,6 +9,7 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.torch.torch_graph import graph_of_step
 from driple.planning.amount import Amount
 from driple.planning.assumptions import assumptions_of, precision_of
+from driple.remarks import remark
 from driple.render.plan_words import assumptions_sentence
 
 
@@ -37,7 +38,7 @@ def test_precision_is_that_of_the_products() -> None:
 
 
 def test_all_assumptions_are_in_the_sentence() -> None:
-    amount = Amount(samples_per_epoch=50_000, epochs=3, source="--samples")
+    amount = Amount(samples_per_epoch=50_000, epochs=3, source=remark("samples_by_option"))
     found = assumptions_of(graph_of(nn.Linear(16, 16)), amount, batch_size=8)
     assert assumptions_sentence(found) == (
         "assumed: products in float32; optimizer momentum; batches of 8 samples per device; "

@@ -34,7 +34,7 @@ def test_the_global_batch_is_kept(gpt: str) -> None:
         gpt, options=JobOptions(seq_len=64, batch_size=6), samples=1e4, instances=["p4d"],
         machines=[1, 2, 3], global_batch=96,
     )  # fmt: skip
-    assert {offer.variant.words().split(",")[0] for offer in whole.offers if offer.variant} == {
+    assert {offer.variant.parts[0] for offer in whole.offers if offer.variant} == {
         "batch 6 x 2", "batch 6"}  # fmt: skip
     (odd,) = whole.refused
     assert odd.name == "3xp4d.24xlarge"

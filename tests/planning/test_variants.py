@@ -27,7 +27,10 @@ def test_passes_are_counted_as_if_they_were_read(
     gpt: str, setting: Setting, checkpointing: str
 ) -> None:
     variants = JobVariants(gpt, OPTIONS)
-    made = variants.job(replace(variants.usual, passes=5, checkpointing=checkpointing), setting)
+    made = variants.job(
+        replace(variants.usual, grad_accumulation=5, activation_checkpointing=checkpointing),
+        setting,
+    )
     options = replace(OPTIONS, grad_accumulation=5, activation_checkpointing=checkpointing)
     read = load_job(gpt, options, setting=setting)
     assert np.array_equal(made.graph.executions, read.graph.executions)
@@ -80,9 +83,13 @@ def test_devices_that_share_a_step_pick_the_same_kernels(generation: str, half: 
 
 
 def test_words_leave_out_what_is_usual() -> None:
-    assert Variant(batch_size=8, precision="fp32").words() == "batch 8, fp32"
+    assert Variant(batch_size=8, precision="fp32").name == "batch 8, fp32"
     whole = Variant(
-        batch_size=8, passes=4, checkpointing="full", precision="amp-bf16", compiled=True
+        batch_size=8,
+        grad_accumulation=4,
+        activation_checkpointing="full",
+        precision="amp-bf16",
+        compiled=True,
     )
-    assert whole.words() == "batch 8 x 4, full checkpointing, amp-bf16, compiled"
+    assert whole.name == "batch 8 x 4, full checkpointing, amp-bf16, compiled"
     assert whole.samples_per_update == 32

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 from driple.answers.error_statement import StatedErrorJson
+from driple.answers.step_parts import Bottleneck
 from driple.api.json_types.shared import JobJson, StepPartJson
 from driple.catalog.model import Price
 from driple.estimate import Estimate, Source
@@ -62,7 +63,7 @@ class OfferJson(TypedDict):
     no_price: Remark | None
     keeps_limits: bool | None
     memory: OfferMemoryJson | None
-    bottleneck: str | None
+    bottleneck: Bottleneck | None
     step_parts: Sequence[StepPartJson] | None
     slow_step_s: float | None
     stated_error: StatedErrorJson | None

@@ -223,6 +223,10 @@ def _no_offer_priced(has_budget: bool) -> str:
 
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
+    "samples_by_option": "--samples",
+    "samples_by_tokens": "--tokens {tokens:g} in samples of {seq_len} tokens",
+    "samples_of_data_set": "its data set",
+    "samples_of_imagenet": "ImageNet, since --samples is not given",
     "offer_spent": _spent,
     "recommended": _recommended,
     "nothing_within_limits": _none_within,
