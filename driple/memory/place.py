@@ -14,9 +14,8 @@ from driple.jobs.job import Job
 from driple.schemes.registry import registered_schemes, scheme_named
 from driple.schemes.scheme import Sharding
 
-__all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
+__all__ = ["MemoryPlace", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
-_GB, _GIB = 1e9, 2.0**30
 # Elements of DeepSpeed's `stage3_max_reuse_distance` and `stage3_max_live_parameters`, by default.
 _DEEPSPEED_REUSE = 1_000_000_000
 
@@ -66,7 +65,7 @@ class MemoryPlace:
             CatalogError: the catalogue does not state the memory of the device.
         """
         if capacity_bytes is None and not setting.on_cpu:
-            capacity_bytes = catalogued_bytes(setting.worker)
+            capacity_bytes = setting.worker.capacity_bytes
         return cls(
             scheme=setting.scheme.name,
             shards=_shards(setting, _first_machine(setting)),
@@ -110,7 +109,7 @@ class MemoryPlace:
                 shards=_shards(setting, machine),
                 replicas=setting.num_workers,
                 generation=device.generation,
-                capacity_bytes=catalogued_bytes(device) if own is None else own,
+                capacity_bytes=device.capacity_bytes if own is None else own,
                 device=device.name if is_mixed else "",
                 per_machine=_num_devices(machine),
             )
@@ -196,15 +195,6 @@ class MemoryPlace:
 def modelled_schemes() -> tuple[str, ...]:
     """Names of the schemes whose memory is modelled."""
     return tuple(scheme.name for scheme in registered_schemes() if scheme.sharding is not None)
-
-
-def catalogued_bytes(device: Device) -> float:
-    """Memory of a device; makers write GB where memory comes in GiB.
-
-    Raises:
-        CatalogError: the catalogue does not state it.
-    """
-    return device.memory_bytes / _GB * _GIB
 
 
 def usable_bytes(capacity_bytes: float, usable_share: float) -> float:

@@ -163,6 +163,8 @@ def _memory(memory: JobMemory | None) -> list[str]:
         host = f"; {size(estimate.host_bytes)} on the host of each machine"
     if estimate.fits == "yes":
         words += ": fits"
+        if estimate.is_full and estimate.device_total is not None:
+            words += f" ({rounded(estimate.device_total.value / _GIB)} with the allocator's cache)"
         if memory.largest_batch is not None:
             words += f"; largest batch that fits: {memory.largest_batch}"
     elif estimate.fits is None:
@@ -184,6 +186,8 @@ def _memory(memory: JobMemory | None) -> list[str]:
 
 def _of_capacity(estimate: MemoryEstimate) -> str:
     needed = estimate.device_total or estimate.reserved or estimate.allocated
+    if estimate.fits == "yes" and estimate.is_full:
+        needed = estimate.without_cache
     bound = (
         "at least " if estimate.is_lower_bound else "at most " if estimate.is_upper_bound else ""
     )

@@ -31,6 +31,7 @@ _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # Heads of classification, which PEFT trains in full (`modules_to_save` of its SEQ_CLS task).
 _CLASS_HEADS = ("score", "classifier")
 _MOST_NAMES = 12
+_EXPERTS_RANK = 3
 
 
 @contextmanager
@@ -230,7 +231,14 @@ def _pack(model: nn.Module, options: StepOptions, heads: dict[str, nn.Module]) -
 
 def _packed_remark(model: nn.Module, packed: int, kind: str) -> Remark:
     every = sum(num_values_of(parameter) for parameter in model.parameters())
-    return remark("weights_packed", weights=kind, share_pct=100 * packed / every)
+    # bitsandbytes packs linear layers; transformers 5 has the experts of a layer in one parameter.
+    experts = sum(one.numel() for one in model.parameters() if one.ndim == _EXPERTS_RANK)
+    return remark(
+        "weights_packed",
+        weights=kind,
+        share_pct=100 * packed / every,
+        experts_pct=100 * experts / every,
+    )
 
 
 def _cast_rest(model: nn.Module) -> None:

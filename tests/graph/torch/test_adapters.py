@@ -16,6 +16,7 @@ from driple.graph.torch.adapters import adapted
 from driple.graph.torch.lora import LoraAdapters
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
+from driple.render.remarks import sentences
 
 WIDTH, RANK, BATCH = 256, 4, 8
 
@@ -218,3 +219,28 @@ def test_refusals_say_what_to_do(options: Any, words: str) -> None:
 def test_quantized_weights_alone_are_for_forward_passes() -> None:
     forward = step(weights="int8", task="forward")
     assert kept_bytes(forward) < kept_bytes(step(task="forward")) / 3
+
+
+def test_experts_in_one_parameter_are_not_packed_and_the_answer_says_so() -> None:
+    """As bitsandbytes, which replaces linear layers alone."""
+
+    class Experts(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.experts = nn.Parameter(torch.empty(4, WIDTH, WIDTH))
+
+        def forward(self, values: torch.Tensor) -> torch.Tensor:
+            made = torch.einsum("bi,eio->bo", values, self.experts)
+            return self.classifier(self.blocks(made)).sum()
+
+    with torch.device("meta"):
+        model = Experts()
+    graph = step(model, lora=LoraAdapters(r=RANK, targets=("up",)), weights="nf4")
+    row = graph.parameters.names.index("experts")
+    assert graph.parameters.nbytes[row] == 4 * graph.parameters.elements[row]
+    words = " ".join(sentences(graph.report.notes))
+    assert "experts, " in words
+    assert "does not quantize" in words
+    assert "experts" not in " ".join(
+        sentences(step(lora=LoraAdapters(), weights="nf4").report.notes)
+    )
