@@ -25,6 +25,7 @@ from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
     checkpointing,
     clipping,
+    container,
     ignored,
     is_on,
     offloaded,
@@ -163,7 +164,7 @@ AXOLOTL = Format(
         "max_grad_norm": clipping,
         "torch_compile": switch("compiled"),
         "fsdp": fsdp_switch,
-        "fsdp_config": ignored,
+        "fsdp_config": container,
         **_inside("activation_checkpointing", checkpointing),
         **_inside("sharding_strategy", sharding_strategy),
         **_inside("reshard_after_forward", reshards),

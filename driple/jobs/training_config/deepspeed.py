@@ -21,7 +21,7 @@ from driple.jobs.training_config.fields import (
 from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
     clipping,
-    ignored,
+    container,
     is_on,
     offloaded,
     optimizer_named,
@@ -142,9 +142,9 @@ DEEPSPEED = Format(
         f"{_ZERO}stage3_param_persistence_threshold": _up_to(1e6, BOTH),
         f"{_ZERO}stage3_max_live_parameters": _reuse,
         f"{_ZERO}stage3_max_reuse_distance": _reuse,
-        "zero_optimization": ignored,
-        f"{_OFFLOAD}_optimizer": ignored,
-        f"{_OFFLOAD}_param": ignored,
+        "zero_optimization": container,
+        f"{_OFFLOAD}_optimizer": container,
+        f"{_OFFLOAD}_param": container,
     },
     beside=words(
         """

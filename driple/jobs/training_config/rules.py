@@ -19,6 +19,7 @@ __all__ = [
     "autocast",
     "checkpointing",
     "clipping",
+    "container",
     "dtype_of_model",
     "ignored",
     "is_on",
@@ -49,6 +50,13 @@ LIGER = tuple(
 def ignored(value: Any, values: Values) -> Mapping[str, Any]:
     """A field that another tool's file or another field decides, such as `auto`."""
     return {}
+
+
+def container(value: Any, values: Values) -> Mapping[str, Any]:
+    """Fields that have a section of their own; a file in its place, or a switch, is not read."""
+    if value in (None, False, "", [], {}):
+        return {}
+    raise NotModelledError
 
 
 def whole_number(name: str, *, none: tuple[Any, ...] = ()) -> Rule:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.config import TIME
+from driple.jobs.training_config.config import BOTH, TIME
 from driple.jobs.training_config.fields import (
     Decisive,
     Format,
+    NotModelledError,
     RefusedError,
     Values,
     words,
@@ -19,7 +20,6 @@ from driple.jobs.training_config.fields import (
 from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
     clipping,
-    ignored,
     named,
     offloaded,
     optimizer_named,
@@ -60,12 +60,21 @@ def _optimizer(value: Any, values: Values) -> Mapping[str, Any]:
     return optimizer_named(value, {**values, "optimizer.implementation": fused})
 
 
+def _implementation(value: Any, _: Values) -> Mapping[str, Any]:
+    """`optimizer.name` reads it."""
+    if value in {"fused", "foreach", "for-loop"}:
+        return {}
+    raise NotModelledError(BOTH, settled_by="optimizer")
+
+
 def _both_parts(value: Any, values: Values) -> Mapping[str, Any]:
     said = offloaded("states")(value, values)
     return {**said, "offload_parameters": True} if said else {}
 
 
 def _reshards(value: Any, _: Values) -> Mapping[str, Any]:
+    if value not in {"default", "always", "never"}:
+        raise RefusedError("one of default, always, never")
     return KEPT_GATHERED if value == "never" else {}
 
 
@@ -122,7 +131,7 @@ TORCHTITAN = Format(
         "compile.enable": switch("compiled"),
         "optimizer.name": _optimizer,
         "optimizer.early_step_in_backward": switch("updates_in_backward"),
-        "optimizer.implementation": ignored,
+        "optimizer.implementation": _implementation,
     },
     harmless=words(
         """

@@ -14,6 +14,7 @@ from driple.jobs.training_config.fields import (
     Decisive,
     Format,
     NotModelledError,
+    RefusedError,
     Values,
     words,
 )
@@ -78,7 +79,11 @@ def _loss(value: Any, _: Values) -> Mapping[str, Any]:
 
 def _degree(name: str) -> Any:
     def read(value: Any, _: Values) -> Mapping[str, Any]:
-        return {} if value in (None, "None", 1) else {name: value}
+        if value in (None, "None", 1):
+            return {}
+        if isinstance(value, bool) or not isinstance(value, int) or value < -1 or not value:
+            raise RefusedError("a number of devices, or -1")
+        return {name: value}
 
     return read
 

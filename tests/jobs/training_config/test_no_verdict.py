@@ -92,6 +92,29 @@ def test_each_decisive_field_is_left_open(tool: str, tmp_path: Path) -> None:
         assert open_fields == {key[:60]: entry.changes} or key == "deepspeed", (name, open_fields)
 
 
+# Fields that another field decides: of FSDP where no field switches it on, of LLaMA-Factory the
+# switch that turns checkpointing off; and the model, which the job is.
+NOT_READ_ALONE = ("fsdp_config.", "deepspeed_config.zero_stage", "cut_cross_entropy",
+                  "gradient_checkpointing", "model._component_")  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", BASES)
+def test_no_value_that_is_not_understood_passes_unseen(tool: str, tmp_path: Path) -> None:
+    """Of each field that is read: refused, or left open."""
+    for key in BY_NAME[tool].read:
+        base = {
+            name: value
+            for name, value in BASES[tool].items()
+            if not f"{name}.".startswith(f"{key}.") and not key.startswith(f"{name}.")
+        }
+        try:
+            config = _options(tmp_path, {**base, key: "unusual"}).config
+        except ConfigError:
+            continue
+        is_open = key[:60] in {one.field for one in config.undecided}
+        assert is_open or key.startswith(NOT_READ_ALONE), key
+
+
 @pytest.mark.parametrize("tool", BASES)
 def test_an_answer_has_no_verdict_on_what_an_open_field_changes(
     tool: str, tmp_path: Path, gpt: str
