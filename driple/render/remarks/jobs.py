@@ -89,6 +89,10 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "from it, and all floating-point weights are trained"
     ),
     # a file of training arguments
+    "engine_keeps_masters": (
+        "{scheme} is DeepSpeed's, which updates a copy in fp32 of weights in half precision: that "
+        "is --precision {usual}; {asked}, which was asked for, counts"
+    ),
     "other_scheme": "{file} trains with {scheme}; {asked}, which was asked for, counts",
     "usual_of_tool": _usual,
     "fields_left_open": _left_open,

@@ -44,6 +44,19 @@ def test_the_users_scheme_counts_and_the_difference_is_said(tmp_path: Path, name
     assert difference.values["asked"] == setting.scheme.suffix
 
 
+@pytest.mark.parametrize(
+    ("scheme", "precision", "usual"),
+    [("zero2", "bf16", "bf16-mixed"), ("zero2", "amp-bf16", "bf16-mixed"),
+     ("zero2", "bf16-mixed", None), ("zero2", "fp32", None), ("fsdp", "bf16", None)],
+)  # fmt: skip
+def test_what_deepspeed_keeps_is_said_where_the_user_asks_for_another_precision(
+    scheme: str, precision: str, usual: str | None
+) -> None:
+    said = scheme_remarks(JobOptions(precision=precision), Setting.parse(f"8xA100@{scheme}"))
+    assert [one.values["usual"] for one in said] == ([usual] if usual else [])
+    assert not scheme_remarks(JobOptions(precision=precision), Setting.parse("1xA100"))
+
+
 def test_ddp_of_the_user_counts_although_it_is_usual(tmp_path: Path) -> None:
     options = _options(tmp_path, '{"zero_optimization": {"stage": 3}}')
     asked = Setting.parse("8xA100").with_scheme("ddp")
