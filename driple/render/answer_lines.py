@@ -41,6 +41,7 @@ MOST_LINES = 8
 _LABEL = 10  # columns
 _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
+_CONTRADICTIONS = ("other_scheme", "engine_keeps_masters")  # these come first
 _MORE = " ... (all: --explain)"
 _NARROWS = "a few runs of yours narrow it: driple transfer --from gpu"
 _QUIET_MB_PER_S = 0.05  # that the network carries: less is none
@@ -298,7 +299,8 @@ def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -
 
 def _assumed(answer: Answer, most: int) -> list[str]:
     """What nobody stated, as far as some lines hold it; all with --explain."""
-    words = sentences([*answer.job.assumptions, *answer.assumptions])
+    remarks = (*answer.job.assumptions, *answer.assumptions)
+    words = sentences(sorted(remarks, key=lambda one: one.code not in _CONTRADICTIONS))
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
     lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
     if len(lines) > most:

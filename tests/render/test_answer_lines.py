@@ -65,6 +65,12 @@ def test_a_device_that_the_cache_fills_states_what_is_needed() -> None:
     assert lines["memory"].startswith(words)
 
 
+def test_what_contradicts_the_user_comes_first_of_what_is_assumed() -> None:
+    options = JobOptions(batch_size=2, precision="bf16")
+    answer = predict("resnet18", "8xA100@zero2", options=options).answers[0]
+    assert lines_of(answer)["assumed"].startswith("zero2 is DeepSpeed's")
+
+
 def test_what_does_not_fit_comes_first() -> None:
     options = JobOptions(batch_size=4096, precision="amp-bf16")
     lines = lines_of(predict("resnet50", "1xT4", options=options).answers[0])
