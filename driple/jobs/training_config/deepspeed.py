@@ -40,7 +40,7 @@ def zero_stage(value: Any, _: Values) -> Mapping[str, Any]:
     """A stage of ZeRO."""
     if value == "auto":
         raise NotModelledError(BOTH, settled_by="scheme")
-    if value not in _STAGES or isinstance(value, bool):
+    if isinstance(value, bool | list | dict) or value not in _STAGES:
         raise RefusedError("a ZeRO stage from 0 to 3")
     return {"scheme": _STAGES[value], "engine": "deepspeed"}
 

@@ -15,6 +15,7 @@ from driple.jobs.training_config.fields import (
     Decisive,
     Format,
     NotModelledError,
+    RefusedError,
     Values,
     words,
 )
@@ -33,6 +34,8 @@ def _finetuning(value: Any, values: Values) -> Mapping[str, Any]:
     if str(value) != "lora":
         raise NotModelledError(BOTH)
     rank = values.get("lora_rank", 8)
+    if isinstance(rank, bool) or not isinstance(rank, int):
+        raise RefusedError("used with a lora_rank that is a whole number")
     bits = values.get("quantization_bit")
     plain = not any(
         values.get(name)
@@ -42,7 +45,7 @@ def _finetuning(value: Any, values: Values) -> Mapping[str, Any]:
         raise NotModelledError(BOTH, settled_by="weights")
     return adapter_of(
         rank=rank,
-        alpha=values.get("lora_alpha") or 2 * int(rank),
+        alpha=values.get("lora_alpha") or 2 * rank,
         targets=values.get("lora_target", "all"),
         four_bits=bits == 4,
         eight_bits=bits == 8,

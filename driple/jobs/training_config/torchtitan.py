@@ -43,13 +43,13 @@ def _degree(name: str) -> Any:
 
 
 def _param(value: Any, _: Values) -> Mapping[str, Any]:
-    if value not in _TYPES:
+    if str(value) not in _TYPES:
         raise RefusedError(f"one of {', '.join(_TYPES)}")
     return {"half": _TYPES[value]} if _TYPES[value] else {}
 
 
 def _dtype(value: Any, _: Values) -> Mapping[str, Any]:
-    if value not in _TYPES:
+    if str(value) not in _TYPES:
         raise RefusedError(f"one of {', '.join(_TYPES)}")
     return {"whole": _TYPES[value]} if _TYPES[value] else {}
 
@@ -62,7 +62,7 @@ def _optimizer(value: Any, values: Values) -> Mapping[str, Any]:
 
 def _implementation(value: Any, _: Values) -> Mapping[str, Any]:
     """`optimizer.name` reads it."""
-    if value in {"fused", "foreach", "for-loop"}:
+    if str(value) in {"fused", "foreach", "for-loop"}:
         return {}
     raise NotModelledError(BOTH, settled_by="optimizer")
 
@@ -73,7 +73,7 @@ def _both_parts(value: Any, values: Values) -> Mapping[str, Any]:
 
 
 def _reshards(value: Any, _: Values) -> Mapping[str, Any]:
-    if value not in {"default", "always", "never"}:
+    if str(value) not in {"default", "always", "never"}:
         raise RefusedError("one of default, always, never")
     return KEPT_GATHERED if value == "never" else {}
 

@@ -50,7 +50,8 @@ def _model(value: Any, values: Values) -> Mapping[str, Any]:
     four_bits = builder.startswith("qlora_") or values.get("model.quantize_base") is True
     if not builder.startswith(("lora_", "qlora_")):
         return {}
-    targets = list(values.get("model.lora_attn_modules") or ())
+    given = values.get("model.lora_attn_modules")
+    targets = given if isinstance(given, list) else []
     plain = not any(
         values.get(f"model.{name}")
         for name in ("use_dora", "decoder_trainable", "encoder_trainable", "fusion_trainable")

@@ -115,6 +115,30 @@ def test_no_value_that_is_not_understood_passes_unseen(tool: str, tmp_path: Path
         assert is_open or key.startswith(NOT_READ_ALONE), key
 
 
+SWITCHED_ON = {
+    "adapter": "qlora", "use_peft": True, "plugins": ["a.LigerPlugin"], "finetuning_type": "lora",
+    "model._component_": "a.lora_b", "fsdp": "full_shard", "use_liger_kernel": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", BASES)
+def test_values_of_other_types_end_in_one_line(tool: str, tmp_path: Path) -> None:
+    """Of each field that a rule reads or looks at, alone and where other fields switch it on."""
+    form = BY_NAME[tool]
+    for key in {*form.read, *form.beside}:
+        for more in ({}, {name: one for name, one in SWITCHED_ON.items() if name in form.read}):
+            base = {
+                name: value
+                for name, value in {**BASES[tool], **more}.items()
+                if not f"{name}.".startswith(f"{key}.") and not key.startswith(f"{name}.")
+            }
+            for value in ([], ["a", {}], {"a": {}}, -1, float("nan"), 10**30, True, ""):
+                try:
+                    _options(tmp_path, {**base, key: value})
+                except ConfigError as error:
+                    assert "\n" not in str(error), (key, value)
+
+
 @pytest.mark.parametrize("tool", BASES)
 def test_an_answer_has_no_verdict_on_what_an_open_field_changes(
     tool: str, tmp_path: Path, gpt: str
