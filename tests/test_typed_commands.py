@@ -42,9 +42,11 @@ def test_predict_of_a_graph_in_the_current_folder(tmp_path: Path) -> None:
 def test_train_for_a_setting_keeps_its_epochs_when_stopped(tmp_path: Path) -> None:
     """Training takes long as typed: it is stopped by Ctrl-C after an epoch, and goes on."""
     words = ["driple", "train", "--setting", "V100-P1w2"]
-    running = subprocess.Popen(
-        [*DRIPLE, *words[1:]], cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True
-    )
+    # A command in the background of a shell ignores Ctrl-C, and what it starts does too.
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with (tmp_path / "stderr").open("w", encoding="utf-8") as errors:
+        running = subprocess.Popen([*DRIPLE, *words[1:]], cwd=tmp_path, env=ENV, stderr=errors)
+    signal.signal(signal.SIGINT, usual)
     deadline = time.monotonic() + 600
     while not (logs := list(tmp_path.rglob("log.jsonl"))) or not logs[0].read_text().strip():
         assert running.poll() is None and time.monotonic() < deadline

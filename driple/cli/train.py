@@ -132,7 +132,9 @@ def train(
         }
         print_json(trained, "train")
     else:
-        print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
+        print_table(
+            [data.setting, "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()]
+        )
 
 
 USUAL_DATASETS = Path("datasets")

@@ -365,7 +365,8 @@ def _show(
         }
         print_json(adapted, "transfer")
         return
-    print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
+    rows = [[key, f"{value:.4f}"] for key, value in metrics.items()]
+    print_table([result.checkpoint.setting, "error"], rows)
     if line is None:
         print(f"\n{reason}")
         return
