@@ -17,6 +17,7 @@ __all__ = ["RDMA", "TCP", "Device", "Fact", "Generation", "Instance", "Link", "P
 
 Fact = float | int | bool | str
 TCP, RDMA = "TCP", "RDMA"  # kinds of networks of which it is known how data crosses them
+_GB, _GIB = 1e9, 2.0**30
 _NO_DATE = datetime.date.max
 
 
@@ -197,8 +198,17 @@ class Device:
 
     @property
     def memory_bytes(self) -> float:
-        """Size of its memory."""
+        """Size of its memory as its maker states it."""
         return self._number("memory_bytes")
+
+    @property
+    def capacity_bytes(self) -> float:
+        """Bytes of its memory: makers write GB where memory comes in GiB, so that 40e9 is 40 GiB.
+
+        A number that is no whole number of GB is taken as it is.
+        """
+        gigabytes, rest = divmod(self.memory_bytes, _GB)
+        return self.memory_bytes if rest else gigabytes * _GIB
 
     @property
     def cache_bytes(self) -> float:

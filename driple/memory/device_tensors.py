@@ -115,7 +115,12 @@ def device_tensors(
     if sharding.has_wide_gradients:
         step = _with_wide_gradients(step)
     if replicas < 2 and not sharding.states_on_host and not sharding.parameters_on_host:
-        return _tensors(step, replace(_WHOLE, bucket_elements=sharding.bucket_elements), 1)
+        alone = replace(
+            _WHOLE,
+            bucket_elements=sharding.bucket_elements,
+            updates_in_backward=sharding.updates_in_backward,
+        )
+        return _tensors(step, alone, 1)
     shards_weights = sharding.shards_parameters or sharding.shards_gradients
     if shards_weights and not len(step.weights.nbytes):
         return _tensors(step, _WHOLE, 1)  # parameters that no table shows cannot be sharded
@@ -134,17 +139,24 @@ def _tensors(step: StepMemory, sharding: Sharding, shards: int) -> DeviceTensors
     if sharding.keeps_buckets:
         sizes = [int(step.weights.nbytes[bucket].sum()) for bucket in _buckets(step)]
         rows.add(np.array(sizes, dtype=np.int64), -1, step.num_nodes, COMMUNICATION)
-    if sharding.shards_gradients:
+    at_once = sharding.updates_in_backward and bool(len(step.weights.nbytes)) and step.passes == 1
+    if sharding.shards_gradients or at_once:
         kept &= step.roles != TensorRole.GRADIENT
     rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
     if sharding.bucket_elements is not None:
         rows.add(_buffer(step, sharding.bucket_elements), -1, step.num_nodes, COMMUNICATION)
+    if at_once and not sharding.shards_gradients:
+        trained, done = step.weights.nbytes[step.weights.is_trained], step.weights.gradient_at
+        done = done[step.weights.is_trained]
+        rows.add(trained, done, done, TensorRole.GRADIENT)
     if sharding.shards_gradients:
         if sharding.shards_parameters:
-            _reduce_blocks(rows, step, shards, on_host=sharding.states_on_host)
+            _reduce_blocks(rows, step, shards, on_host=sharding.states_on_host or at_once)
         else:
             _reduce_buckets(rows, step, shards, sharding)
     states, temporary = _states(step, shards if sharding.shards_states else 1)
+    if at_once:
+        temporary = temporary[:1] * 0 + temporary.max(initial=0)  # of one parameter at a time
     if sharding.states_on_host:
         nothing = np.zeros(0, dtype=np.int64)
         states, temporary = nothing, nothing

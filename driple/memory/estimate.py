@@ -52,6 +52,7 @@ COMMUNICATION_PART, OUTSIDE_PART = "communication", "outside the allocator"
 _PARTS = (*KINDS, COMMUNICATION_PART)
 NEWEST = "torch2"  # generation of PyTorch, unless a job states another
 _KEPT_GRAPHS = 2
+_CLOSE = 1e-6  # of a share that rounding leaves
 _NUM_KEPT = 3  # parameters, gradients, states
 _OF_MODULES = ("activations", "temporary")
 _ReadSteps = tuple[tuple[StepMemory, ...], tuple[ModuleBytes, ...]]
@@ -132,6 +133,20 @@ class MemoryEstimate:
         if self.fits != "yes" or needed is None or needed.upper is None or room is None:
             return False
         return needed.upper <= room
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the allocator's cache takes all that a process can have of the device."""
+        if self.device_total is None or self.usable_bytes is None:
+            return False
+        return self.device_total.value >= (1 - _CLOSE) * self.usable_bytes
+
+    @property
+    def without_cache(self) -> Bytes | None:
+        """What a step needs on the device at its peak; None if unknown."""
+        if self.allocated is None:
+            return None
+        return Bytes(value=self.allocated.value + self.parts.get(OUTSIDE_PART, 0.0))
 
 
 def memory_of(

@@ -15,9 +15,8 @@ from driple.jobs.job import Job
 from driple.schemes.registry import registered_schemes, scheme_named
 from driple.schemes.scheme import Sharding
 
-__all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
+__all__ = ["MemoryPlace", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
-_GB, _GIB = 1e9, 2.0**30
 # Elements of DeepSpeed's `stage3_max_reuse_distance` and `stage3_max_live_parameters`, by default.
 _DEEPSPEED_REUSE = 1_000_000_000
 
@@ -39,6 +38,8 @@ class MemoryPlace:
         has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
         tensor: devices that share the matrices of each block.
         pipeline: stages, each of which has a part of the blocks.
+        reuse_elements: of a job that states DeepSpeed's; None for its default.
+        updates_in_backward: whether a gradient is freed as soon as its parameter is updated.
     """
 
     scheme: str
@@ -53,6 +54,8 @@ class MemoryPlace:
     has_masters: bool = False
     tensor: int = 1
     pipeline: int = 1
+    reuse_elements: int | None = None
+    updates_in_backward: bool = False
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -67,7 +70,7 @@ class MemoryPlace:
             CatalogError: the catalogue does not state the memory of the device.
         """
         if capacity_bytes is None and not setting.on_cpu:
-            capacity_bytes = catalogued_bytes(setting.worker)
+            capacity_bytes = setting.worker.capacity_bytes
         return cls(
             scheme=setting.scheme.name,
             shards=_shards(setting, _first_machine(setting)),
@@ -113,7 +116,7 @@ class MemoryPlace:
                 shards=_shards(setting, machine),
                 replicas=setting.num_workers,
                 generation=device.generation,
-                capacity_bytes=catalogued_bytes(device) if own is None else own,
+                capacity_bytes=device.capacity_bytes if own is None else own,
                 device=device.name if is_mixed else "",
                 per_machine=_num_devices(machine),
                 tensor=setting.scheme.tensor,
@@ -142,6 +145,8 @@ class MemoryPlace:
                 offload=job.offload,
                 bucket_elements=job.bucket_elements,
                 has_masters=job.step is not None and job.step.has_masters,
+                reuse_elements=job.reuse_elements,
+                updates_in_backward=job.updates_in_backward,
             )
             for place in cls.of_kinds(setting, capacity_bytes)
         )
@@ -161,8 +166,10 @@ class MemoryPlace:
             return None
         if not self.has_masters:
             sharding = replace(sharding, has_wide_gradients=False)
-        if not (self.offload or self.has_masters) and self.bucket_elements is None:
+        changes = self.offload or self.has_masters or self.updates_in_backward
+        if not changes and self.bucket_elements is None:
             return sharding
+        reuse = _DEEPSPEED_REUSE if self.reuse_elements is None else self.reuse_elements
         return replace(
             sharding,
             states_on_host="states" in self.offload,
@@ -171,7 +178,8 @@ class MemoryPlace:
             if self.bucket_elements is None
             else self.bucket_elements,
             has_wide_shards=self.has_masters and self.bucket_elements is None,
-            reuse_elements=0 if self.bucket_elements is None else _DEEPSPEED_REUSE,
+            reuse_elements=0 if self.bucket_elements is None else reuse,
+            updates_in_backward=self.updates_in_backward,
         )
 
     @property
@@ -214,15 +222,6 @@ class MemoryPlace:
 def modelled_schemes() -> tuple[str, ...]:
     """Names of the schemes whose memory is modelled."""
     return tuple(scheme.name for scheme in registered_schemes() if scheme.sharding is not None)
-
-
-def catalogued_bytes(device: Device) -> float:
-    """Memory of a device; makers write GB where memory comes in GiB.
-
-    Raises:
-        CatalogError: the catalogue does not state it.
-    """
-    return device.memory_bytes / _GB * _GIB
 
 
 def usable_bytes(capacity_bytes: float, usable_share: float) -> float:

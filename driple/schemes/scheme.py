@@ -127,6 +127,7 @@ class Sharding:
             copy in fp32, as Megatron-LM's main gradients are.
         reuse_elements: a block of parameters stays gathered if less than that is computed before
             its next use.
+        updates_in_backward: whether a gradient is freed as soon as its parameter is updated.
     """
 
     shards_parameters: bool = False
@@ -141,6 +142,7 @@ class Sharding:
     has_wide_shards: bool = False
     has_wide_gradients: bool = False
     reuse_elements: int = 0
+    updates_in_backward: bool = False
 
     @property
     def is_whole(self) -> bool:
