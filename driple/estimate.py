@@ -16,6 +16,7 @@ from driple.errors import ConfigError
 __all__ = [
     "GUESS_FACTOR",
     "LEVEL",
+    "NEAREST_KIND_WIDER",
     "Estimate",
     "Interval",
     "Method",
@@ -28,6 +29,8 @@ LEVEL = 0.9
 """Share of true values in the intervals that are stated."""
 GUESS_FACTOR = 6.0
 """Upper over lower end of an interval, from which on a number is called a guess."""
+NEAREST_KIND_WIDER = 1.25
+"""On the logarithms of an interval's ends, where runs of the nearest kind stand in."""
 
 Method = Literal["inspector", "simulator", "zhang", "zeng-repaired", "zeng", "measured"]
 Source = Literal["measured", "simulated", "published"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from math import inf
+from math import ceil, floor, inf, log10
 
 from driple.checks import check_number
 from driple.errors import ConfigError
@@ -34,6 +34,7 @@ __all__ = [
     "parse_shares",
     "parse_size",
     "parse_whole_numbers",
+    "rounded_up",
     "three_digits",
 ]
 
@@ -188,6 +189,12 @@ def parse_duration(name: str, text: str) -> float:
             f"2h, got {_shown(text)}"
         )
     return seconds
+
+
+def rounded_up(value: float) -> float:
+    """A number above 0 in two digits, and no less than it is."""
+    unit = 10.0 ** (floor(log10(value)) - 1)
+    return ceil(value / unit - 1e-9) * unit
 
 
 def three_digits(value: float) -> str:

@@ -17,6 +17,7 @@ from driple.answers.options import USUAL, MethodOptions
 from driple.answers.ready_job import ReadyJob
 from driple.answers.slow_hosts import SlowHost, host_is_told, slow_host
 from driple.answers.stated_error import stated_error
+from driple.answers.tcp_networks import steps_by_tcp, taken_as_rdma
 from driple.errors import ConfigError
 from driple.estimate import LEVEL, estimate
 from driple.remarks import Remark, remark
@@ -42,7 +43,8 @@ def error_of(ready: ReadyJob, place: Place) -> StatedError:
 def ask_simulator(ready: ReadyJob, place: Place, options: MethodOptions = USUAL) -> MethodAnswer:
     """Simulate a job, with the simulator's error on such jobs.
 
-    The interval holds the step on a slower host too, where that differs and the host is not known.
+    The interval holds the step on a slower host too, where that differs and the host is not known,
+    and the steps over a network by TCP of which it is not known what it reaches.
 
     Args:
         ready: the job.
@@ -71,7 +73,7 @@ def ask_simulator(ready: ReadyJob, place: Place, options: MethodOptions = USUAL)
         there,
         made.iteration_time_s,
         simulation=made,
-        assumptions=(*made.assumptions, *assumed),
+        assumptions=(*made.assumptions, *taken_as_rdma(there), *assumed),
         host_is_known=options.host_us_per_op is not None,
     )
 
@@ -101,14 +103,19 @@ def _answer(
     slow: SlowHost | None = None
     if not host_is_known:
         slow = slow_host(ready.prepared, place, step_s=step_s)
+    by_network = steps_by_tcp(ready.prepared, place)
     return MethodAnswer(
         setting=place.setting,
         step_time=estimate(
-            step_s, "simulator", ends=simulated_ends(step_s, stated, slow), level=LEVEL
+            step_s,
+            "simulator",
+            ends=simulated_ends(step_s, stated, slow, by_network),
+            level=LEVEL,
         ),
         p90=stated.p90,
         stated=stated,
         slow_host=slow,
+        by_network=by_network,
         assumptions=assumptions,
         simulation=simulation,
     )

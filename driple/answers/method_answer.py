@@ -39,7 +39,10 @@ def ends_of_p90(seconds: float, p90: float | None) -> tuple[float, float] | None
 
 
 def simulated_ends(
-    seconds: float, stated: StatedError, slow: SlowHost | None
+    seconds: float,
+    stated: StatedError,
+    slow: SlowHost | None,
+    by_network: tuple[float, float] | None = None,
 ) -> tuple[float, float] | None:
     """The interval of a simulated time: the one rule for it, in every question.
 
@@ -47,13 +50,19 @@ def simulated_ends(
         seconds: the time.
         stated: error on runs like the job.
         slow: the step on a slower host; None where it makes no difference.
+        by_network: the step over the fastest and the slowest network that it may have; None where
+            it is known what the network reaches.
 
     Returns:
         That of the stated error, which holds nine of ten steps on the slower host too; else, by
-        the 90th percentile of the errors. None if that is not known.
+        the 90th percentile of the errors; with the steps over both networks. None if the error is
+        not known.
     """
     known = interval_with(stated.interval_of(seconds), None if slow is None else slow.step_s)
-    return ends_of_p90(seconds, stated.p90) if known is None else known
+    ends = ends_of_p90(seconds, stated.p90) if known is None else known
+    if ends is None or by_network is None:
+        return ends
+    return min(ends[0], by_network[0]), max(ends[1], by_network[1])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +76,8 @@ class MethodAnswer:
             where the error is not known.
         stated: error of the simulator on such jobs; None where it does not matter.
         slow_host: the step on a slower host; None where it makes no difference.
+        by_network: seconds of the step over the fastest and the slowest network that it may have;
+            None where it is known what the network reaches.
         assumptions: what was assumed where job and setting do not fit.
         simulation: of the simulator.
         prediction: of the inspector.
@@ -81,6 +92,7 @@ class MethodAnswer:
     p90: float | None = None
     stated: StatedError | None = None
     slow_host: SlowHost | None = None
+    by_network: tuple[float, float] | None = None
     assumptions: tuple[Remark, ...] = ()
     simulation: Simulation | None = None
     prediction: Prediction | None = None

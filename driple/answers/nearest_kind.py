@@ -5,7 +5,7 @@
 A kind is a task, a kind of network, a kind of cluster in one machine or on several, compiled or
 not, in half precision or not. Each kind left out in turn, and its runs asked by the nearest one,
 90 % intervals held 95 % of the runs in the mean over kinds, and 74 % in the worst; with logarithms
-`WIDER` times as long, 97 and 82 % (docs/decisions/0054-intervals-of-the-nearest-kind.md).
+`NEAREST_KIND_WIDER` times as long, 97 and 82 % (decision 0054).
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from driple.answers.job_kind import JobKind
 from driple.answers.like_cluster import ClusterKind
 from driple.answers.op_mix import network_of
 from driple.catalog import link_named
+from driple.estimate import NEAREST_KIND_WIDER
 
-__all__ = ["WIDER", "RunKind", "RunKinds", "kind_distance"]
+__all__ = ["RunKind", "RunKinds", "kind_distance"]
 
-WIDER = 1.25
-"""On the logarithms of an interval's ends, where the nearest kind stands in."""
 _FEWEST_FAMILIES = 3  # of a kind that stands in for others
 # A forward pass never stands in for training, nor the reverse.
 _WEIGHTS = {"network": 8, "cluster": 4, "several_machines": 2, "compiled": 2, "half": 1}
@@ -158,8 +157,8 @@ class RunKinds:
         """
         most = self._extents[kind].num_devices
         if kind.cluster == "single" or cluster.num_workers <= most:
-            return WIDER
-        return WIDER * (1 + log10(cluster.num_workers / most))
+            return NEAREST_KIND_WIDER
+        return NEAREST_KIND_WIDER * (1 + log10(cluster.num_workers / most))
 
 
 def _rate(link: str) -> float:

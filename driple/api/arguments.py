@@ -16,6 +16,7 @@ from driple.errors import ConfigError
 from driple.jobs.load import JobOptions, JobSource
 from driple.jobs.options import options_of
 from driple.remarks import Remark, remark
+from driple.schemes.registry import scheme_named
 
 if TYPE_CHECKING:
     from driple.catalog.catalog import Catalog
@@ -33,6 +34,8 @@ __all__ = [
     "unread_settings_of",
     "whole_numbers_of",
 ]
+
+_HALVES = ("bf16", "fp16")  # of the whole model, or by autocast
 
 PathLike = Path | str
 
@@ -75,11 +78,23 @@ def settings_of(
 
 
 def scheme_remarks(options: JobOptions | None, setting: Setting) -> tuple[Remark, ...]:
-    """A remark where a training config and the user name different schemes; the user's counts."""
-    config, own = options_of(options).config, setting.scheme.suffix
-    if not config.scheme or config.scheme == own or setting.num_workers < 2:
+    """What a user's scheme or precision contradicts, and counts before: a config, an engine.
+
+    A scheme with a buffer of its own is DeepSpeed's, which updates a copy in fp32.
+    """
+    given, own = options_of(options), setting.scheme.suffix
+    config, found = given.config, []
+    if setting.num_workers < 2:
         return ()
-    return (remark("other_scheme", file=config.file, scheme=config.scheme, asked=own),)
+    if config.scheme and config.scheme != own:
+        found.append(remark("other_scheme", file=config.file, scheme=config.scheme, asked=own))
+    sharding = scheme_named(setting.scheme.name).sharding
+    half = (given.precision or "").removeprefix("amp-")
+    if half in _HALVES and sharding is not None and sharding.bucket_elements is not None:
+        found.append(
+            remark("engine_keeps_masters", scheme=own, asked=given.precision, usual=f"{half}-mixed")
+        )
+    return tuple(found)
 
 
 def unread_settings_of(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.jobs.load import Job
     from driple.memory.estimate import MemoryEstimate
+    from driple.memory.largest import LargestBatches
 
 __all__ = [
     "JobMemory",
@@ -47,15 +48,15 @@ class JobMemory:
         reason: why it is unknown; None if it is known.
         remedies: what would make it fit, if it may not; those that fit come first.
         remedies_asked: whether remedies were looked for.
-        largest_batch: samples of a device, the most that fit, where the job fits; None if that is
-            not known, as of graphs whose batch cannot be changed.
+        largest: the largest batches that fit, where the job fits; None if they are not known, as
+            of graphs whose batch cannot be changed.
     """
 
     estimate: MemoryEstimate | None
     reason: Remark | None = None
     remedies: tuple[Remedy, ...] = ()
     remedies_asked: bool = False
-    largest_batch: int | None = None
+    largest: LargestBatches | None = None
 
 
 def memory_beside(job: Job, setting: Setting) -> JobMemory | None:
@@ -92,7 +93,8 @@ def memory_dict(found: JobMemory | None) -> MemoryJson | None:
         "parts": made.parts,
         "largest": made.largest,
         "source": made.source,
-        "largest_batch": found.largest_batch,
+        "largest_batch": None if found.largest is None else found.largest.expected,
+        "largest_sure_batch": None if found.largest is None else found.largest.sure,
         "what_would_fit": [
             {"flag": one.flag, **_estimate_dict(one.memory)} for one in found.remedies
         ],

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.jobs.load import Job, JobSource
     from driple.memory.estimate import MemoryEstimate
+    from driple.memory.largest import LargestBatches
 
 __all__ = ["largest_batch", "with_remedies"]
 
 _ADAM = ("adam", "adamw")
 _EIGHT_BITS = "adam8bit"
-_MOST_BATCH = 2**20  # that is looked for
 _LEAST_BATCH = 2  # of one sample, PyTorch runs other ops
 
 
@@ -51,7 +51,7 @@ def with_remedies(
         return found
     if found.estimate.fits == "yes":
         most = _most_that_fit(job, setting, str(source), options or JobOptions())
-        return replace(found, largest_batch=most)
+        return replace(found, largest=most)
     remedies = sorted(_remedies(job, setting, str(source), options), key=_order)
     return replace(found, remedies=tuple(remedies), remedies_asked=True)
 
@@ -94,11 +94,14 @@ def _remedies(
 def _with_eight_bits(job: Job, setting: Setting, source: str, options: JobOptions) -> Job | None:
     """The job with states of 8 bits: its own step with another update, where nothing else differs.
 
-    Clipped gradients have kernels and tensors of their own, and PyTorch 1 updates otherwise.
+    Clipped gradients have kernels and tensors of their own, so have masters in fp32, and PyTorch 1
+    updates otherwise.
     """
     from driple.graph.torch.eight_bit_adam import with_eight_bit_adam
 
-    if not options.with_config().clip_gradients and job.library != "torch1":
+    has_masters = job.step is not None and job.step.has_masters
+    clips = options.with_config().clip_gradients
+    if not (clips or has_masters or job.library == "torch1"):
         graph = with_eight_bit_adam(job.graph)
         if graph is not None:
             return replace(job, graph=graph, optimizer=_EIGHT_BITS)
@@ -134,8 +137,10 @@ def largest_batch(
         return None
 
 
-def _most_that_fit(job: Job, setting: Setting, source: str, options: JobOptions) -> int | None:
-    """The largest batch size that fits, of a job that does; None if it is not known.
+def _most_that_fit(
+    job: Job, setting: Setting, source: str, options: JobOptions
+) -> LargestBatches | None:
+    """The largest batch sizes that fit, of a job that does; None if they are not known.
 
     The job is loaded once more, at another batch size.
     """
@@ -143,25 +148,15 @@ def _most_that_fit(job: Job, setting: Setting, source: str, options: JobOptions)
     if size is None or not job.origin.is_model:
         return None
     from driple.memory.estimate import batched_memory
-    from driple.memory.last_that import last_that
+    from driple.memory.largest import largest_batches
 
     small, large = max(size, _LEAST_BATCH), 2 * max(size, _LEAST_BATCH)
     few = job if small == size else _loaded(source, replace(options, batch_size=small), setting)
     many = _loaded(source, replace(options, batch_size=large), setting)
     if few is None or many is None or many.batch_size == few.batch_size:
         return None
-
     try:
-        at = batched_memory(few, many, setting)
-
-        def fits(batch: int) -> bool:
-            return at(batch).fits == "yes"
-
-        below = 1
-        while below < _MOST_BATCH and fits(size * below * 2):
-            below *= 2
-        more = last_that(lambda number: fits(size * below + number + 1), size * below)
-        return size * below + more + 1
+        return largest_batches(batched_memory(few, many, setting), size)
     except (ConfigError, GraphError):  # the two jobs are not on one line
         return None
 

@@ -131,6 +131,8 @@ class PlanResult(Result):
             "no_price": offer.no_price,
             "keeps_limits": self.limits.kept_by(offer),
             "memory": _memory_dict(offer),
+            "largest_batch": None if offer.largest is None else offer.largest.expected,
+            "largest_sure_batch": None if offer.largest is None else offer.largest.sure,
             "bottleneck": None if offer.parts is None else offer.parts.bottleneck,
             "step_parts": None
             if offer.parts is None
@@ -174,6 +176,8 @@ def _row(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, C
         "keeps_limits": None if kept is None else str(kept).lower(),
         "memory_bytes": offer.memory_bytes,
         "fits": offer.fits,
+        "largest_batch": None if offer.largest is None else offer.largest.expected,
+        "largest_sure_batch": None if offer.largest is None else offer.largest.sure,
         "bottleneck": None if largest is None else largest.part,
         "bottleneck_pct": None if largest is None else largest.pct,
         "error_median_pct": None if error is None else error.median_pct,

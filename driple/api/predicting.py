@@ -34,6 +34,7 @@ from driple.errors import ConfigError, DripleError, PredictionError
 from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
 from driple.jobs.own_model import kept_processes
 from driple.remarks import Remark
+from driple.simulate.measured_link import with_link_bandwidth
 
 if TYPE_CHECKING:
     from driple.answers.ask import AllAnswers
@@ -209,6 +210,7 @@ def predict(
     datasets: PathLike | None = None,
     host_us_per_op: float | None = None,
     host: PathLike | None = None,
+    link_bandwidth: str | None = None,
     catalogs: PathLike | Sequence[PathLike] = (),
 ) -> PredictResult:
     """Predict how training jobs will use clusters, before anyone runs them.
@@ -228,6 +230,8 @@ def predict(
             published runs if None.
         host: the host.json of `driple measure --calibrate`: what a few workloads tell of this
             machine, for inspectors with measured labels.
+        link_bandwidth: measured bus bandwidth of a large all-reduce over the devices, such as
+            `5.08GB/s`, or the path of a table of all_reduce_perf (nccl-tests).
         catalogs: own devices and links (TOML) for settings that are names; they take precedence.
 
     Raises:
@@ -256,7 +260,12 @@ def predict(
     elif settings is None:
         plans = []
     else:
-        plans = [plan_of(one, method, preset) for one in settings_of(settings, catalog, options)]
+        named = settings_of(settings, catalog, options)
+        if link_bandwidth is not None:
+            named = [with_link_bandwidth(one, link_bandwidth) for one in named]
+        plans = [plan_of(one, method, preset) for one in named]
+    if link_bandwidth is not None:
+        _check_measured_link(plans)
     answers = []
     usual = cache(lambda name: [plan_of(Setting.parse(name, catalog=catalog), method, preset)])
     for source in jobs_of(jobs):
@@ -277,6 +286,15 @@ def predict(
             assumed = (*answer.assumptions, *remarks)
             answers.append(replace(answer, assumptions=assumed, memory=memory))
     return PredictResult(answers=tuple(answers))
+
+
+def _check_measured_link(plans: Sequence[AnswerPlan]) -> None:
+    """Refuse a measured network where no setting has it, or a method that does not know of it."""
+    if not plans or any(plan.method != "simulator" for plan in plans):
+        raise ConfigError(
+            "--link-bandwidth is for the simulator, on a setting of several GPUs; give --setting "
+            "2x8xA100/NVLink+100G and the like, and leave out --checkpoint and other methods"
+        )
 
 
 def _host_of(file: PathLike | None, preset: str, *, has_checkpoint: bool) -> HostTuning | None:

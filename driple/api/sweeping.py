@@ -1,13 +1,13 @@
 """The question `sweep`: what more bandwidth, workers, servers or compression would bring.
 
-JOB -> closed form over a grid of clusters;  job trace (.npz) -> simulated workers
-both -> SweepResult: a column per quantity, a row per cluster
+JOB on servers -> closed form over a grid of clusters;  JOB on devices -> simulated points
+job trace (.npz) -> simulated workers;  all -> SweepResult: a column per quantity, a row per cluster
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -81,7 +81,8 @@ class SweepResult(Result):
         kind: what was swept: a job by its graph, or a trace of one worker.
         job: the training job; None for a trace.
         setting: cluster that the rest is taken from; None for a trace.
-        clusters: what each point is: numbers by name, shape [n] each.
+        clusters: what each point is: numbers by name, shape [n] each; None where there is none, as
+            of the bandwidth of one device.
         estimates: what is estimated at each point.
         bottlenecks: what holds each point back; None where nothing is claimed.
         bottleneck_words: meaning of these.
@@ -95,7 +96,7 @@ class SweepResult(Result):
     kind: Literal["job", "trace"]
     job: Job | None = None
     setting: Setting | None = None
-    clusters: dict[str, list[float]]
+    clusters: Mapping[str, Sequence[float | None]]
     estimates: dict[str, Column]
     bottlenecks: list[str] | None = None
     bottleneck_words: dict[str, str] = field(default_factory=dict)
@@ -141,6 +142,8 @@ def sweep(
     setting: str | Setting | None = None,
     *,
     grid: GridOptions | None = None,
+    batch_sizes: Sequence[int] = (),
+    link_bandwidth: str | None = None,
     trace: TraceOptions | None = None,
     options: JobOptions | None = None,
     catalogs: PathLike | Sequence[PathLike] = (),
@@ -151,15 +154,19 @@ def sweep(
     Args:
         source: JOB as on the command line, a graph or a `Job`; or a job trace (.npz).
         setting: cluster that the rest is taken from; V100-P1w2/ho-PCIe if None. Not for a trace.
-        grid: which clusters are compared, for a job.
+        grid: which clusters are compared, for a job; without parameter servers its workers and
+            bandwidths count.
+        batch_sizes: samples of a device in a step, for a job: its steps are simulated.
+        link_bandwidth: measured bus bandwidth of a large all-reduce, such as `5.08GB/s`, or the
+            path of a table of all_reduce_perf, on a setting without parameter servers.
         trace: which clusters are simulated, for a trace.
         options: batch size, shapes of inputs and the like, for a job.
         catalogs: own devices and links (TOML) for a setting that is a name; they take precedence.
-        progress: called after each simulated number of workers with how many there are.
+        progress: called after each simulated point with how many there are.
 
     Raises:
         ConfigError: options of a job with a trace, or of a trace with a job.
-        SettingError: an unknown setting, or one without parameter servers.
+        SettingError: an unknown setting, or none of the clusters can be made of it.
         GraphError: a job that cannot be read, or sends no gradients.
         DatasetError: a trace that cannot be read.
         MissingExtraError: Numba is needed for a trace and not installed.
@@ -167,7 +174,8 @@ def sweep(
     catalog = catalog_of(catalogs)
     given = options_of(options).given
     if is_trace(source):
-        if grid is not None or setting is not None or given or catalog is not None:
+        asked = grid is not None or setting is not None or batch_sizes or link_bandwidth
+        if asked or given or catalog is not None:
             raise ConfigError(
                 f"{source} is a job trace, which states its job and devices; leave out options of "
                 "graphs and settings"
@@ -182,8 +190,46 @@ def sweep(
         )
     from driple.analytic.whatif import GridOptions
 
-    (wanted,) = settings_of([ON_SERVERS if setting is None else setting], catalog, options)
-    return _sweep_job(source, wanted, grid or GridOptions(), options)
+    wanted = None if setting is None else settings_of([setting], catalog, options)[0]
+    grid = grid or GridOptions()
+    has_servers = wanted is None or wanted.num_servers > 0
+    if link_bandwidth is None and not batch_sizes and has_servers:
+        (named,) = settings_of([ON_SERVERS if wanted is None else wanted], catalog, options)
+        return _sweep_job(source, named, grid, options)
+    from driple.api.sweeping_devices import DevicesAsked, sweep_devices
+
+    _check_axes(grid, wanted, has_servers=has_servers)
+    return sweep_devices(
+        source,
+        wanted,
+        DevicesAsked(
+            batch_sizes=tuple(batch_sizes),
+            workers=grid.workers,
+            bandwidths_bits_per_s=grid.bandwidths_bits_per_s,
+            link_bandwidth=link_bandwidth,
+        ),
+        options=options,
+        progress=progress,
+    )
+
+
+def _check_axes(grid: GridOptions, setting: Setting | None, *, has_servers: bool) -> None:
+    """Refuse what only the closed form of servers varies, and what it varies beside batches."""
+    from driple.analytic.whatif import GridOptions
+
+    of_devices = replace(grid, workers=(), bandwidths_bits_per_s=())
+    if has_servers and grid != GridOptions():
+        raise ConfigError(
+            "several numbers of --batch-size are simulated, and --workers, --bandwidth, --ps and "
+            "--compress of parameter servers are not: vary one at a time, or name a setting "
+            "without servers (--setting 8xA100)"
+        )
+    if of_devices != GridOptions():
+        where = "the job's own setting" if setting is None else setting.name
+        raise ConfigError(
+            "values of --set, --ps and --compress are for parameter servers, and "
+            f"{where} has none; leave them out"
+        )
 
 
 def _sweep_job(

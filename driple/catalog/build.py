@@ -208,6 +208,7 @@ def _instance(row: Row, device_names: Mapping[str, str]) -> Instance:
         interconnect=row.text("interconnect"),
         network_gbps=row.number("network_gbps"),
         network_is_burst=bool(row.values.get("network_is_burst", False)),
+        rdma=bool(row.values.get("rdma", False)),
         vcpus=row.number("vcpus"),
         device_memory_gb=row.number("device_memory_gb"),
         memory_gb=row.number("memory_gb"),

@@ -24,7 +24,7 @@ from driple.catalog.build import (
     plain,
 )
 from driple.catalog.fields import SIMULATION_FACTS
-from driple.catalog.model import Device, Generation, Instance, Link
+from driple.catalog.model import RDMA, TCP, Device, Generation, Instance, Link
 from driple.catalog.rows import TABLES, Row, merged, parse_file, read_file
 from driple.errors import ConfigError, SettingError
 
@@ -32,6 +32,7 @@ __all__ = ["Catalog", "read_catalog", "shipped_catalog", "shipped_hardware"]
 
 _FILES = ("devices.toml", "links.toml", "instances.toml")
 _SEVERAL = re.compile(r"(?P<count>[1-9]\d{0,2})x(?P<link>\D.*|\d+(?:\.\d+)?[MG])", re.IGNORECASE)
+_TRANSPORT = re.compile(rf"(?P<link>.+)-(?P<transport>{TCP}|{RDMA})", re.IGNORECASE)
 _ETHERNET = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
 _ETHERNET_SOURCE = "IEEE 802.3 line rate"
 _ALIKE = 0.75  # least similarity of a name that is misspelt, from 0 to 1
@@ -86,6 +87,12 @@ class Catalog:
     def find_link(self, name: str) -> Link | None:
         """The link of this name, as `link` reads names; None if there is none."""
         known = self._link_of.get(plain(name))
+        transport = None if known else _TRANSPORT.fullmatch(name)
+        if transport is not None:
+            network, kind = self.find_link(transport["link"]), transport["transport"].upper()
+            if network is None or network.within_machine or network.kind in {TCP, RDMA}:
+                return None
+            return replace(network, name=f"{network.name}-{kind}", kind=kind)
         several = None if known else _SEVERAL.fullmatch(name)
         if several is not None:
             one = self.find_link(several["link"])
@@ -108,7 +115,8 @@ class Catalog:
     def link(self, name: str) -> Link:
         """The link of this name; `40G` and `200M` are Ethernet of that rate in bit/s.
 
-        `8x400G` are the eight interfaces of a machine with a network together.
+        `8x400G` are the eight interfaces of a machine with a network together; `25G-TCP` and
+        `25G-RDMA` state how data crosses it.
 
         Raises:
             SettingError: there is none.

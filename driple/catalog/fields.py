@@ -134,6 +134,7 @@ INSTANCE_FIELDS: Mapping[str, Field] = MappingProxyType(
         "interconnect": _TEXT,
         "network_gbps": _RATE,
         "network_is_burst": _FLAG,
+        "rdma": _FLAG,
         "vcpus": _RATE,
         "device_memory_gb": _RATE,
         "memory_gb": _RATE,

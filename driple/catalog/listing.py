@@ -112,7 +112,7 @@ def list_devices(catalog: Catalog) -> tuple[DeviceRow, ...]:
             name=item.name,
             maker=item.maker,
             generation=item.generation,
-            memory_bytes=_known(item, "memory_bytes"),
+            memory_bytes=None if item.find("memory_bytes") is None else item.capacity_bytes,
             bytes_per_s=_known(item, "bytes_per_s"),
             fp32_flops=_known(item, "fp32_flops"),
             fp16_flops=_known(item, "fp16_flops"),

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from driple.catalog.fields import FORMATS, SIMULATION_FACTS
 from driple.errors import CatalogError
 
-__all__ = ["Device", "Fact", "Generation", "Instance", "Link", "Price"]
+__all__ = ["RDMA", "TCP", "Device", "Fact", "Generation", "Instance", "Link", "Price"]
 
 Fact = float | int | bool | str
+TCP, RDMA = "TCP", "RDMA"  # kinds of networks of which it is known how data crosses them
+_GB, _GIB = 1e9, 2.0**30
 _NO_DATE = datetime.date.max
 _NOT_OF_SPEED = {"memory_bytes", "default_setting"}
 
@@ -204,8 +206,17 @@ class Device:
 
     @property
     def memory_bytes(self) -> float:
-        """Size of its memory."""
+        """Size of its memory as its maker states it."""
         return self._number("memory_bytes")
+
+    @property
+    def capacity_bytes(self) -> float:
+        """Bytes of its memory: makers write GB where memory comes in GiB, so that 40e9 is 40 GiB.
+
+        A number that is no whole number of GB is taken as it is.
+        """
+        gigabytes, rest = divmod(self.memory_bytes, _GB)
+        return self.memory_bytes if rest else gigabytes * _GIB
 
     @property
     def cache_bytes(self) -> float:
@@ -273,6 +284,10 @@ class Link:
         through_host: whether copies go through the host's memory.
         generation: generation of its kind, such as `3`; None if it has none.
         aliases: other names.
+        efficiency: share of that rate which the bus bandwidth of a large all-reduce reaches, as
+            the user states it; None leaves it to the calibration.
+        latency_s: of a step of a collective without data, seconds, from the user's own
+            measurement; None leaves it to the calibration.
         source: document with these facts.
         date: when they were checked; None in a user's file that does not say.
     """
@@ -284,6 +299,8 @@ class Link:
     through_host: bool = False
     generation: str | None = None
     aliases: tuple[str, ...] = ()
+    efficiency: float | None = None
+    latency_s: float | None = None
     source: str
     date: datetime.date | None = None
 
@@ -319,6 +336,8 @@ class Instance:
         interconnect: what joins its devices: `PCIe`, `NVLink`, or a link of the catalogue.
         network_gbps: rate of its network, Gbit/s; None if it is not known.
         network_is_burst: whether the network is sold as up to that rate.
+        rdma: whether what devices send between machines bypasses the hosts' TCP (EFA, InfiniBand,
+            RoCE, GPUDirect-TCPX).
         vcpus: virtual CPUs; None if they are not known.
         device_memory_gb: memory of all devices together; None if it is not known.
         memory_gb: main memory; None if it is not known.
@@ -334,6 +353,7 @@ class Instance:
     interconnect: str
     network_gbps: float | None = None
     network_is_burst: bool = False
+    rdma: bool = False
     vcpus: float | None = None
     device_memory_gb: float | None = None
     memory_gb: float | None = None

@@ -24,6 +24,7 @@ from driple.jobs.options import JOB_OPTIONS
 from driple.rules import short
 
 __all__ = [
+    "LINK_BANDWIDTH_HELP",
     "CatalogOption",
     "JobArgument",
     "SettingOption",
@@ -45,6 +46,11 @@ CatalogOption = Annotated[
         "take precedence; may be given several times",
     ),
 ]
+
+LINK_BANDWIDTH_HELP = (
+    "what joins the devices of --setting, as measured: bus bandwidth of a large all-reduce over "
+    "all of them, such as 5.08GB/s, or a file with the output of all_reduce_perf (nccl-tests)"
+)
 
 _SCALAR = "scalar"
 _FIRST_OUTPUT = ":0"  # as TensorFlow names the tensor of an op

@@ -129,7 +129,10 @@ def plan(
         typer.Option("--explain", help="where a step's time goes; prices, errors, what is refused"),
     ] = False,
     what_would_help: Annotated[
-        bool, typer.Option("--what-would-help", help="the three changes that save most time")
+        bool,
+        typer.Option(
+            "--what-would-help", help="up to three changes that save time, 1 % or more each"
+        ),
     ] = False,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
@@ -156,8 +159,9 @@ def plan(
     """Estimate time, cost and memory of a training in many ways, and recommend one.
 
     Every instance, number of machines and scheme is simulated, with and without activation
-    checkpointing, without stalls of CPU and disk. What does not fit in memory is refused, and what
-    has no known price is in no order by cost. Instances that you profiled are marked as measured
+    checkpointing, without stalls of CPU and disk. What does not fit in memory is refused; of ways
+    within 5 %, one that fits by the upper end of its interval is recommended. What has no known
+    price is in no order by cost. Instances that you profiled are marked as measured
     (--profile).
 
     Examples:

@@ -12,7 +12,13 @@ import typer
 from driple.answers.options import LEAST_STEPS, MOST_STEPS
 from driple.checks import MOST_SEED
 from driple.cli.jobnotes import show_doubts, show_job
-from driple.cli.joboptions import CatalogOption, JobArgument, SettingOption, job_options
+from driple.cli.joboptions import (
+    LINK_BANDWIDTH_HELP,
+    CatalogOption,
+    JobArgument,
+    SettingOption,
+    job_options,
+)
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, text, whole
 from driple.jobs.load import JobOptions
@@ -80,6 +86,9 @@ def predict(
             "tensor and pipeline parallelism"
         ),
     ] = None,
+    link_bandwidth: Annotated[
+        str | None, typer.Option(metavar="RATE|FILE", help=LINK_BANDWIDTH_HELP)
+    ] = None,
     explain: Annotated[
         bool,
         typer.Option(
@@ -114,6 +123,8 @@ def predict(
 
       driple predict train.py:build --setting 8xH100 --scheme fsdp
 
+      driple predict timm:resnet50 --setting 2x8xV100/NVLink+25G --link-bandwidth 1.2GB/s
+
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
     """
     from driple.api.predicting import predict as ask
@@ -139,6 +150,7 @@ def predict(
         placement=values.placement,
         host_us_per_op=values.host_us_per_op,
         host=values.host,
+        link_bandwidth=link_bandwidth,
         datasets=values.datasets,
         catalogs=catalog or (),
     )

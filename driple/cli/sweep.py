@@ -12,10 +12,10 @@ import typer
 from driple.api.sweeping_traces import LEAST_STEPS, MOST_STEPS
 from driple.checks import MOST_SEED
 from driple.cli.jobnotes import show_job
-from driple.cli.joboptions import CatalogOption, job_options
+from driple.cli.joboptions import LINK_BANDWIDTH_HELP, CatalogOption, job_options
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, switch, text, whole
-from driple.cli.progress import late_bar, progress_bar
+from driple.cli.progress import late_bar
 from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION
 from driple.jobs.load import JOB_HELP, JobOptions
@@ -103,12 +103,19 @@ def sweep(
     bandwidth: Annotated[
         str,
         typer.Option(
-            help="of links in bit/s: 10G, or 1G,10G,100G; a trace takes one; the setting's"
+            help="of links in bit/s: 10G, or 1G,10G,100G: of servers, else of the network between "
+            "machines (the link of one machine, if there is but one); a trace takes one; the "
+            "setting's"
         ),
     ] = "",
+    link_bandwidth: Annotated[
+        str | None, typer.Option(metavar="RATE|FILE", help=LINK_BANDWIDTH_HELP)
+    ] = None,
     workers: Annotated[
         str,
-        typer.Option(help="numbers: 4, 1-64 or 1,2,4; default: the setting's, of a trace 1-8"),
+        typer.Option(
+            help="devices in all: 4, 1-64 or 1,2,4; default: the setting's, of a trace 1-8"
+        ),
     ] = "",
     ps: Annotated[
         str,
@@ -127,7 +134,8 @@ def sweep(
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="draw examples/s against workers (.png, .svg, .pdf)", callback=output_file
+            help="draw examples/s against workers, or what else is varied (.png, .svg, .pdf)",
+            callback=output_file,
         ),
     ] = None,
     timeline: Annotated[
@@ -140,10 +148,13 @@ def sweep(
 ) -> None:
     """Ask what another cluster would bring, and what holds the job back.
 
-    For a JOB, a closed form (Zhang et al.) of synchronous training with parameter servers, each
-    role on a link of its own; every point names its bottleneck, and what doubling each resource
-    would save. For a TRACE of one worker, its profiled steps are sampled and simulated op by op;
-    workers share the links of the servers (Li et al., ICPE 2020).
+    For a JOB on a setting without servers, the simulator: step time, scaling efficiency (samples/s
+    of a device over those of one by itself), how long it waits for the network, the network speed
+    from which that is under 10 % of the step, and memory. For a JOB on parameter servers, a closed
+    form (Zhang et al.) of synchronous training, each role on a link of its own; every point names
+    its bottleneck, and what doubling each resource would save. For a TRACE of one worker, its
+    profiled steps are sampled and simulated op by op; workers share the links of the servers (Li et
+    al., ICPE 2020).
 
     Examples:
 
@@ -155,6 +166,10 @@ def sweep(
 
       driple sweep timm:resnet50 --setting 8xA100 --batch-size 8-512
 
+      driple sweep hf:gpt2 --setting 8xH100@fsdp --workers 1-64 --bandwidth 100G,400G
+
+      driple sweep bert-large --setting 2x8xV100/NVLink+25G --workers 8-64 --link-bandwidth nccl.txt
+
       driple sweep job.npz --workers 1,2,4,8 --ps 2 --bandwidth 10G --plot curve.png
     """
     from driple.api.sweeping import is_trace
@@ -165,7 +180,8 @@ def sweep(
     if len(sizes) == 1:
         options = replace(options, batch_size=sizes[0])
     other = {"--timeline": timeline} if is_job else {
-        "--setting": setting, "--compress": compress, "--catalog": catalog
+        "--setting": setting, "--compress": compress, "--catalog": catalog,
+        "--link-bandwidth": link_bandwidth,
     }  # fmt: skip
     _refuse(job, other, is_job=is_job)
     for picture in (plot, None if timeline is None or timeline.suffix == ".json" else timeline):
@@ -173,66 +189,28 @@ def sweep(
             from driple.plot.pattern import check_picture
 
             check_picture(picture)
-    if is_job and len(sizes) > 1:
-        grid = {"--bandwidth": bandwidth, "--workers": workers, "--ps": ps,
-                "--compress": compress, "--plot": plot, "--set": set_}  # fmt: skip
-        _sweep_batches(job, options, sizes, setting, catalog or (), grid, json=json)
-        return
     if is_job:
-        result = ask(
-            job,
-            setting,
-            catalogs=catalog or (),
-            grid=_grid_options(
-                override(_JobValues, set_, of=" for a JOB"), bandwidth, workers, ps, compress
-            ),
-            options=options,
-        )
-        _show_job(result, plot, json=json)
+        with late_bar("simulating") as advance:
+            result = ask(
+                job,
+                setting,
+                catalogs=catalog or (),
+                grid=_grid_options(
+                    override(_JobValues, set_, of=" for a JOB"), bandwidth, workers, ps, compress
+                ),
+                batch_sizes=sizes if len(sizes) > 1 else (),
+                link_bandwidth=link_bandwidth,
+                options=options,
+                progress=advance,
+            )
+        show = _show_devices if result.grid is None else _show_job
+        show(result, plot, json=json)
         return
     values = override(_TraceValues, set_, of=" for a TRACE")
     wanted = _trace_options(values, bandwidth, workers, ps)
     with late_bar("simulating") as advance:  # once the trace was read
         result = ask(job, trace=wanted, options=options, progress=advance)
     _show_trace(result, Path(job).name, plot, timeline, json=json)
-
-
-def _sweep_batches(
-    job: str,
-    options: JobOptions,
-    sizes: Sequence[int],
-    setting: str | None,
-    catalog: Sequence[Path],
-    others: dict[str, Any],
-    *,
-    json: bool,
-) -> None:
-    """Step time and memory at several batch sizes."""
-    from driple.api.sweeping_batches import sweep_batches
-    from driple.cluster.setting import parse_setting
-    from driple.render.sweep_tables import print_batches
-
-    flags = [flag for flag, value in others.items() if value]
-    if flags:
-        raise ConfigError(
-            f"{' and '.join(flags)} with several numbers of --batch-size: one is swept at a time; "
-            "leave one out"
-        )
-    with progress_bar() as bar:
-        task = bar.add_task("batch sizes", total=len(sizes))
-        result = sweep_batches(
-            job,
-            None if setting is None else parse_setting(setting, catalog),
-            sizes,
-            options=options,
-            progress=lambda: bar.advance(task),
-        )
-    if result.job is not None:
-        show_job(result.job, json=json, samples=f"{sizes[0]} to {sizes[-1]} samples per device")
-    if json:
-        print_json(result.to_dict())
-        return
-    print_batches(result)
 
 
 def _refuse(job: str, given: dict[str, Any], *, is_job: bool) -> None:
@@ -330,6 +308,29 @@ def _show_job(result: SweepResult, plot: Path | None, *, json: bool) -> None:
             title=job.name,
         )  # fmt: skip
         note(f"wrote {plot}")
+
+
+def _show_devices(result: SweepResult, plot: Path | None, *, json: bool) -> None:
+    from driple.render.sweep_tables import print_devices
+
+    if result.job is None:
+        raise ConfigError("this sweep is of a trace, and has no job")
+    show_job(result.job, json=json, samples=_samples(result.clusters["batch_size"]))
+    if json:
+        print_json(result.to_dict())
+    else:
+        print_devices(result)
+    if plot is not None:
+        from driple.plot.sweep_devices import plot_devices
+
+        plot_devices(result, plot)
+        note(f"wrote {plot}")
+
+
+def _samples(sizes: Sequence[float | None]) -> str:
+    """Batch sizes of all points in words; empty of a single one."""
+    known = sorted({int(size) for size in sizes if size is not None})
+    return f"{known[0]} to {known[-1]} samples per device" if len(known) > 1 else ""
 
 
 def _show_trace(

@@ -2,7 +2,8 @@
 
     machines:
       - {count: 4, devices: 8, device: H100, link: NVLink}
-    network: 400G
+    network: 400G          # or 25G-TCP, 25G-RDMA
+    efficiency: 0.8        # optional; share of the network's rate that a large all-reduce reaches
     scheme: ddp            # optional; ps with 'servers: 2' for parameter servers
 
 Entry point: `read_cluster_file`. The reader is bounded and takes plain values only.
@@ -10,8 +11,10 @@ Entry point: `read_cluster_file`. The reader is bounded and takes plain values o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from driple.catalog import Link
 from driple.catalog.catalog import Catalog
 from driple.cluster.cluster import Cluster, Host, Machine
 from driple.cluster.links import default_link_name, link_spelling, network_link, within_link
@@ -23,8 +26,9 @@ from driple.storedfiles import read_bytes
 
 __all__ = ["read_cluster_file"]
 
-_FIELDS = ("machines", "network", "scheme", "servers")
-_MACHINE_FIELDS = ("count", "devices", "device", "link", "cpus", "memory_gb")
+_FIELDS = ("machines", "network", "efficiency", "scheme", "servers")
+_MACHINE_FIELDS = ("count", "devices", "device", "link", "efficiency", "cpus", "memory_gb")
+_MOST_EFFICIENCY = 2.0  # trees over two machines, and sums in switches, reach twice the rate
 _MOST = 9_999  # machines, or devices of one
 _MOST_DEVICES = 10_000
 _GB = 1e9
@@ -65,8 +69,9 @@ def read_cluster_file(path: Path, catalog: Catalog) -> Setting:
         raise ConfigError(
             f"{path} has {len(machines)} machines and no network; add one, such as 'network: 100G'"
         )
+    joins = network_link(catalog, network) if network else None
     cluster = Cluster(
-        machines=tuple(machines), network=network_link(catalog, network) if network else None
+        machines=tuple(machines), network=_with_efficiency(joins, fields, "network", str(path))
     )
     servers = _whole(fields, "servers", str(path)) if "servers" in fields else 0
     return Setting(
@@ -95,7 +100,27 @@ def _machines(row: object, catalog: Catalog, where: str) -> list[Machine]:
     if memory_gb is not None:
         host = Host(num_cpus=host.num_cpus, memory_bytes=memory_gb * _GB)
     link = within_link(catalog, device, link_spelling(catalog, name)) if devices > 1 else None
+    link = _with_efficiency(link, fields, "link", where)
     return [Machine(devices=(device,) * devices, link=link, host=host)] * count
+
+
+def _with_efficiency(
+    link: Link | None, fields: dict[str, object], name: str, where: str
+) -> Link | None:
+    """The link with the efficiency of these fields, if they state one."""
+    share = _amount(fields, "efficiency", where)
+    if share is None:
+        return link
+    if link is None:
+        raise ConfigError(
+            f"efficiency of {where} belongs to a {name}, and there is none; leave it out"
+        )
+    if share > _MOST_EFFICIENCY:
+        raise ConfigError(
+            f"efficiency of {where} must be a share of the rate of {link.name}, such as 0.8, got "
+            f"{share:g}"
+        )
+    return replace(link, efficiency=share)
 
 
 def _lacks(name: str, where: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from driple.catalog import Device, Instance, shipped_catalog, shipped_hardware
 from driple.catalog.catalog import Catalog
+from driple.catalog.model import TCP
 from driple.cluster.cluster import Cluster, Host, Machine
 from driple.cluster.links import default_link_name, link_spelling, network_link, within_link
 from driple.cluster.paper_names import paper_setting
@@ -183,6 +184,7 @@ def instance_cluster_setting(
     several = instance.num_devices > 1
     link = within_link(catalog, device, instance.interconnect) if several else None
     rate = f"{instance.network_gbps:g}G" if num_machines > 1 else ""
+    rate += f"-{TCP}" if rate and not instance.rdma else ""
     host = Host(
         num_cpus=instance.vcpus,
         memory_bytes=None if instance.memory_gb is None else instance.memory_gb * _GB,

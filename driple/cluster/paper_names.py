@@ -13,6 +13,7 @@ import re
 
 from driple.catalog import Device, Link
 from driple.catalog.catalog import Catalog
+from driple.catalog.model import RDMA, TCP
 from driple.cluster.cluster import Cluster, Machine
 from driple.cluster.links import link_spelling, named_link
 from driple.cluster.schemes import SchemeChoice
@@ -63,6 +64,12 @@ def paper_setting(text: str, catalog: Catalog) -> Setting | None:
     if ring is None and num_servers < 1:
         raise SettingError(
             f"setting '{text}' has no parameter server; give it one, or write R for a ring"
+        )
+    stated = catalog.find_link(match["network"])
+    if num_servers and stated is not None and stated.kind in {TCP, RDMA}:
+        raise SettingError(
+            f"setting '{text}': parameter servers send by gRPC, so that -{stated.kind} says "
+            "nothing; leave it out"
         )
     homogeneous = match["kind"].lower() == "ho"
     network = link_spelling(catalog, match["network"])

@@ -40,6 +40,7 @@ def assumed_options(
 
 def _adapters(options: JobOptions) -> tuple[Remark, ...]:
     """How frozen layers and adapters are kept, which tools do in two ways."""
-    if options.lora is None or options.lora.is_half:
+    lora = options.lora
+    if lora is None or lora.is_half or lora.rest is not None:
         return ()
     return (remark("adapters_in_fp32", with_rest=options.weights is not None),)

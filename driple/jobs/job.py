@@ -69,6 +69,9 @@ class Job:
         offload: what of it is kept on the host: `states`, `parameters`.
         bucket_elements: gradients of the buffer by which its program exchanges them; None for the
             scheme's usual one.
+        reuse_elements: parameters within which DeepSpeed keeps a gathered block for its next use;
+            None for its default.
+        updates_in_backward: whether each parameter is updated as soon as its gradient is there.
     """
 
     source: str
@@ -86,6 +89,8 @@ class Job:
     undecided: tuple[Undecided, ...] = ()
     offload: tuple[str, ...] = ()
     bucket_elements: int | None = None
+    reuse_elements: int | None = None
+    updates_in_backward: bool = False
 
     def __repr__(self) -> str:
         return f"<Job {self.source}: {self.graph.num_nodes} nodes>"

@@ -108,6 +108,8 @@ def load_job(
         undecided=options.undecided(where),
         offload=config.offload,
         bucket_elements=config.bucket_elements,
+        reuse_elements=config.reuse_elements,
+        updates_in_backward=bool(config.updates_in_backward),
     )
 
 

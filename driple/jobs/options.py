@@ -121,7 +121,8 @@ class JobOptions:
     lora: LoraAdapters | None = option(  # noqa: RUF009  # a field
         None, "--lora", lora_adapters(),
         "LoRA adapters of a frozen model, as PEFT makes them: r=16,alpha=32,targets=all-linear, or "
-        "targets=q_proj+v_proj; also dropout=0.05, and dtype=bf16 for adapters in half precision",
+        "targets=q_proj+v_proj; also dropout=0.05, dtype=bf16 for adapters in half precision and "
+        "rest=bf16 for all else that is not quantized",
         suits=MODELS, metavar="KEY=VALUE,...", stated=True,
         words=lambda adapters: "" if adapters is None else f"LoRA {adapters}",
     )
@@ -138,6 +139,13 @@ class JobOptions:
         "Liger-Kernel",
         suits=MODELS, in_training=True, stated=True,
         words=lambda on: "fused loss" if on else "",
+    )
+    fused_kernels: bool = option(
+        False, "--set fused_kernels", switch(),
+        "norms and gated activations of a model of transformers in one kernel each, as by "
+        "Liger-Kernel",
+        suits=MODELS, in_training=True, stated=True,
+        words=lambda on: "fused norms and activations" if on else "",
     )
     clip_gradients: bool = option(
         False, "--set clip_gradients", switch(), "the norm of a model's gradients is clipped",

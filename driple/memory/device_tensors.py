@@ -112,8 +112,15 @@ def device_tensors(
         step = _with_masters(step, sharded=sharding.shards_parameters and replicas > 1)
     if sharding.has_wide_shards and sharding.shards_parameters and replicas > 1:
         step = _with_wide_shards(step)
+    if sharding.has_wide_gradients:
+        step = _with_wide_gradients(step)
     if replicas < 2 and not sharding.states_on_host and not sharding.parameters_on_host:
-        return _tensors(step, replace(_WHOLE, bucket_elements=sharding.bucket_elements), 1)
+        alone = replace(
+            _WHOLE,
+            bucket_elements=sharding.bucket_elements,
+            updates_in_backward=sharding.updates_in_backward,
+        )
+        return _tensors(step, alone, 1)
     shards_weights = sharding.shards_parameters or sharding.shards_gradients
     if shards_weights and not len(step.weights.nbytes):
         return _tensors(step, _WHOLE, 1)  # parameters that no table shows cannot be sharded
@@ -132,17 +139,24 @@ def _tensors(step: StepMemory, sharding: Sharding, shards: int) -> DeviceTensors
     if sharding.keeps_buckets:
         sizes = [int(step.weights.nbytes[bucket].sum()) for bucket in _buckets(step)]
         rows.add(np.array(sizes, dtype=np.int64), -1, step.num_nodes, COMMUNICATION)
-    if sharding.shards_gradients:
+    at_once = sharding.updates_in_backward and bool(len(step.weights.nbytes)) and step.passes == 1
+    if sharding.shards_gradients or at_once:
         kept &= step.roles != TensorRole.GRADIENT
     rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
     if sharding.bucket_elements is not None:
         rows.add(_buffer(step, sharding.bucket_elements), -1, step.num_nodes, COMMUNICATION)
+    if at_once and not sharding.shards_gradients:
+        trained, done = step.weights.nbytes[step.weights.is_trained], step.weights.gradient_at
+        done = done[step.weights.is_trained]
+        rows.add(trained, done, done, TensorRole.GRADIENT)
     if sharding.shards_gradients:
         if sharding.shards_parameters:
-            _reduce_blocks(rows, step, shards, on_host=sharding.states_on_host)
+            _reduce_blocks(rows, step, shards, on_host=sharding.states_on_host or at_once)
         else:
             _reduce_buckets(rows, step, shards, sharding)
     states, temporary = _states(step, shards if sharding.shards_states else 1)
+    if at_once:
+        temporary = temporary[:1] * 0 + temporary.max(initial=0)  # of one parameter at a time
     if sharding.states_on_host:
         nothing = np.zeros(0, dtype=np.int64)
         states, temporary = nothing, nothing
@@ -211,6 +225,30 @@ def _with_wide_shards(step: StepMemory) -> StepMemory:
             temporary_bytes=max(update.temporary_bytes - copies, 0),
         ),
         computes_in_half=True,
+    )
+
+
+def _with_wide_gradients(step: StepMemory) -> StepMemory:
+    """The step whose gradients in half precision are added up, and stay, in single precision.
+
+    Its update has no copies of them. What a pass makes is added at once, or never made (fused).
+    """
+    weights, update = step.weights, step.update
+    wide = weights.is_trained & (weights.nbytes == _HALF_BYTES * weights.elements)
+    lasts = (step.roles == TensorRole.GRADIENT) & (step.freed_after >= step.num_nodes)
+    sizes = np.where(wide, _FULL_BYTES * weights.elements, weights.nbytes)[weights.is_trained]
+    count = len(sizes)
+    copies = int((_FULL_BYTES * weights.elements[wide]).sum())
+    return replace(
+        step,
+        nbytes=np.concatenate([step.nbytes[~lasts], sizes]),
+        made_by=np.concatenate([step.made_by[~lasts], np.full(count, -1)]),
+        freed_after=np.concatenate([step.freed_after[~lasts], np.full(count, step.num_nodes)]),
+        roles=np.concatenate(
+            [step.roles[~lasts], np.full(count, TensorRole.GRADIENT, dtype=np.int8)]
+        ),
+        is_cast=np.concatenate([step.is_cast[~lasts], np.zeros(count, dtype=np.bool_)]),
+        update=replace(update, temporary_bytes=max(update.temporary_bytes - copies, 0)),
     )
 
 

@@ -26,11 +26,10 @@ from driple.memory.events import bytes_by_kind, played_steps
 from driple.memory.graph_lifetimes import rounding_of, with_lifetimes
 from driple.memory.modules import most_words
 from driple.memory.place import MemoryPlace, modelled_schemes
-from driple.memory.step_memory import BatchedMemory, StepMemory
+from driple.memory.split_model import batched_device_steps, device_steps
+from driple.memory.step_memory import StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
 from driple.remarks import Remark, remark
-from driple.step.plan import execution_order
-from driple.step.tensor_shard import tensor_shard
 
 __all__ = [
     "COMMUNICATION_PART",
@@ -53,9 +52,10 @@ COMMUNICATION_PART, OUTSIDE_PART = "communication", "outside the allocator"
 _PARTS = (*KINDS, COMMUNICATION_PART)
 NEWEST = "torch2"  # generation of PyTorch, unless a job states another
 _KEPT_GRAPHS = 2
-_OTHER_KIND = 1.25  # length of an interval's logarithm without runs of its kind (decision 0054)
+_CLOSE = 1e-6  # of a share that rounding leaves
 _NUM_KEPT = 3  # parameters, gradients, states
 _OF_MODULES = ("activations", "temporary")
+_ReadSteps = tuple[tuple[StepMemory, ...], tuple[ModuleBytes, ...]]
 _TIGHTEST: tuple[Fits | None, ...] = ("no", "likely not", None, "yes")
 
 
@@ -116,6 +116,38 @@ class MemoryEstimate:
     host_bytes: float | None = None
     device: str = ""
 
+    @property
+    def needed(self) -> Bytes | None:
+        """What the device shows, or the best that is known of it; None if nothing is."""
+        return self.device_total or self.reserved or self.allocated
+
+    @property
+    def has_upper_end(self) -> bool:
+        """Whether the interval of what is needed has one."""
+        return self.needed is not None and self.needed.upper is not None
+
+    @property
+    def surely_fits(self) -> bool:
+        """Whether it fits by the estimate, and by the upper end of its interval."""
+        needed, room = self.needed, self.capacity_bytes
+        if self.fits != "yes" or needed is None or needed.upper is None or room is None:
+            return False
+        return needed.upper <= room
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the allocator's cache takes all that a process can have of the device."""
+        if self.device_total is None or self.usable_bytes is None:
+            return False
+        return self.device_total.value >= (1 - _CLOSE) * self.usable_bytes
+
+    @property
+    def without_cache(self) -> Bytes | None:
+        """What a step needs on the device at its peak; None if unknown."""
+        if self.allocated is None:
+            return None
+        return Bytes(value=self.allocated.value + self.parts.get(OUTSIDE_PART, 0.0))
+
 
 def memory_of(
     job: Job,
@@ -140,12 +172,7 @@ def memory_of(
         return MemoryEstimate(allocated=None, source=undecided_remark(unread))
     library = job.library or NEWEST
     places = MemoryPlace.of_job(job, setting, capacity_bytes)
-    degree = setting.scheme.tensor
-    if degree > 1 and setting.scheme.pipeline == 1:
-        places = tuple(place.of_tensor_group(degree) for place in places)
-        made = _of_tensor_group(_of_graph(job.graph, places, library))
-    else:
-        made = _of_graph(job.graph, places, library)
+    made = _of_graph(job.graph, places, library)
     return _at_most(made) if job.compiled else made
 
 
@@ -161,31 +188,9 @@ def memory_of_graph(
 
 
 def _of_graph(graph: OpGraph, places: Sequence[MemoryPlace], library: str) -> MemoryEstimate:
-    step, modules = _READ.of(graph, places[0].tensor)
-    made = memory_of_places(step, places, library=library)
+    steps, modules = _READ.of(graph, places[0])
+    made = memory_of_places(steps, places, library=library)
     return replace(made, modules=modules, largest=_largest_words(made, modules))
-
-
-def _of_tensor_group(made: MemoryEstimate) -> MemoryEstimate:
-    """The memory of a device of a tensor-parallel group, of which no published run tells."""
-    return replace(
-        made,
-        allocated=_less_sure(made.allocated),
-        reserved=_less_sure(made.reserved),
-        device_total=_less_sure(made.device_total),
-        source=remark("memory_of_tensor_group", source=made.source),
-    )
-
-
-def _less_sure(made: Bytes | None) -> Bytes | None:
-    """The same in an interval as much longer as those of times of another kind are."""
-    if made is None or not made.value:
-        return made
-    low, high = (
-        None if end is None else made.value * (end / made.value) ** _OTHER_KIND
-        for end in (made.lower, made.upper)
-    )
-    return Bytes(value=made.value, lower=low, upper=high)
 
 
 def _at_most(made: MemoryEstimate) -> MemoryEstimate:
@@ -199,23 +204,18 @@ class _Read:
     """Steps of the graphs that were asked for last: a plan asks for one on many settings."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[OpGraph, int, StepMemory, tuple[ModuleBytes, ...]]] = []
+        self._kept: list[tuple[OpGraph, tuple[int, int], _ReadSteps]] = []
 
-    def of(self, graph: OpGraph, tensor: int = 1) -> tuple[StepMemory, tuple[ModuleBytes, ...]]:
-        """The step of a graph, and what its modules allocate at the peak.
-
-        Args:
-            graph: of the whole step.
-            tensor: devices that share the matrices of each block; the step is that of one.
-        """
-        for known, degree, step, modules in self._kept:
-            if known is graph and degree == tensor:
-                return step, modules
+    def of(self, graph: OpGraph, place: MemoryPlace) -> _ReadSteps:
+        """The step of each stage of a graph, and what its modules allocate at the peak."""
+        degrees = place.tensor, place.pipeline
+        for known, of, found in self._kept:
+            if known is graph and of == degrees:
+                return found
         ordered = with_lifetimes(graph)
-        ordered = tensor_shard(ordered, tensor, execution_order(ordered)).graph
-        step, modules = StepMemory.of(ordered), step_timeline(ordered).modules
-        self._kept = [*self._kept, (graph, tensor, step, modules)][-_KEPT_GRAPHS:]
-        return step, modules
+        made = device_steps(ordered, *degrees), step_timeline(ordered).modules
+        self._kept = [*self._kept, (graph, degrees, made)][-_KEPT_GRAPHS:]
+        return made
 
 
 _READ = _Read()
@@ -237,31 +237,34 @@ def batched_memory(
         GraphError: as `memory_of`.
         CatalogError: as `memory_of`.
     """
-    line = BatchedMemory.between(
-        (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph)
-    )
     many.require_decided("memory", "the largest batch")
     places = MemoryPlace.of_job(many, setting, capacity_bytes)
+    steps_at = batched_device_steps(
+        (few.batch_size or 1, few.graph),
+        (many.batch_size or 1, many.graph),
+        places[0].tensor,
+        places[0].pipeline,
+    )
     library = many.library or NEWEST
 
     def at(batch_size: int) -> MemoryEstimate:
-        found = memory_of_places(line.at(batch_size), places, library=library)
+        found = memory_of_places(steps_at(batch_size), places, library=library)
         return _at_most(found) if many.compiled else found
 
     return at
 
 
 def memory_of_places(
-    step: StepMemory, places: Sequence[MemoryPlace], *, library: str = NEWEST
+    steps: Sequence[StepMemory], places: Sequence[MemoryPlace], *, library: str = NEWEST
 ) -> MemoryEstimate:
-    """Memory of a step on the device with least room, of one device of each kind.
+    """Memory of a step on the device with least room, of one device of each kind and stage.
 
     Args:
-        step: of a device that holds the whole model.
+        steps: of a device that holds the whole model, or of one of each stage.
         places: one for each kind of device, such as `MemoryPlace.of_kinds` gives.
         library: generation of PyTorch that runs it.
     """
-    made = [memory_of_step(step, place, library=library) for place in places]
+    made = [memory_of_step(step, place, library=library) for place in places for step in steps]
     return min(made, key=lambda one: (_TIGHTEST.index(one.fits), one.margin_bytes or 0.0))
 
 
@@ -276,7 +279,7 @@ def memory_of_step(
     """Memory of a step on a device.
 
     Args:
-        step: of a device that holds the whole model.
+        step: of a device that holds the whole model, or its shard of a stage.
         place: where it runs.
         calibration: constants; those that ship by default.
         masters: whether parameters in half precision have a copy in single precision.
@@ -296,7 +299,7 @@ def memory_of_step(
             device=place.device,
         )
     known = calibration or shipped_memory_calibration()
-    tensors = device_tensors(step, sharding, place.shards, place.replicas, masters=masters)
+    tensors = device_tensors(step, sharding, place.shards, place.copies, masters=masters)
     peaks = _peaks(step, place, known, tensors, library=library)
     made = _estimate(step, place, known, peaks)
     on_host = host_bytes(step, sharding, place.shards) * place.per_machine
@@ -386,7 +389,7 @@ def _estimate(
     kind = error_kind(place, images=step.has_images)
 
     def bounds(value: float, number: str) -> Bytes:
-        found = _bytes(value, known, number, kind)
+        found = _bytes(value, known, number, kind, place.widening)
         return replace(found, upper=None) if step.is_lower_bound else found
 
     return MemoryEstimate(
@@ -399,7 +402,7 @@ def _estimate(
         fits=_fits(need, peaks.runs, step.is_lower_bound, known),
         margin_bytes=known.no_above * usable - (peaks.allocated + peaks.outside),
         parts=parts,
-        source=_source(known, kind),
+        source=_source(known, kind, place),
         device=place.device,
     )
 
@@ -430,18 +433,28 @@ def _fits(
     return "yes" if need <= known.yes_below and runs else "likely not"
 
 
-def _bytes(value: float, known: MemoryCalibration, number: str, kind: str) -> Bytes:
+def _bytes(
+    value: float, known: MemoryCalibration, number: str, kind: str, widening: float
+) -> Bytes:
     error = known.error_of(number, kind)
     if error is None:
         return Bytes(value=value)
-    return Bytes(value=value, lower=error.low * value, upper=error.high * value)
+    return Bytes(value=value, lower=error.low**widening * value, upper=error.high**widening * value)
 
 
-def _source(known: MemoryCalibration, kind: str) -> Remark:
+def _source(known: MemoryCalibration, kind: str, place: MemoryPlace) -> Remark:
     """What the numbers rest on."""
     error = known.error_of("device_total", kind)
     if error is None:
         return remark("memory_by_lifetimes")
+    if place.is_nearest_kind:
+        return remark(
+            "memory_by_lifetimes_nearest",
+            kind=place.kind,
+            num_runs=error.runs,
+            median_pct=error.median_pct,
+            p90_pct=error.p90_pct,
+        )
     return remark(
         "memory_by_lifetimes_checked",
         num_runs=error.runs,

@@ -12,12 +12,10 @@ from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.memory.device_tensors import device_tensors
 from driple.memory.events import bytes_by_kind
-from driple.memory.graph_lifetimes import rounding_of, with_lifetimes
+from driple.memory.graph_lifetimes import rounding_of
 from driple.memory.place import MemoryPlace, modelled_schemes
-from driple.memory.step_memory import StepMemory
+from driple.memory.split_model import device_steps
 from driple.memory.timeline import KINDS, ModuleBytes, StepTimeline, modules_at
-from driple.step.plan import execution_order
-from driple.step.tensor_shard import tensor_shard
 
 __all__ = ["COMMUNICATION", "device_timeline"]
 
@@ -27,7 +25,7 @@ COMMUNICATION = "communication"
 def device_timeline(
     graph: OpGraph, setting: Setting, place: MemoryPlace | None = None
 ) -> StepTimeline:
-    """Allocated bytes of one device over a step.
+    """Allocated bytes of one device over a step; of unlike stages, of that with most.
 
     Args:
         graph: of one worker's step.
@@ -38,17 +36,20 @@ def device_timeline(
         GraphError: the graph has no lifetimes, or the memory of the scheme is unknown.
     """
     place = place or MemoryPlace.of(setting)
-    degree = setting.scheme.tensor
-    if degree > 1 and setting.scheme.pipeline == 1:
-        place, graph = place.of_tensor_group(degree), with_lifetimes(graph)
-        graph = tensor_shard(graph, degree, execution_order(graph)).graph
     if place.sharding is None:
         raise GraphError(
-            f"the memory of {setting.name} over a step is not modelled; give a setting with one of "
-            f"{', '.join(modelled_schemes())} or tp"
+            f"the memory of scheme {place.scheme} over a step is not modelled; give a setting with "
+            f"one of {', '.join(modelled_schemes())}"
         )
-    tensors = device_tensors(StepMemory.of(graph), place.sharding, place.shards, place.replicas)
-    nbytes = bytes_by_kind(tensors, rounding_of(graph.framework))
+    steps = device_steps(graph, place.tensor, place.pipeline)
+    stages = [
+        bytes_by_kind(
+            device_tensors(step, place.sharding, place.shards, place.copies),
+            rounding_of(graph.framework),
+        )
+        for step in steps
+    ]
+    nbytes = max(stages, key=lambda one: int(one.sum(axis=1).max()))
     made = StepTimeline(nbytes=nbytes, modules=(), kinds=(*KINDS, COMMUNICATION))
     return replace(made, modules=_shared_out(graph, made))
 

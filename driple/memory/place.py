@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 
 from driple.catalog import Device
 from driple.cluster.cluster import Cluster, Machine
-from driple.cluster.schemes import DDP
 from driple.cluster.setting import Setting, UnknownCluster
+from driple.estimate import NEAREST_KIND_WIDER
 from driple.jobs.job import Job
 from driple.schemes.registry import registered_schemes, scheme_named
 from driple.schemes.scheme import Sharding
 
-__all__ = ["MemoryPlace", "catalogued_bytes", "gpu_kinds", "modelled_schemes", "usable_bytes"]
+__all__ = ["MemoryPlace", "gpu_kinds", "modelled_schemes", "usable_bytes"]
 
-_GB, _GIB = 1e9, 2.0**30
 # Elements of DeepSpeed's `stage3_max_reuse_distance` and `stage3_max_live_parameters`, by default.
 _DEEPSPEED_REUSE = 1_000_000_000
 
@@ -37,7 +36,10 @@ class MemoryPlace:
         offload: what a job keeps on the host: `states`, `parameters`.
         bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
         has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
-        tensor: devices that share the matrices of each block, of which the step shows one's share.
+        tensor: devices that share the matrices of each block.
+        pipeline: stages, each of which has a part of the blocks.
+        reuse_elements: of a job that states DeepSpeed's; None for its default.
+        updates_in_backward: whether a gradient is freed as soon as its parameter is updated.
     """
 
     scheme: str
@@ -51,6 +53,9 @@ class MemoryPlace:
     bucket_elements: int | None = None
     has_masters: bool = False
     tensor: int = 1
+    pipeline: int = 1
+    reuse_elements: int | None = None
+    updates_in_backward: bool = False
 
     @classmethod
     def of(cls, setting: Setting, capacity_bytes: float | None = None) -> MemoryPlace:
@@ -65,7 +70,7 @@ class MemoryPlace:
             CatalogError: the catalogue does not state the memory of the device.
         """
         if capacity_bytes is None and not setting.on_cpu:
-            capacity_bytes = catalogued_bytes(setting.worker)
+            capacity_bytes = setting.worker.capacity_bytes
         return cls(
             scheme=setting.scheme.name,
             shards=_shards(setting, _first_machine(setting)),
@@ -73,6 +78,8 @@ class MemoryPlace:
             generation=setting.worker.generation,
             capacity_bytes=capacity_bytes,
             per_machine=_num_devices(_first_machine(setting)),
+            tensor=setting.scheme.tensor,
+            pipeline=setting.scheme.pipeline,
         )
 
     @classmethod
@@ -109,9 +116,11 @@ class MemoryPlace:
                 shards=_shards(setting, machine),
                 replicas=setting.num_workers,
                 generation=device.generation,
-                capacity_bytes=catalogued_bytes(device) if own is None else own,
+                capacity_bytes=device.capacity_bytes if own is None else own,
                 device=device.name if is_mixed else "",
                 per_machine=_num_devices(machine),
+                tensor=setting.scheme.tensor,
+                pipeline=setting.scheme.pipeline,
             )
             found[place] = None
         return tuple(found)
@@ -136,13 +145,11 @@ class MemoryPlace:
                 offload=job.offload,
                 bucket_elements=job.bucket_elements,
                 has_masters=job.step is not None and job.step.has_masters,
+                reuse_elements=job.reuse_elements,
+                updates_in_backward=job.updates_in_backward,
             )
             for place in cls.of_kinds(setting, capacity_bytes)
         )
-
-    def of_tensor_group(self, degree: int) -> MemoryPlace:
-        """A device of a tensor-parallel group, replicas of which are `ddp`."""
-        return replace(self, scheme=DDP, shards=1, replicas=self.replicas // degree, tensor=degree)
 
     @property
     def sharding(self) -> Sharding | None:
@@ -155,9 +162,14 @@ class MemoryPlace:
             SettingError: no such scheme.
         """
         sharding = scheme_named(self.scheme).sharding
-        is_usual = not (self.offload or self.has_masters) and self.bucket_elements is None
-        if sharding is None or is_usual:
+        if sharding is None:
+            return None
+        if not self.has_masters:
+            sharding = replace(sharding, has_wide_gradients=False)
+        changes = self.offload or self.has_masters or self.updates_in_backward
+        if not changes and self.bucket_elements is None:
             return sharding
+        reuse = _DEEPSPEED_REUSE if self.reuse_elements is None else self.reuse_elements
         return replace(
             sharding,
             states_on_host="states" in self.offload,
@@ -166,13 +178,29 @@ class MemoryPlace:
             if self.bucket_elements is None
             else self.bucket_elements,
             has_wide_shards=self.has_masters and self.bucket_elements is None,
-            reuse_elements=0 if self.bucket_elements is None else _DEEPSPEED_REUSE,
+            reuse_elements=0 if self.bucket_elements is None else reuse,
+            updates_in_backward=self.updates_in_backward,
         )
+
+    @property
+    def copies(self) -> int:
+        """Devices that hold the same parameters, or shares of them."""
+        return self.replicas // (self.tensor * self.pipeline)
 
     @property
     def error_kind(self) -> str:
         """Kind of published runs whose errors belong to it."""
         return scheme_named(self.scheme).runs_like(self.replicas).memory
+
+    @property
+    def is_nearest_kind(self) -> bool:
+        """Whether these runs stand in, since none is of its own scheme."""
+        return scheme_named(self.scheme).runs_like(self.replicas).is_nearest_memory
+
+    @property
+    def widening(self) -> float:
+        """Factor on the logarithms of an interval's ends."""
+        return NEAREST_KIND_WIDER if self.is_nearest_kind else 1.0
 
     @property
     def kind(self) -> str:
@@ -182,8 +210,7 @@ class MemoryPlace:
     @property
     def exchanges(self) -> bool:
         """Whether devices exchange tensors directly, so that NCCL has buffers."""
-        exchanges = not scheme_named(self.scheme).uses_servers
-        return self.tensor > 1 or (self.replicas > 1 and exchanges)
+        return self.replicas > 1 and not scheme_named(self.scheme).uses_servers
 
     @property
     def is_replicated(self) -> bool:
@@ -195,15 +222,6 @@ class MemoryPlace:
 def modelled_schemes() -> tuple[str, ...]:
     """Names of the schemes whose memory is modelled."""
     return tuple(scheme.name for scheme in registered_schemes() if scheme.sharding is not None)
-
-
-def catalogued_bytes(device: Device) -> float:
-    """Memory of a device; makers write GB where memory comes in GiB.
-
-    Raises:
-        CatalogError: the catalogue does not state it.
-    """
-    return device.memory_bytes / _GB * _GIB
 
 
 def usable_bytes(capacity_bytes: float, usable_share: float) -> float:

@@ -149,18 +149,17 @@ class BatchedMemory:
     bytes_each: npt.NDArray[np.float64]
 
     @classmethod
-    def between(cls, few: tuple[int, OpGraph], many: tuple[int, OpGraph]) -> BatchedMemory:
+    def between(cls, few: tuple[int, StepMemory], many: tuple[int, StepMemory]) -> BatchedMemory:
         """A line through two batch sizes of one job.
 
         Args:
-            few: a batch size, and the graph at it.
+            few: a batch size, and the step at it.
             many: a larger one.
 
         Raises:
             ConfigError: the two steps are not of one job, or of one batch size.
-            GraphError: a graph does not show how long its tensors live.
         """
-        first, second = StepMemory.of(few[1]), StepMemory.of(many[1])
+        first, second = few[1], many[1]
         same = len(first.nbytes) == len(second.nbytes) and all(
             np.array_equal(getattr(first, name), getattr(second, name))
             for name in ("made_by", "freed_after")

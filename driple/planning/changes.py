@@ -11,17 +11,21 @@ from dataclasses import dataclass, replace
 from driple.cluster.names import machines_setting
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
+from driple.graph.cost.convolutions import CHANNELS_LAST
+from driple.jobs.job import Job
 from driple.planning.evaluator import Evaluator
 from driple.planning.offers import Offer
 from driple.planning.places import Candidate, places_of, schemes_for
 from driple.planning.ranking import ranked
 from driple.units import format_rate
 
-__all__ = ["Change", "helpful_changes"]
+__all__ = ["MOST_CHANGES", "Change", "helpful_changes"]
 
+MOST_CHANGES = 3
 _LEAST_GAIN = 0.01  # share of the time that a change must save to be named
 _HALF = "amp-bf16"
 _FULL = ("fp32", "tf32")
+_IMAGE_RANK = 4  # of a batch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +44,12 @@ class Change:
 
 
 def helpful_changes(
-    evaluator: Evaluator, best: Offer, offers: Sequence[Offer], *, keeps_batch: bool, most: int = 3
+    evaluator: Evaluator,
+    best: Offer,
+    offers: Sequence[Offer],
+    *,
+    keeps_batch: bool,
+    most: int = MOST_CHANGES,
 ) -> list[Change]:
     """The changes that save most time, each by itself.
 
@@ -91,6 +100,11 @@ def _ways(
             )
         if not variant.compiled:
             yield "torch.compile", replace(candidate, variant=replace(variant, compiled=True))
+        if not variant.channels_last and _has_channels_first(variants.given):
+            yield (
+                "channels_last in place of NCHW",
+                replace(candidate, variant=replace(variant, channels_last=True)),
+            )
         if variant.activation_checkpointing != "none":
             yield (
                 "no checkpointing",
@@ -111,6 +125,16 @@ def _ways(
                 )
     yield from _links(evaluator, candidate)
     yield from _more_machines(evaluator, candidate, keeps_batch=keeps_batch)
+
+
+def _has_channels_first(job: Job) -> bool:
+    """Whether a job convolves images whose channels are not side by side in memory."""
+    return any(
+        op.kind == "conv"
+        and CHANNELS_LAST not in op.numbers
+        and any(len(one.shape or ()) == _IMAGE_RANK for one in op.outputs)
+        for op in job.graph.signatures
+    )
 
 
 def _links(evaluator: Evaluator, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:

@@ -5,6 +5,7 @@ Candidate (place, scheme, variant) --Evaluator--> Offer, or Refused
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from driple.answers.by_simulator import ask_step
@@ -13,9 +14,11 @@ from driple.answers.step_parts import alone_of, parts_of
 from driple.catalog.catalog import Catalog
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DripleError, GraphError
-from driple.memory.estimate import MemoryEstimate, memory_of, memory_of_places
+from driple.memory.estimate import NEWEST, MemoryEstimate, memory_of, memory_of_places
+from driple.memory.largest import LargestBatches, largest_batches
 from driple.memory.place import MemoryPlace, gpu_kinds
-from driple.memory.step_memory import BatchedMemory
+from driple.memory.split_model import batched_device_steps
+from driple.memory.step_memory import StepMemory
 from driple.planning.amount import Amount
 from driple.planning.offers import Offer, needed_bytes
 from driple.planning.places import Candidate, Refused
@@ -27,16 +30,14 @@ from driple.simulate.place import place_of
 
 __all__ = ["Evaluator", "memory_reason"]
 
-_FEW, _MANY = 4, 8  # batches between which tensors grow in proportion
+_LEAST_BATCH = 2  # of a line: of one sample, PyTorch runs other ops
 _NO_BF16 = "bf16"
 _Places = tuple[MemoryPlace, ...]
+_StepsAt = Callable[[int], tuple[StepMemory, ...]]
 
 
 class Evaluator:
     """Time, memory and cost of candidates for one job.
-
-    Attributes:
-        largest: the largest batch that fitted, by what decides it; where to look first.
 
     Args:
         variants: of the job.
@@ -58,9 +59,9 @@ class Evaluator:
         self.calibration = calibration
         self._ready: dict[int, ReadyJob] = {}
         self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
-        self.largest: dict[object, int] = {}  # batches that fitted alike candidates
-        self._lines: dict[tuple[int, int], BatchedMemory | None] = {}
-        self._may_fit: dict[tuple[int, int, _Places], bool] = {}
+        self._lines: dict[tuple[int, int, int, int], _StepsAt | None] = {}
+        self._at: dict[tuple[int, int, _Places], MemoryEstimate] = {}
+        self._largest: dict[tuple[int, _Places], LargestBatches] = {}
 
     def ready(self, variant: Variant, setting: Setting) -> ReadyJob:
         """A variant read and prepared for the devices of a setting."""
@@ -80,33 +81,69 @@ class Evaluator:
                 self._memory[key] = None
         return self._memory[key]
 
-    def may_fit(self, candidate: Candidate) -> bool:
-        """Whether a candidate will fit, without reading it where its batch size alone is new."""
-        variant = candidate.variant
-        line = self._line(variant, candidate.setting)
+    def quick_memory(self, candidate: Candidate) -> MemoryEstimate | None:
+        """The same without reading a candidate where its batch size alone is new."""
+        line = self._line(candidate.variant, candidate.setting)
         if line is None:
-            memory = self.memory(candidate)
-            return memory is None or memory.fits in {None, "yes"}
-        places = MemoryPlace.of_job(
-            self.variants.given, candidate.setting, candidate.place.capacity_bytes
-        )
-        key = (id(line), variant.batch_size, _like(places))
-        if key not in self._may_fit:
-            found = memory_of_places(line.at(variant.batch_size), places)
-            self._may_fit[key] = found.fits in {None, "yes"}
-        return self._may_fit[key]
+            return self.memory(candidate)
+        return self._memory_at(line, candidate.variant.batch_size, self._places(candidate))
 
-    def _line(self, variant: Variant, setting: Setting) -> BatchedMemory | None:
+    def may_fit(self, candidate: Candidate) -> bool:
+        """Whether a candidate will fit, by its quick memory."""
+        memory = self.quick_memory(candidate)
+        return memory is None or memory.fits in {None, "yes"}
+
+    def surely_fits(self, candidate: Candidate) -> bool:
+        """Whether it will fit by the upper end of the interval of its quick memory too."""
+        memory = self.quick_memory(candidate)
+        return memory is not None and memory.surely_fits
+
+    def largest_batches(self, candidate: Candidate) -> LargestBatches | None:
+        """The largest batches that fit where a candidate runs; None if that is not known."""
+        if not self.variants.can_vary:
+            return None
+        line = self._line(candidate.variant, candidate.setting)
+        if line is None:
+            return None
+        places = self._places(candidate)
+        if any(place.capacity_bytes is None for place in places):
+            return None
+        key = (id(line), _like(places))
+        if key not in self._largest:
+            self._largest[key] = largest_batches(
+                lambda size: self._memory_at(line, size, places), candidate.variant.batch_size
+            )
+        return self._largest[key]
+
+    def _places(self, candidate: Candidate) -> _Places:
+        room = candidate.place.capacity_bytes
+        return MemoryPlace.of_job(self.variants.given, candidate.setting, room)
+
+    def _memory_at(self, line: _StepsAt, size: int, places: _Places) -> MemoryEstimate:
+        key = (id(line), size, _like(places))
+        if key not in self._at:
+            library = self.variants.given.library or NEWEST
+            self._at[key] = memory_of_places(line(size), places, library=library)
+        return self._at[key]
+
+    def _line(self, variant: Variant, setting: Setting) -> _StepsAt | None:
         """Memory at every batch size; None if it does not grow in proportion, or is unknown."""
-        passes = min(variant.grad_accumulation, 2)  # more passes need no more memory
-        few, many = (
-            self.ready(replace(variant, batch_size=size, grad_accumulation=passes), setting).job
-            for size in (_FEW, _MANY)
-        )
-        key = (id(few), id(many))
+        tensor, pipeline = setting.scheme.tensor, setting.scheme.pipeline
+        passes = min(variant.grad_accumulation, max(2, pipeline))  # more need no more memory
+        size = max(self.variants.usual.batch_size, _LEAST_BATCH)
+        try:
+            few, many = (
+                self.ready(replace(variant, batch_size=each, grad_accumulation=passes), setting).job
+                for each in (size, 2 * size)
+            )
+        except (ConfigError, GraphError):
+            return None
+        key = (id(few), id(many), tensor, pipeline)
         if key not in self._lines:
             try:
-                self._lines[key] = BatchedMemory.between((_FEW, few.graph), (_MANY, many.graph))
+                self._lines[key] = batched_device_steps(
+                    (size, few.graph), (2 * size, many.graph), tensor, pipeline
+                )
             except (ConfigError, GraphError):
                 self._lines[key] = None
         return self._lines[key]
@@ -165,6 +202,7 @@ class Evaluator:
             answer=answer,
             memory=self.memory(candidate),
             parts=parts,
+            largest=self.largest_batches(candidate),
         )
 
 
@@ -174,7 +212,7 @@ def _like(places: _Places) -> _Places:
         replace(
             place,
             shards=1 if place.is_replicated else place.shards,
-            replicas=min(place.replicas, 2),
+            replicas=min(place.copies, 2) * place.tensor * place.pipeline,
         )
         for place in places
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from driple.answers.step_parts import StepParts
     from driple.estimate import Source
     from driple.memory.estimate import MemoryEstimate
+    from driple.memory.largest import LargestBatches
     from driple.planning.places import Candidate
     from driple.planning.variants import Variant
     from driple.profiler.stall_profile import StallProfile
@@ -52,6 +53,7 @@ class Offer:
         answer: of the simulator, with its error and a slower host; None for a measurement.
         memory: of the device with least room; None for a measurement, or if it is unknown.
         parts: where the time of a step goes; None for a measurement.
+        largest: the largest batches that fit there; None if they are not known.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Offer:
     answer: MethodAnswer | None = None
     memory: MemoryEstimate | None = None
     parts: StepParts | None = None
+    largest: LargestBatches | None = None
 
     @property
     def setting(self) -> str:
@@ -144,6 +147,12 @@ class Offer:
         return self.fits in {None, "yes"}
 
     @property
+    def may_not_fit(self) -> bool:
+        """Whether the upper end of the interval of its memory is more than its devices have."""
+        memory = self.memory
+        return memory is not None and memory.has_upper_end and not memory.surely_fits
+
+    @property
     def full_name(self) -> str:
         """Machines, scheme and variant: `p4d.24xlarge (fsdp, batch 8, full checkpointing)`."""
         if self.variant is None:
@@ -154,8 +163,7 @@ class Offer:
 
 def needed_bytes(memory: MemoryEstimate) -> float | None:
     """What a device shows, or the best that is known of it; None if nothing is."""
-    needed = memory.device_total or memory.reserved or memory.allocated
-    return None if needed is None else needed.value
+    return None if memory.needed is None else memory.needed.value
 
 
 def measured_offer(

@@ -125,8 +125,9 @@ def best_by_place(
     """The best way to use every kind and number of machines, in order.
 
     One that fits, if any does, and of these one that keeps the limits. Of ways that take almost the
-    same time (or memory), the one whose error is smallest: a difference below that error is no
-    reason to prefer another.
+    same time (or memory), one that fits by the upper end of its interval too: what a larger batch
+    saves must be worth a run that may end for lack of memory. Of these, the one whose error is
+    smallest: a difference below that error is no reason to prefer another.
     """
     some: dict[str, list[Offer]] = {}
     for offer in ranked(offers, rank):
@@ -141,7 +142,8 @@ def _best_way(ways: Sequence[Offer], rank: Rank, limits: TrainingLimits) -> Offe
     value = _memory if rank == "memory" else _seconds
     least = value(fitting[0])
     near = [offer for offer in fitting if value(offer) <= _ALMOST * least]
-    return _better_known(fitting[0], near, rank)
+    near = [offer for offer in near if not offer.may_not_fit] or near
+    return _better_known(near[0], near, rank)
 
 
 def _better_known(first: Offer, near: Sequence[Offer], rank: Rank) -> Offer:
@@ -205,8 +207,7 @@ def choose(offers: Sequence[Offer], limits: TrainingLimits, rank: Rank = "cost")
     others = [offer for offer in within if offer is not best]
     runner_up = ranked(others, by)[0] if others else None
     ways = [one for one in offers if one.may_be_recommended and limits.holds(one)]
-    is_first = best is ranked(ways, by)[0]
-    why = _recommended(best, runner_up, within, limits, by, is_first=is_first)
+    why = _recommended(best, runner_up, within, limits, by, first=ranked(ways, by)[0])
     return Choice(best=best, runner_up=runner_up, why=why)
 
 
@@ -243,7 +244,7 @@ def _recommended(
     limits: TrainingLimits,
     by: Rank,
     *,
-    is_first: bool,
+    first: Offer,
 ) -> Remark:
     """The recommendation; only the first of all ways has a superlative."""
     other = _other_end(best, within, by)
@@ -259,7 +260,8 @@ def _recommended(
         offer=spent(best),
         is_rented=best.instance is not None,
         rank=by,
-        is_first=is_first,
+        is_first=best is first,
+        is_surer=first.may_not_fit and not best.may_not_fit,
         budget=limits.budget,
         deadline_s=limits.deadline_s,
         guess=_why_guess(best),
@@ -268,6 +270,8 @@ def _recommended(
         over_deadline=is_known and not in_time,
         over_s=_finite(over_s),
         is_fit_unknown=best.fits is None and best.provenance == "simulated",
+        upper_bytes=_upper_bytes(best),
+        sure_batch=None if best.largest is None else best.largest.sure,
         runner_up=None if runner_up is None else spent(runner_up),
         time_ratio=None if runner_up is None else runner_up.training_s / best.training_s,
         cost_ratio=None
@@ -284,7 +288,17 @@ def _why_guess(best: Offer) -> str | None:
         return "no_run"
     if _width(best) > GUESS_FACTOR:
         return "errors"
-    return "slow_host" if ends is not None and ends[1] > GUESS_FACTOR * ends[0] else None
+    if ends is None or ends[1] <= GUESS_FACTOR * ends[0]:
+        return None
+    over_tcp = best.answer is not None and best.answer.by_network is not None
+    return "network" if over_tcp else "slow_host"
+
+
+def _upper_bytes(best: Offer) -> float | None:
+    """The upper end of the interval of its memory, where that is more than its devices have."""
+    if not best.may_not_fit or best.memory is None or best.memory.needed is None:
+        return None
+    return best.memory.needed.upper
 
 
 def _finite(value: float) -> float | None:

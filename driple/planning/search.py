@@ -3,8 +3,9 @@
     places x schemes x recomputation x precision x batches -> Candidate -> Evaluator -> SearchResult
 
 With a global batch, batch x passes x devices is that number in every candidate. Where batches are
-free, the two largest that fit are tried: a smaller one is no faster for the same samples. Without
-a global batch, the user's own batch and twice that are tried too.
+free, two are tried: the largest that fits, and the largest that fits by the upper end of its
+interval too; a smaller one is no faster for the same samples. Without a global batch, these are
+powers of two and three times such powers, and the user's own batch and twice that are tried too.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["VARY", "Asked", "SearchResult", "candidates_of", "search"]
 
 VARY = ("batch", "checkpointing", "precision")
 _LARGEST_BATCH = 1024  # that is tried on a device of its own accord
-_TRIED = 2  # batches of a device, the largest that fit
+_ROUND = sorted({2**k for k in range(11)} | {3 * 2**k for k in range(9)})  # batches of a device
 _HALF_OF = {"fp32": "amp-bf16", "tf32": "amp-bf16"}
 
 
@@ -157,16 +158,11 @@ def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[
     if asked.global_batch is None:
         if "batch" not in asked.vary or not evaluator.variants.can_vary:
             return [group]
-        most = min(4 * usual.batch_size, _LARGEST_BATCH)
-        powers = [2**k for k in range(11) if 2**k <= most]
-        sizes = sorted({usual.batch_size, 2 * usual.batch_size, *powers})
-        ladder = [replace(variant, batch_size=size) for size in sizes]
-        found = _largest_that_fit(evaluator, group, ladder)
-        asked_for = [usual.batch_size, 2 * usual.batch_size]
-        fitting = found[-1].variant.batch_size
-        known = [one for one in ladder if one.batch_size in asked_for]
-        own = [replace(group, variant=one) for one in known if one.batch_size <= fitting]
-        return sorted(dict.fromkeys([*own, *found]), key=lambda one: one.variant)
+        given = (usual.batch_size, 2 * usual.batch_size)
+        ladder = [replace(variant, batch_size=size) for size in {*_ROUND, *given}]
+        asked_for = [replace(group, variant=replace(variant, batch_size=size)) for size in given]
+        own = [candidate for candidate in asked_for if evaluator.may_fit(candidate)]
+        return [*dict.fromkeys([*own, *_largest_that_fit(evaluator, group, ladder)])]
     share, rest = divmod(asked.global_batch, replicas)
     if rest or not share:
         raise ConfigError(
@@ -191,16 +187,20 @@ def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[
 def _largest_that_fit(
     evaluator: Evaluator, group: Candidate, ladder: Sequence[Variant]
 ) -> list[Candidate]:
-    """The last ones of a rising ladder that fit; the first one if none does."""
-    steps = [replace(group, variant=variant) for variant in ladder]
+    """The largest batch of some that fits, and the largest that surely does; the smallest if none.
+
+    Args:
+        evaluator: of the job.
+        group: machines and scheme.
+        ladder: ways to train that differ in batch and passes.
+    """
+    rising = sorted(ladder)
     # One pass needs no more than several, and more no more than two.
-    passes = min(ladder[0].grad_accumulation, 2)
+    passes = min(rising[0].grad_accumulation, 2)
     same = [
-        replace(group, variant=replace(variant, grad_accumulation=passes)) for variant in ladder
+        replace(group, variant=replace(variant, grad_accumulation=passes)) for variant in rising
     ]
-    key = (group.setting.worker.name, group.setting.scheme, group.place.capacity_bytes,
-           replace(group.variant, batch_size=1, grad_accumulation=passes))  # fmt: skip
-    guess = sum(variant.batch_size <= evaluator.largest.get(key, 0) for variant in ladder) - 1
-    last = last_that(lambda number: evaluator.may_fit(same[number]), len(steps), guess)
-    evaluator.largest[key] = ladder[last].batch_size if last >= 0 else 0
-    return steps[max(last - _TRIED + 1, 0) : last + 1] if last >= 0 else steps[:1]
+    last = last_that(lambda number: evaluator.may_fit(same[number]), len(rising))
+    sure = last_that(lambda number: evaluator.surely_fits(same[number]), last + 1)
+    numbers = sorted({number for number in (sure, last) if number >= 0}) or [0]
+    return [replace(group, variant=rising[number]) for number in numbers]

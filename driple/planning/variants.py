@@ -36,6 +36,7 @@ class Variant:
         activation_checkpointing: `none`, `full` or `selective`.
         precision: such as `fp32` or `amp-bf16`; empty if unknown.
         compiled: whether `torch.compile` fuses the ops.
+        channels_last: whether a model and its images are put in PyTorch's channels-last format.
     """
 
     batch_size: int
@@ -43,6 +44,7 @@ class Variant:
     activation_checkpointing: str = "none"
     precision: str = ""
     compiled: bool = False
+    channels_last: bool = False
 
     @property
     def samples_per_update(self) -> int:
@@ -58,6 +60,7 @@ class Variant:
             f"batch {self.batch_size}{passes}",
             "" if kind == "none" else f"{kind} checkpointing",
             self.precision,
+            "channels last" if self.channels_last else "",
             "compiled" if self.compiled else "",
         )
         return tuple(part for part in parts if part)
@@ -95,6 +98,7 @@ class JobVariants:
             activation_checkpointing=self.given.activation_checkpointing,
             precision=self.given.precision,
             compiled=self.given.compiled,
+            channels_last=self._options.channels_last,
         )
         self._read: dict[tuple[Variant, tuple[int, int] | None], Job | DripleError] = {}
         self._jobs: dict[tuple[Variant, tuple[int, int] | None], Job] = {}
@@ -145,6 +149,7 @@ class JobVariants:
                 activation_checkpointing=variant.activation_checkpointing,
                 precision=variant.precision or None,
                 compiled=variant.compiled,
+                channels_last=variant.channels_last,
             )
             try:
                 self._read[key] = load_job(self._source, options, setting=setting)

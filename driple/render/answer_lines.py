@@ -41,7 +41,10 @@ MOST_LINES = 8
 _LABEL = 10  # columns
 _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
+_CONTRADICTIONS = {"other_scheme", "engine_keeps_masters"}  # these come first
 _MORE = " ... (all: --explain)"
+_TCP_NARROWS = "what the network yields narrows it: --link-bandwidth"
+_NEXT = {"link_stated", "link_by_tcp", "taken_as_rdma"}  # what changes most
 _NARROWS = "a few runs of yours narrow it: driple transfer --from gpu"
 _QUIET_MB_PER_S = 0.05  # that the network carries: less is none
 
@@ -70,7 +73,8 @@ def answer_lines(answer: Answer) -> list[str]:
     )
     step = [_line("step", _step(answer))]
     if answer.iteration_time_s.is_guess or _warnings(answer):
-        step = [_line("a guess:", f"{_guess(answer)}; {_NARROWS}")]
+        over_tcp = answer.best.by_network is not None
+        step = [_line("a guess:", f"{_guess(answer)}; {_TCP_NARROWS if over_tcp else _NARROWS}")]
     lines = [
         *unread,
         *(step + memory if fits else memory + step),
@@ -163,8 +167,12 @@ def _memory(memory: JobMemory | None) -> list[str]:
         host = f"; {size(estimate.host_bytes)} on the host of each machine"
     if estimate.fits == "yes":
         words += ": fits"
-        if memory.largest_batch is not None:
-            words += f"; largest batch that fits: {memory.largest_batch}"
+        if estimate.is_full and estimate.device_total is not None:
+            words += f" ({rounded(estimate.device_total.value / _GIB)} with the allocator's cache)"
+        if memory.largest is not None:
+            words += f"; largest batch that fits: {memory.largest.expected}"
+            if memory.largest.sure not in {None, memory.largest.expected}:
+                words += f" ({memory.largest.sure} surely)"
     elif estimate.fits is None:
         words += ": whether it fits is unknown, as sizes are unknown"
     else:
@@ -184,6 +192,8 @@ def _memory(memory: JobMemory | None) -> list[str]:
 
 def _of_capacity(estimate: MemoryEstimate) -> str:
     needed = estimate.device_total or estimate.reserved or estimate.allocated
+    if estimate.fits == "yes" and estimate.is_full:
+        needed = estimate.without_cache
     bound = (
         "at least " if estimate.is_lower_bound else "at most " if estimate.is_upper_bound else ""
     )
@@ -292,9 +302,15 @@ def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -
     return words
 
 
+def _place_of(assumed: Remark) -> int:
+    """What contradicts the user comes first, then what changes most."""
+    return 0 if assumed.code in _CONTRADICTIONS else 1 if assumed.code in _NEXT else 2
+
+
 def _assumed(answer: Answer, most: int) -> list[str]:
     """What nobody stated, as far as some lines hold it; all with --explain."""
-    words = sentences([*answer.job.assumptions, *answer.assumptions])
+    remarks = (*answer.job.assumptions, *answer.assumptions)
+    words = sentences(sorted(remarks, key=_place_of))
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
     lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
     if len(lines) > most:

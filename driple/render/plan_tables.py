@@ -137,10 +137,36 @@ def _print_offers(offers: Sequence[Offer], limits: TrainingLimits) -> None:
         print(f"all with {common}:")
     header = ["machines", "how", "samples/s", "training",
               "cost $", fits, *(["in limits"] if limited else [])]  # fmt: skip
+    largest = [_largest(offer) for offer in offers]
     lines = table_lines(header, rows)
+    wider = table_lines(
+        [*header, "largest batch"],
+        [[*row, words or "-"] for row, words in zip(rows, largest, strict=True)],
+    )
+    has_room = max(map(len, wider)) <= _WIDTH
+    if any(largest) and has_room:
+        lines = wider
     if max(map(len, lines)) > _WIDTH:
         lines = _two_lines_each(header, rows)
     print("\n".join(lines))
+    if any(largest) and not has_room:
+        _print_largest([(row[0], row[1]) for row in rows], largest)
+
+
+def _print_largest(ways: Sequence[tuple[str, str]], largest: Sequence[str]) -> None:
+    """The largest batches below a table without room for them, alike ones together.
+
+    Args:
+        ways: machines and how they are used, of each row.
+        largest: batches of each row in words; empty if they are not known.
+    """
+    several = len({name for name, _ in ways}) < len(ways)
+    names: dict[str, list[str]] = {}
+    for (name, way), words in zip(ways, largest, strict=True):
+        if words:
+            names.setdefault(words, []).append(f"{name} ({way})" if several else name)
+    each = [f"{words}: {', '.join(dict.fromkeys(those))}" for words, those in names.items()]
+    _print_wrapped(f"largest batch that fits: {'; '.join(each)}")
 
 
 def _two_lines_each(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -209,6 +235,16 @@ def _memory(offer: Offer) -> str:
     return f"{least}{size(needed)}{fits}"
 
 
+def _largest(offer: Offer) -> str:
+    """The largest batch that fits, and the largest that surely does; empty if not known."""
+    largest = offer.largest
+    if largest is None:
+        return ""
+    if largest.sure is None or largest.sure == largest.expected:
+        return str(largest.expected)
+    return f"{largest.expected} ({largest.sure} surely)"
+
+
 def _spread(offer: Offer, seconds: float) -> str | None:
     """The 90 % interval of a time of an offer; None if its error is not known."""
     if offer.factors is None:
@@ -248,6 +284,10 @@ def _print_changes(result: PlanResult) -> None:
     print(f"What would help {best.full_name} most, one change at a time:")
     for number, change in enumerate(result.changes, 1):
         print(f"  {number}. {change_sentence(change)}")
+    from driple.planning.changes import MOST_CHANGES
+
+    if len(result.changes) < MOST_CHANGES:
+        print("  nothing else that was tried saves 1 % or more of the time")
 
 
 def _print_prices(offers: Sequence[Offer]) -> None:

@@ -2,62 +2,100 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, cast
 
+from driple.cluster.links import NVLINK
+from driple.estimate import Interval
+from driple.quantities import duration, rounded
+from driple.quantities import size as size_words
 from driple.remarks import Remark
 from driple.render.remarks import sentence, sentences
-from driple.render.show import note, print_table
-from driple.units import format_range, format_rate, three_digits
+from driple.render.show import note, print_assumptions, print_table
+from driple.units import format_rate, rounded_up
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridSweep
-    from driple.api.json_types.sweep import BatchFactsJson
+    from driple.api.json_types.sweep import DevicesFactsJson
     from driple.api.sweeping import SweepResult
     from driple.api.sweeping_traces import TraceSweep
 
-__all__ = ["print_batches", "print_curve", "print_grid"]
+__all__ = ["print_curve", "print_devices", "print_grid"]
 
 _MOST_ROWS = 40
-_GIB = 2.0**30
 
 
-def print_batches(result: SweepResult) -> None:
-    """A row for each batch size: step time, throughput, memory, and whether it fits."""
+def print_devices(result: SweepResult) -> None:
+    """A row for each point: cluster, step time, scaling, waiting, memory."""
     where = "" if result.setting is None else f" on {result.setting.name}"
     print(f"{'' if result.job is None else result.job.name}{where}: simulated")
-    times = result.estimates["iteration_time_s"]
-    level = "" if times.level is None else f"{100 * times.level:.0f} % interval"
-    header = ["batch", "iteration", *([level] if level else []), "samples/s"]
-    memory = [
-        (words, result.estimates[name].value)
-        for name, words in (
-            ("allocated_bytes", "allocated"),
-            ("reserved_bytes", "reserved"),
-            ("device_total_bytes", "on the device"),
-        )
-        if name in result.estimates
-    ]
-    facts = cast("BatchFactsJson", result.facts)
-    fits, margins = facts["fits"], facts["margin_bytes"]
-    rows = []
-    for i, size in enumerate(result.clusters["batch_size"]):
-        row = [
-            f"{size:.0f}",
-            f"{three_digits(times.value[i])} s",
-            *([format_range(*times.interval[i], unit=" s")] if times.interval else []),
-            f"{result.estimates['samples_per_s'].value[i]:,.0f}",
-            *(f"{three_digits(values[i] / _GIB)} GiB" for _, values in memory),
-        ]
-        if memory:
-            margin = margins[i] or 0.0
-            sign = "-" if margin < 0 else ""
-            row += [fits[i] or "unknown", f"{sign}{three_digits(abs(margin) / _GIB)} GiB"]
-        rows.append(row)
-    if memory:
-        header += [*(words for words, _ in memory), "fits", "left"]
-    print_table(header, rows)
+    print_assumptions(result.assumptions)
+    columns = _device_columns(result)
+    shown = {name: cells for name, cells in columns.items() if any(cell != "-" for cell in cells)}
+    print_table([*shown], [list(row) for row in zip(*shown.values(), strict=True)])
     for words in sentences(result.remarks):
         print(words)
+
+
+def _device_columns(result: SweepResult) -> dict[str, list[str]]:
+    """Cells by header; what does not vary is left out."""
+    facts = cast("DevicesFactsJson", result.facts)
+    clusters, estimates = result.clusters, result.estimates
+    sizes, workers = clusters["batch_size"], clusters["workers"]
+    times, rates = estimates["iteration_time_s"], estimates.get("samples_per_s")
+    efficiency = estimates.get("scaling_efficiency_pct")
+    enough = facts["enough_bandwidth_bits_per_s"]
+    columns: dict[str, list[str]] = {}
+    if len(set(sizes)) > 1:
+        columns["batch"] = [_whole(size) for size in sizes]
+    own = None if result.setting is None else result.setting.num_workers
+    if set(workers) != {own}:
+        columns["devices"] = [_whole(count) for count in workers]
+    links, link_rates = facts["links"], clusters["bandwidth_bits_per_s"]
+    if len(set(link_rates)) > 1:
+        has_names = len(set(links)) == len(set(link_rates))
+        columns["link"] = [
+            "-" if rate is None else _kind(str(name)) if has_names else format_rate(rate)
+            for name, rate in zip(links, link_rates, strict=True)
+        ]
+    columns["step"] = [
+        duration(value, None if times.interval is None else _interval(*times.interval[i]))
+        for i, value in enumerate(times.value)
+    ]
+    if rates is not None:
+        columns["samples/s"] = [rounded(value) for value in rates.value]
+    if efficiency is not None and max(count or 0 for count in workers) > 1:
+        columns["scaling"] = [f"{value:.0f} %" for value in efficiency.value]
+        columns["waits"] = [_percent(share) for share in facts["waiting_pct"]]
+        columns["< 10 % from"] = [
+            "-" if count == 1 else "no speed" if rate is None else format_rate(rounded_up(rate))
+            for count, rate in zip(workers, enough, strict=True)
+        ]
+    total = estimates.get("device_total_bytes")
+    if total is not None:
+        header = "memory" if set(facts["fits"]) <= {"yes", None} else "memory, fits"
+        columns[header] = [
+            size_words(value) + ("" if fits in {"yes", None} else f" {fits}")
+            for value, fits in zip(total.value, facts["fits"], strict=True)
+        ]
+    return columns
+
+
+def _interval(low: float, high: float | None) -> Interval | None:
+    return Interval.of((low, inf if high is None else high), None)
+
+
+def _kind(link: str) -> str:
+    """The name of a link as settings have it: NVLink is that of the device."""
+    return NVLINK if link.startswith(NVLINK) else link
+
+
+def _whole(number: float | None) -> str:
+    return "-" if number is None else f"{number:.0f}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0f} %"
 
 
 def print_grid(sweep: GridSweep, *, unknown: Remark | None) -> None:

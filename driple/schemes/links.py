@@ -6,12 +6,13 @@ Link (catalogue) + LinkEfficiency (calibration) -> ReachedLink -> bytes/s with n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
 from driple.catalog import Link
 from driple.checks import check_number
 from driple.schemes.collectives import Hop
 
-__all__ = ["LinkEfficiency", "ReachedLink"]
+__all__ = ["TCP_EFFICIENCY", "TCP_SHARES", "LinkEfficiency", "ReachedLink"]
 
 _IN_ORDER = "NVLink"  # kind of links that keep 128 bytes together
 
@@ -40,6 +41,15 @@ class LinkEfficiency:
     def effective_share(self, count: int) -> float:
         """Fraction of the nominal rate that each of `count` users gets."""
         return self.share * float((2 / max(count, 2)) ** self.sharing)
+
+
+TCP_SHARES = (0.11, 0.35, 0.38, 0.46, 0.70, 0.96, 0.97)
+"""Bus bandwidth of large all-reduces by TCP over the rate of the network, published: Azure,
+40 Gbit/s (assumed; Horovod, fitted to training); 8 machines of 8 V100, 100 Gbit/s (bytedance/byteps
+issue 237); AWS p3dn, 100 Gbit/s (NVIDIA/nccl issue 398); Google Cloud, 32 Gbit/s, 2 and 4 machines
+of 8 V100, 4 and 2 machines of one (NVIDIA/nccl issue 209)."""
+# The latency is that of every network: NCCL's src/graph/tuning.cc.
+TCP_EFFICIENCY = LinkEfficiency(share=median(TCP_SHARES), latency_s=14e-6, sharing=0.0)
 
 
 @dataclass(frozen=True, slots=True)

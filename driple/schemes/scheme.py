@@ -123,8 +123,11 @@ class Sharding:
             `reduce_bucket_size`; None without.
         has_wide_shards: whether shards of parameters and gradients are in fp32 where the optimizer
             updates a copy in fp32, in place of that copy, as FSDP keeps them.
+        has_wide_gradients: whether gradients are added up in fp32 where the optimizer updates a
+            copy in fp32, as Megatron-LM's main gradients are.
         reuse_elements: a block of parameters stays gathered if less than that is computed before
             its next use.
+        updates_in_backward: whether a gradient is freed as soon as its parameter is updated.
     """
 
     shards_parameters: bool = False
@@ -137,7 +140,9 @@ class Sharding:
     parameters_on_host: bool = False
     bucket_elements: int | None = None
     has_wide_shards: bool = False
+    has_wide_gradients: bool = False
     reuse_elements: int = 0
+    updates_in_backward: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -160,10 +165,12 @@ class RunsLike:
     Attributes:
         times: for step times: one of `RUN_KINDS`, or a kind of the scheme's own in words.
         memory: for memory: `single`, `ddp` or `fsdp`.
+        is_nearest_memory: whether `memory` is the nearest kind, since no run is of this scheme.
     """
 
     times: str
     memory: str
+    is_nearest_memory: bool = False
 
 
 class Scheme(Protocol):
@@ -225,7 +232,8 @@ def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
 def group_of(step: SchemeStep) -> DeviceGroup:
     """All devices of a step, as one group of a collective.
 
-    The network of a machine is no faster than the links of its devices to the host together.
+    The network of a machine is no faster than the links of its devices to the host together, unless
+    it is stated what it reaches.
 
     Raises:
         SettingError: the setting does not name a link that is crossed.
@@ -235,7 +243,7 @@ def group_of(step: SchemeStep) -> DeviceGroup:
     hop = None
     if between is not None:
         hop = between.hop(topology.num_sharing)
-        if step.host is not None:
+        if step.host is not None and between.link.efficiency is None:
             most = topology.devices_per_machine * step.host.bytes_per_s(1)
             hop = replace(hop, bytes_per_s=min(hop.bytes_per_s, most))
     return DeviceGroup(

@@ -106,14 +106,20 @@ def _shared(hop: Hop, users: int) -> Hop:
 
 
 class SplitScheme(Ddp):
-    """The scheme `split`: tensor and pipeline parallelism, replicas of which are `ddp`."""
+    """The scheme `split`: tensor and pipeline parallelism, replicas of which are `ddp`.
+
+    A device holds all parameters, gradients and states of its shard of a stage. Gradients lie side
+    by side, so that buckets are parts of them, and are in fp32 beside an optimizer with masters.
+    """
 
     name = SPLIT
-    sharding: Sharding | None = None
+    sharding: Sharding | None = Sharding(has_wide_gradients=True)
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """A kind of its own: no stated error is of it."""
-        return RunsLike(times="tensor or pipeline parallelism", memory="single")
+        return RunsLike(
+            times="tensor or pipeline parallelism", memory="single", is_nearest_memory=True
+        )
 
     def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
         """Never: its degrees are the user's choice."""

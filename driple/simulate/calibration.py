@@ -15,6 +15,7 @@ from importlib.resources import files
 import numpy as np
 
 from driple.catalog import DEVICES, Device, Link, device_named, link_named
+from driple.catalog.model import RDMA, TCP
 from driple.checks import check_number
 from driple.cluster.cluster import INFINITY_FABRIC
 from driple.cluster.links import NVLINK
@@ -22,7 +23,7 @@ from driple.cluster.setting import Setting
 from driple.codec import Json, json_field, to_dict
 from driple.errors import ConfigError
 from driple.remarks import Remark, remark
-from driple.schemes.links import LinkEfficiency
+from driple.schemes.links import TCP_EFFICIENCY, TCP_SHARES, LinkEfficiency
 from driple.schemes.records import check_rate
 from driple.schemes.registry import scheme_named
 from driple.simulate.device_models import CalibratedDevice, CoreModel, GpuModel, Reached
@@ -49,6 +50,7 @@ __all__ = [
 
 FORMAT = 2
 ETHERNET = "Ethernet"  # of any rate
+_INFINIBAND = "InfiniBand"
 # From this many measured links of a family on, their median predicts another link better than the
 # nearest link does.
 _ENOUGH_RELATIVES = 3
@@ -138,6 +140,8 @@ class Calibration:
     def link(self, link: Link | str) -> LinkEfficiency:
         """Efficiency of a link; of its nearest relatives if it was not measured.
 
+        A share that the user states counts, whatever was measured elsewhere.
+
         Args:
             link: the link, or its name in the installed catalogue.
 
@@ -146,9 +150,15 @@ class Calibration:
             ConfigError: no measured link can substitute for it.
         """
         spec = link_named(link) if isinstance(link, str) else link
+        if spec.efficiency is not None:
+            usual = self.link(replace(spec, efficiency=None))
+            latency_s = usual.latency_s if spec.latency_s is None else spec.latency_s
+            return LinkEfficiency(share=spec.efficiency, latency_s=latency_s, sharing=0.0)
         kind = link_kind(spec)
         if kind in self.links:
             return self.links[kind]
+        if kind == TCP:
+            return TCP_EFFICIENCY
         family = _family(spec)
         related = [reached for other, reached in self.links.items() if _family(other) == family]
         if len(related) < _ENOUGH_RELATIVES:
@@ -193,6 +203,9 @@ class Calibration:
                 found.append(_unmeasured(device, source))
             found += tuning_remarks(device)
         for link in dict.fromkeys(links):
+            if link.efficiency is not None or link.kind == TCP:
+                found.append(_stated(link) if link.efficiency is not None else _by_tcp(link))
+                continue
             nearest = nearest_link(link, self.links)
             if nearest != link_kind(link):
                 found.append(remark("link_not_measured", link=link.name, like=nearest))
@@ -296,7 +309,7 @@ def nearest_relative(device: Device, names: Iterable[str]) -> str:
 def link_kind(link: Link | str) -> str:
     """Name of the links that share an efficiency: all Ethernet rates are one kind."""
     spec = link_named(link) if isinstance(link, str) else link
-    return ETHERNET if spec.kind == ETHERNET else spec.name
+    return spec.kind if spec.kind in {ETHERNET, TCP} else spec.name
 
 
 def nearest_link(link: Link | str, kinds: Iterable[str]) -> str:
@@ -326,12 +339,13 @@ def nearest_link(link: Link | str, kinds: Iterable[str]) -> str:
 def _family(link: Link | str) -> tuple[str, bool]:
     """Family (`NVLink`, `PCIe`, ...), and whether copies go through the host.
 
-    Nothing is measured over AMD's Infinity Fabric, which joins devices as NVLink does.
+    Nothing is measured over AMD's Infinity Fabric, which joins devices as NVLink does; RDMA over
+    any network is taken to reach what it does over InfiniBand.
     """
     if link == ETHERNET:
         return ETHERNET, False
     spec = link_named(link) if isinstance(link, str) else link
-    kind = NVLINK if spec.kind == INFINITY_FABRIC else spec.kind
+    kind = {INFINITY_FABRIC: NVLINK, RDMA: _INFINIBAND}.get(spec.kind, spec.kind)
     return (ETHERNET, False) if kind == ETHERNET else (kind, spec.through_host)
 
 
@@ -340,6 +354,29 @@ def _distance(one: Device, other: Device) -> tuple[bool, float, float]:
     apart = abs(one.architecture.order - other.architecture.order)
     balance = (one.fp32_flops / one.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
     return one.maker != other.maker, apart, max(balance, 1 / balance)
+
+
+def _stated(link: Link) -> Remark:
+    """A link with a share that the user states."""
+    return remark(
+        "link_stated",
+        link=link.name,
+        bytes_per_s=link.bytes_per_s * (link.efficiency or 0.0),
+        share=link.efficiency,
+        latency_s=link.latency_s,
+    )
+
+
+def _by_tcp(link: Link) -> Remark:
+    """A network that is crossed by TCP; what it reaches is not known."""
+    return remark(
+        "link_by_tcp",
+        link=link.name,
+        share=TCP_EFFICIENCY.share,
+        low=min(TCP_SHARES),
+        high=max(TCP_SHARES),
+        count=len(TCP_SHARES),
+    )
 
 
 def _unmeasured(device: Device, source: str) -> Remark:

@@ -25,7 +25,7 @@ from driple.step.blocks import Block, blocks_of
 from driple.step.exchange import BUCKETS, grouped, passes_of
 from driple.step.plan import OpTimes, Segment, StepPlan, segments_between
 
-__all__ = ["PipelineStage", "last_backward_s", "plan_stages", "stages_of"]
+__all__ = ["PipelineStage", "last_backward_s", "plan_stages", "stages_of", "stages_of_places"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -67,7 +67,7 @@ def stages_of(graph: OpGraph, times: OpTimes, count: int, order: IntArray) -> li
     """
     place = np.empty(graph.num_nodes, dtype=np.int64)
     place[order] = np.arange(len(order))
-    stage_of = _stage_of_places(graph, place, count)
+    stage_of = stages_of_places(graph, place, count)
     is_forward = graph.phases[order] == Phase.FORWARD
     passes = passes_of(graph)
     traffic, table = graph.traffic, graph.parameters
@@ -96,8 +96,17 @@ def stages_of(graph: OpGraph, times: OpTimes, count: int, order: IntArray) -> li
     return found
 
 
-def _stage_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:
-    """Stage of each place in the order of execution."""
+def stages_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:
+    """Stage of each place in the order of execution.
+
+    Args:
+        graph: with phases and named parameters.
+        place: shape [num_nodes], place of each node.
+        count: of stages.
+
+    Raises:
+        GraphError: the graph does not show its phases, or has fewer blocks than stages.
+    """
     blocks = [one for one in blocks_of(graph, place) if one.name and one.complete_at is not None]
     if len(graph.phases) != graph.num_nodes or not any(not _is_group(one.name) for one in blocks):
         raise GraphError(

@@ -24,7 +24,7 @@ from driple.checks import check_whole
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
-from driple.graph.step_facts import Phase, TensorLifetimes, TensorRole
+from driple.graph.step_facts import Phase, TensorLifetimes
 from driple.step.blocks import block_name
 
 __all__ = ["TensorShard", "tensor_shard"]
@@ -55,14 +55,18 @@ class TensorShard:
     """The share of one device of a group.
 
     Attributes:
-        graph: ops, tensors, parameters and gradients of the device.
+        graph: ops, parameters and gradients of the device; lifetimes are left out.
         reduced: shape [r], nodes after which the group adds up their output.
         reduced_bytes: shape [r], bytes of each of these outputs.
+        node_share: shape [num_nodes], share of what each node makes that the device has.
+        parameter_share: shape [p], the same of each parameter, its gradient and its states.
     """
 
     graph: OpGraph
     reduced: IntArray
     reduced_bytes: FloatArray
+    node_share: FloatArray
+    parameter_share: FloatArray
 
 
 def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
@@ -80,7 +84,13 @@ def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
     check_whole("tensor-parallel degree", degree, 1)
     if degree == 1:
         nothing = np.zeros(0, dtype=np.int64)
-        return TensorShard(graph=graph, reduced=nothing, reduced_bytes=np.zeros(0))
+        return TensorShard(
+            graph=graph,
+            reduced=nothing,
+            reduced_bytes=np.zeros(0),
+            node_share=np.ones(graph.num_nodes),
+            parameter_share=np.ones(len(graph.parameters.names)),
+        )
     split = _Split(graph, degree)
     split.follow(order)
     return split.shard()
@@ -335,7 +345,7 @@ class _Split:
                 moved_bytes=round(graph.update.moved_bytes * kept),
                 temporary_bytes=round(graph.update.temporary_bytes * kept),
             ),
-            lifetimes=self._lifetimes(is_split),
+            lifetimes=TensorLifetimes(),
         )
         return TensorShard(
             graph=made,
@@ -343,31 +353,18 @@ class _Split:
             reduced_bytes=np.array(
                 [self.sum_bytes[node] for node in reduced.tolist()], dtype=np.float64
             ),
+            node_share=self._node_share(scale, share),
+            parameter_share=share,
         )
 
-    def _lifetimes(self, is_split: npt.NDArray[np.bool_]) -> TensorLifetimes:
-        """Those of the whole step, with the bytes of the device's share of each tensor.
-
-        Args:
-            is_split: shape [p], parameters of which it has a share.
-        """
-        lives, table = self.graph.lifetimes, self.graph.parameters
-        nodes = self.states == _State.SHARD
-        for node in range(len(nodes)):  # casts of a matrix and the like
+    def _node_share(self, scale: FloatArray, share: FloatArray) -> FloatArray:
+        """Share of what each node makes, such as of a parameter that it only casts or turns."""
+        found = scale.copy()
+        for node in range(self.graph.num_nodes):
             one = self._only_weight(node)
-            nodes[node] |= one is not None and is_split[one]
-        shared = np.zeros(len(lives.nbytes), dtype=np.bool_)
-        made = lives.made_by >= 0
-        shared[made] = nodes[lives.made_by[made]]
-        rows = np.flatnonzero((lives.roles == TensorRole.PARAMETER) & ~made)
-        stored = np.flatnonzero(table.nbytes > 0)
-        if np.array_equal(lives.nbytes[rows[: len(stored)]], table.nbytes[stored]):
-            shared[rows[: len(stored)]] = is_split[stored]
-        share: FloatArray = np.where(shared, 1 / self.degree, 1.0)
-        for row in np.flatnonzero((lives.roles == TensorRole.GRADIENT) & ~made).tolist():
-            alike = is_split[table.nbytes == lives.nbytes[row]]  # kept over passes, in no order
-            share[row] = np.where(alike, 1 / self.degree, 1.0).mean() if len(alike) else 1.0
-        return replace(lives, nbytes=_whole(lives.nbytes * share))
+            if one is not None:
+                found[node] = share[one]
+        return found
 
     def _split_parameters(self) -> npt.NDArray[np.bool_]:
         """Which parameters a device has a share of: those whose gradient is a shard."""

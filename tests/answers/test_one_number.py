@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from driple import JobOptions, plan, predict
-from driple.api.sweeping_batches import sweep_batches
+from driple.api.sweeping import sweep
 
 OPTIONS = JobOptions(batch_size=32, precision="amp-bf16", optimizer="momentum")
 
@@ -22,7 +22,7 @@ def test_predict_all_plan_and_sweep_give_one_step_time(setting: str) -> None:
     own = alone.setting.name
     offer = next(one for one in planned.offers if one.setting == own)
     options = JobOptions(precision="amp-bf16", optimizer="momentum")
-    swept = sweep_batches("mobilenet_v2", setting, [32], options=options)
+    swept = sweep("mobilenet_v2", setting, batch_sizes=[32], options=options)
     time = alone.iteration_time_s
     assert by_simulator.step_time == time
     assert offer.answer is not None and offer.answer.step_time == time

@@ -12,7 +12,7 @@ from driple.api.memory import memory_beside, memory_dict
 from driple.api.memory_remedies import with_remedies
 from driple.api.plan_results import PlanResult
 from driple.api.planning import plan
-from driple.api.sweeping_batches import sweep_batches
+from driple.api.sweeping import sweep
 from driple.catalog import read_catalog
 from driple.cluster.setting import Setting, parse_setting
 from driple.errors import CatalogError, ConfigError
@@ -79,6 +79,18 @@ def test_what_does_not_fit_names_changes_that_do() -> None:
     assert [one["fits"] for one in shown["what_would_fit"]].count("yes") >= 1
 
 
+@pytest.mark.parametrize("precision", ["bf16", "bf16-mixed"])
+def test_states_of_8_bits_are_those_of_the_job_with_that_option(precision: str) -> None:
+    """Masters in fp32 stay beside them: what a remedy needs is what its option needs."""
+    found = _asked("1x2080Ti", 2048, precision=precision)
+    remedy = next(one for one in found.remedies if one.flag == "--optimizer adam8bit")
+    options = JobOptions(batch_size=2048, optimizer="adam8bit", precision=precision)
+    setting = Setting.parse("1x2080Ti")
+    alone = memory_of(load_job(MODEL, options, setting=setting), setting)
+    assert remedy.memory.parts["optimizer"] == alone.parts["optimizer"]
+    assert remedy.memory.device_total == alone.device_total
+
+
 def test_processors_have_no_memory_answer() -> None:
     """A setting of CPU workers is asked for no device memory."""
     asked = JobOptions(batch_size=4)
@@ -111,28 +123,16 @@ def test_batches_of_a_plan_are_the_answers_of_each_batch() -> None:
         assert made.allocated == alone.allocated
 
 
-def test_stages_of_a_pipeline_have_no_estimate() -> None:
-    """No number, and the reason in words."""
-    setting = Setting.parse("8xA100@tp2-pp4")
-    found = memory_beside(load_job(MODEL, JobOptions(batch_size=8)), setting)
-    assert found.estimate is None
-    assert "the stages of a pipeline is not estimated" in sentence(found.reason)
-
-
-def test_a_device_of_a_tensor_group_needs_its_share_and_is_less_sure() -> None:
-    """Between a third of one device's tensors and all of them; no published run tells of it."""
-    job = load_job(MODEL, JobOptions(batch_size=64))
-    alone, three, six = (
-        memory_of(job, Setting.parse(name)) for name in ("1xA100", "3xA100@tp3", "6xA100@tp3")
-    )
-    assert alone.allocated and three.allocated and three.allocated.lower and alone.allocated.lower
-    assert 1 / 3 < three.allocated.value / alone.allocated.value < 1
-    assert three.parts["parameters"] < alone.parts["parameters"] / 2
-    assert six.parts["communication"] > three.parts["communication"] == 0  # buckets of replicas
-    assert three.parts["outside the allocator"] > alone.parts["outside the allocator"]  # NCCL
-    shares = [one.allocated.lower / one.allocated.value for one in (three, alone)]
-    assert shares[0] == pytest.approx(shares[1] ** 1.25)
-    assert "none of tensor parallelism" in sentence(three.source)
+def test_devices_that_split_a_model_need_less() -> None:
+    """Tensor and pipeline parallelism: at every batch size what a job read at that size needs."""
+    setting = Setting.parse("6xA100@tp3-pp2")
+    few, many = (load_job(MODEL, JobOptions(batch_size=size)) for size in (8, 16))
+    at = batched_memory(few, many, setting)
+    for size in (8, 24):
+        job = load_job(MODEL, JobOptions(batch_size=size))
+        made, alone = memory_of(job, setting), memory_of(job, Setting.parse("1xA100"))
+        assert at(size).device_total == made.device_total
+        assert made.allocated.value < alone.allocated.value / 2
 
 
 UNLIKE = """machines:
@@ -190,14 +190,14 @@ def test_the_smallest_machine_decides_where_a_scheme_shards_within_machines(
     job = load_job(MODEL, JobOptions(batch_size=8, optimizer="adamw"))
     step = StepMemory.of(with_lifetimes(job.graph))
     eight, two = (memory_of_step(step, place) for place in kinds)
-    assert memory_of_places(step, kinds) == two != eight
+    assert memory_of_places([step], kinds) == two != eight
 
 
 def test_a_sweep_states_the_device_with_least_room(tmp_path: Path) -> None:
     """A batch size that fits an H100 alone is not called one that fits."""
     file = tmp_path / "cluster.yaml"
     file.write_text(UNLIKE)
-    made = sweep_batches(MODEL, str(file), [8, 1024], options=JobOptions(optimizer="adamw"))
+    made = sweep(MODEL, str(file), batch_sizes=[8, 1024], options=JobOptions(optimizer="adamw"))
     assert made.facts["fits"] == ["yes", "no"]
     assert made.facts["device"] == ["V100", "V100"]
     assert made.facts["device_capacity_bytes"] == [16 * 2.0**30] * 2

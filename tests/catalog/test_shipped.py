@@ -218,7 +218,7 @@ def test_listings_have_a_row_for_everything() -> None:
     assert [row.name for row in devices] == list(CATALOG.devices)
     h100 = next(row for row in devices if row.name == "H100")
     assert h100.formats == ("fp32", "fp16", "bf16", "tf32", "fp8")
-    assert (h100.maker, h100.memory_bytes, h100.nvlink) == ("NVIDIA", 80e9, "NVLink-H100")
+    assert (h100.maker, h100.memory_bytes, h100.nvlink) == ("NVIDIA", 80 * 2**30, "NVLink-H100")
     gb300 = next(row for row in devices if row.name == "GB300")
     assert "multiprocessors" in gb300.unknown
     assert [row.name for row in list_links(CATALOG)] == list(CATALOG.links)

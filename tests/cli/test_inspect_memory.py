@@ -68,17 +68,14 @@ def test_shards_need_less_than_the_whole_model() -> None:
     """What FSDP gathers is a kind of its own."""
     pytest.importorskip("torch")
     peaks = {}
-    for name in ("8xA100", "8xA100@fsdp", "8xA100@tp2"):
+    for name in ("8xA100", "8xA100@fsdp"):
         job = ("bert-tiny", "--batch-size", "2", "--optimizer", "adamw", "--setting", name)
         peaks[name] = json.loads(driple("inspect", *job, "--memory", "--json").stdout)["memory"]
-    whole, shards, halves = (one["at_peak_bytes"] for one in peaks.values())
+    whole, shards = (one["at_peak_bytes"] for one in peaks.values())
     for kind in ("parameters", "optimizer"):
         assert shards[kind] == pytest.approx(whole[kind] / 8, rel=0.02)
-        assert whole[kind] / 2 < halves[kind] < 0.6 * whole[kind]  # norms and positions are whole
 
 
 def test_what_makes_no_sense_is_refused() -> None:
     """In one line that says what to do."""
     assert ".png, .svg or .pdf" in refused(EXAMPLE, "--memory", "--plot", "memory.txt")
-    words = refused("bert-tiny", "--setting", "8xA100@pp2", "--memory")
-    assert "over a step is not modelled" in words

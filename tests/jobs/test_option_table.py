@@ -48,6 +48,7 @@ TYPED: dict[str, tuple[str, Any]] = {
     "lora": ("r=4,targets=q_proj+v_proj", LoraAdapters(r=4, targets=("q_proj", "v_proj"))),
     "weights": ("nf4", "nf4"),
     "fused_loss": ("on", True),
+    "fused_kernels": ("on", True),
     "clip_gradients": ("on", True),
     "task": ("forward", "forward"),
     "channels_last": ("yes", True),
@@ -186,8 +187,8 @@ def test_the_json_states_the_rows_that_say_so() -> None:
     stated = [row.name for row in JOB_OPTIONS if row.stated]
     assert stated == [
         "batch_size", "seq_len", "input_shape", "precision", "optimizer", "grad_accumulation",
-        "activation_checkpointing", "compiled", "lora", "weights", "fused_loss", "clip_gradients",
-        "task", "channels_last", "library",
+        "activation_checkpointing", "compiled", "lora", "weights", "fused_loss",
+        "fused_kernels", "clip_gradients", "task", "channels_last", "library",
     ]  # fmt: skip
     facts = to_dict(job_facts(load_job(EXAMPLE)))
     assert [name for name in facts if name in {row.name for row in JOB_OPTIONS}] == stated
@@ -195,7 +196,15 @@ def test_the_json_states_the_rows_that_say_so() -> None:
         name: TYPED[name][1]
         for name in stated
         if name
-        not in ("seq_len", "task", "activation_checkpointing", "lora", "weights", "fused_loss")
+        not in (
+            "seq_len",
+            "task",
+            "activation_checkpointing",
+            "lora",
+            "weights",
+            "fused_loss",
+            "fused_kernels",
+        )
     }
     job = job_of_module(nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten()), **asked)
     facts = to_dict(job_facts(job))

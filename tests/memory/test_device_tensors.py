@@ -203,7 +203,7 @@ def test_servers_keep_the_states() -> None:
 
 def test_batches_on_a_line_are_those_that_were_traced() -> None:
     """Between two batch sizes, each tensor is as large as a trace at that size says."""
-    line = BatchedMemory.between((4, _graph(4)), (8, _graph(8)))
+    line = BatchedMemory.between((4, StepMemory.of(_graph(4))), (8, StepMemory.of(_graph(8))))
     for batch in (4, 6, 8, 32):
         traced = _step(batch)
         assert np.array_equal(line.at(batch).nbytes, traced.nbytes)
@@ -213,9 +213,9 @@ def test_another_job_is_no_line() -> None:
     """Two different steps, or a batch size twice, are refused."""
     other = _graph(8, activation_checkpointing="full")
     with pytest.raises(ConfigError, match="not the same job"):
-        BatchedMemory.between((4, _graph(4)), (8, other))
+        BatchedMemory.between((4, StepMemory.of(_graph(4))), (8, StepMemory.of(other)))
     with pytest.raises(ConfigError, match="not the same job"):
-        BatchedMemory.between((4, _graph(4)), (4, _graph(4)))
+        BatchedMemory.between((4, StepMemory.of(_graph(4))), (4, StepMemory.of(_graph(4))))
 
 
 def test_a_lump_of_states_is_spread_exactly() -> None:

@@ -1,18 +1,21 @@
 """Candidates keep the global batch, fit, and come in one order."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from driple.api.planning import plan
+from driple.api.planning import PlanResult, plan
 from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
 from driple.memory.last_that import last_that
+from driple.planning.ranking import TrainingLimits, choose
 from driple.planning.search import Asked
 from driple.render.remarks import sentences
 from tests.planning.gpt import write_gpt
 
 OPTIONS = JobOptions(seq_len=64)
+CASES = Path(__file__).resolve().parents[1] / "data" / "cases"
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +141,62 @@ def test_an_offer_that_is_not_recommended_says_what_stands_in_for_its_device(gpt
     found = plan(gpt, options=OPTIONS, samples=1e4, devices=["MI300X"], schemes=["ddp"], vary=[])
     assert found.choice.best is None and found.offers
     assert any("no measured run on MI300X" in words for words in sentences(found.remarks))
+
+
+UNET = f"{CASES / 'unet.py'}:UNet"
+UNET_OPTIONS = JobOptions(batch_size=8, precision="amp-bf16", optimizer="adamw")
+
+
+@pytest.fixture(scope="module")
+def unet_plan() -> PlanResult:
+    """The largest batch is up to the plan, on one H100 and on eight."""
+    options = replace(
+        UNET_OPTIONS, data=f"{CASES / 'unet.py'}:Tiles", loss=f"{CASES / 'unet.py'}:loss_fn"
+    )
+    return plan(
+        UNET, options=options, epochs=50, instances=["p5.4xlarge", "p5.48xlarge"], vary="batch"
+    )
+
+
+def test_the_largest_batch_is_not_bounded_by_the_given_one(unet_plan: PlanResult) -> None:
+    """A UNet was planned with 32 samples, four times those given, where 96 fit."""
+    alone = {
+        offer.variant.batch_size: offer
+        for offer in unet_plan.offers
+        if offer.variant is not None and offer.name == "p5.4xlarge"
+    }
+    assert set(alone) == {8, 16, 64, 96}
+    assert alone[96].fits == "yes" and alone[96].may_not_fit
+    assert alone[96].memory_bytes == pytest.approx(78.5 * 2**30, rel=0.01)
+    assert not alone[64].may_not_fit
+    (largest,) = {offer.largest for offer in alone.values()}
+    assert largest is not None and largest.sure is not None
+    assert 96 <= largest.expected < 128 and 64 <= largest.sure < 96
+
+
+def test_a_batch_that_may_not_fit_must_be_worth_it(unet_plan: PlanResult) -> None:
+    """A larger one that saves less than 5 % is not recommended; one that saves more is."""
+    best = unet_plan.choice.best
+    assert best is not None and best.variant is not None and best.variant.batch_size == 64
+    assert unet_plan.choice.why is not None
+    assert "surely fits" in sentences([unet_plan.choice.why])[0]
+    faster = [
+        replace(offer, samples_per_s=2 * offer.samples_per_s) if offer.may_not_fit else offer
+        for offer in unet_plan.offers
+    ]
+    choice = choose(faster, TrainingLimits())
+    assert choice.best is not None and choice.best.may_not_fit and choice.why is not None
+    assert "Its memory may reach" in sentences([choice.why])[0]
+    sure = choice.best.largest.sure if choice.best.largest else None
+    assert f"a batch of {sure} surely fits" in sentences([choice.why])[0]
+
+
+def test_a_plan_and_a_prediction_have_the_same_largest_batches(unet_plan: PlanResult) -> None:
+    from driple import predict
+
+    options = replace(
+        UNET_OPTIONS, data=f"{CASES / 'unet.py'}:Tiles", loss=f"{CASES / 'unet.py'}:loss_fn"
+    )
+    memory = predict(UNET, "1xH100", options=options).answers[0].memory
+    (planned,) = {one.largest for one in unet_plan.offers if one.name == "p5.4xlarge"}
+    assert memory is not None and memory.largest == planned

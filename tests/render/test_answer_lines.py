@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from driple import JobOptions, predict
 from driple.api.predicting import Answer
+from driple.memory.calibration import shipped_memory_calibration
+from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.render.answer_lines import MOST_LINES, answer_lines, shows_targets
 
 AMP = JobOptions(batch_size=16, precision="amp-bf16")
@@ -34,15 +38,49 @@ def test_a_job_of_pytorch_on_one_gpu() -> None:
     assert "--precision" not in lines["assumed"]  # it was given
 
 
-def test_the_largest_batch_that_fits_is_the_last_one() -> None:
-    """One more does not."""
-    found = predict("resnet18", "1xT4", options=AMP).answers[0].memory
-    assert found is not None and found.largest_batch is not None
-    for more, fits in ((0, True), (1, False)):
-        options = JobOptions(batch_size=found.largest_batch + more, precision="amp-bf16")
+def test_the_largest_batches_that_fit_are_the_last_ones() -> None:
+    """One more does not: by the estimate, and by the upper end of its interval."""
+    first = predict("resnet18", "1xT4", options=AMP).answers[0]
+    largest = first.memory.largest if first.memory is not None else None
+    assert largest is not None and largest.sure is not None
+    assert 0 < largest.sure < largest.expected
+    words = f"largest batch that fits: {largest.expected} ({largest.sure} surely)"
+    assert words in lines_of(first)["memory"]
+
+    def memory_at(batch_size: int) -> MemoryEstimate:
+        options = JobOptions(batch_size=batch_size, precision="amp-bf16")
         memory = predict("resnet18", "1xT4", options=options).answers[0].memory
         assert memory is not None and memory.estimate is not None
-        assert (memory.estimate.fits == "yes") is fits
+        return memory.estimate
+
+    for more, fits in ((0, True), (1, False)):
+        assert (memory_at(largest.expected + more).fits == "yes") is fits
+        sure = memory_at(largest.sure + more)
+        assert sure.fits == "yes" and sure.device_total is not None
+        assert sure.device_total.upper is not None and sure.capacity_bytes is not None
+        assert (sure.device_total.upper <= sure.capacity_bytes) is fits
+
+
+def test_a_device_that_the_cache_fills_states_what_is_needed() -> None:
+    """The number beside the verdict is below the device's; the cache stands apart."""
+    answer = predict("resnet18", "1xT4", options=AMP).answers[0]
+    memory = answer.memory
+    assert memory is not None and memory.estimate is not None and memory.estimate.usable_bytes
+    assert not memory.estimate.is_full
+    full = replace(memory.estimate, device_total=Bytes(value=memory.estimate.usable_bytes))
+    assert full.is_full and full.without_cache is not None and full.margin_bytes is not None
+    needed = shipped_memory_calibration().no_above * memory.estimate.usable_bytes
+    needed -= full.margin_bytes  # the number that the verdict rests on
+    assert full.without_cache.value == pytest.approx(needed)
+    lines = lines_of(replace(answer, memory=replace(memory, estimate=full)))
+    words = f"{needed / 2**30:.2f} of 16 GiB: fits ({full.usable_bytes / 2**30:.1f} with the "
+    assert lines["memory"].startswith(words)
+
+
+def test_what_contradicts_the_user_comes_first_of_what_is_assumed() -> None:
+    options = JobOptions(batch_size=2, precision="bf16")
+    answer = predict("resnet18", "8xA100@zero2", options=options).answers[0]
+    assert lines_of(answer)["assumed"].startswith("zero2 is DeepSpeed's")
 
 
 def test_what_does_not_fit_comes_first() -> None:

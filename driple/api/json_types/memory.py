@@ -55,6 +55,7 @@ class KnownMemoryJson(MemoryNumbersJson):
         largest: what is largest, in words.
         source: what the numbers rest on.
         largest_batch: most samples of a device that fit; null if that is not known.
+        largest_sure_batch: the same by the upper end of the interval of their memory.
         what_would_fit: changes that would make the job fit, if it may not.
     """
 
@@ -64,6 +65,7 @@ class KnownMemoryJson(MemoryNumbersJson):
     largest: str
     source: Remark | None
     largest_batch: int | None
+    largest_sure_batch: int | None
     what_would_fit: Sequence[RemedyJson]
 
 

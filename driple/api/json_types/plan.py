@@ -39,6 +39,8 @@ class OfferJson(TypedDict):
         communication_pct: share of the step, percent.
         price: of one machine.
         keeps_limits: whether it keeps budget and deadline; null without these.
+        largest_batch: most samples of a device that fit there; null if that is not known.
+        largest_sure_batch: the same by the upper end of the interval of their memory.
         slow_step_s: seconds of a step on a slower host, where that makes a difference.
     """
 
@@ -63,6 +65,8 @@ class OfferJson(TypedDict):
     no_price: Remark | None
     keeps_limits: bool | None
     memory: OfferMemoryJson | None
+    largest_batch: int | None
+    largest_sure_batch: int | None
     bottleneck: Bottleneck | None
     step_parts: Sequence[StepPartJson] | None
     slow_step_s: float | None

@@ -13,9 +13,9 @@ from driple.memory.estimate import Fits
 from driple.remarks import Remark
 
 __all__ = [
-    "BatchFactsJson",
     "ColumnIntervalJson",
     "ColumnJson",
+    "DevicesFactsJson",
     "GridFactsJson",
     "SweepFactsJson",
     "SweepJson",
@@ -52,12 +52,23 @@ class GridFactsJson(TypedDict):
     placement: str
 
 
-class BatchFactsJson(TypedDict):
-    """Whether each batch size fits a device.
+class DevicesFactsJson(TypedDict):
+    """Whether each point fits a device, and how long its step waits.
 
     Attributes:
-        device: of unlike devices the one with least room, at each batch size.
+        settings: name of each cluster.
+        links: name of what joins its devices; null for one device.
+        waiting_pct: share of the step in which a device waits for exchanges; null where that is not
+            known, as with servers.
+        enough_bandwidth_bits_per_s: rate of what joins the devices from which that share is under
+            10 %; null where there is none.
+        device: of unlike devices the one with least room, at each point.
     """
+
+    settings: Sequence[str]
+    links: Sequence[str | None]
+    waiting_pct: Sequence[float | None]
+    enough_bandwidth_bits_per_s: Sequence[float | None]
 
     fits: Sequence[Fits | None]
     margin_bytes: Sequence[float | None]
@@ -81,14 +92,15 @@ class TraceFactsJson(TypedDict):
     baselines_examples_per_s: Annotated[Mapping[str, Sequence[float]], Names(BASELINES)]
 
 
-SweepFactsJson = GridFactsJson | BatchFactsJson | TraceFactsJson
+SweepFactsJson = GridFactsJson | DevicesFactsJson | TraceFactsJson
 
 
 class SweepJson(TypedDict):
     """The answer at every point, column by column.
 
     Attributes:
-        clusters: what each point is: numbers by name.
+        clusters: what each point is: numbers by name; null where there is none, as of the bandwidth
+            of one device.
         estimates: what is estimated at each point.
         bottleneck: what holds each point back; null where nothing is claimed.
         bottleneck_words: meaning of these.
@@ -98,7 +110,7 @@ class SweepJson(TypedDict):
     kind: Literal["job", "trace"]
     job: JobJson | None
     setting: str | None
-    clusters: Mapping[str, Sequence[float]]
+    clusters: Mapping[str, Sequence[float | None]]
     estimates: Annotated[Mapping[str, ColumnJson], Names(("iteration_time_s",), and_others=True)]
     bottleneck: Sequence[str] | None
     bottleneck_words: Mapping[str, str]

@@ -31,6 +31,7 @@ _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # Heads of classification, which PEFT trains in full (`modules_to_save` of its SEQ_CLS task).
 _CLASS_HEADS = ("score", "classifier")
 _MOST_NAMES = 12
+_EXPERTS_RANK = 3
 
 
 @contextmanager
@@ -62,10 +63,10 @@ def adapted(model: nn.Module, options: StepOptions) -> Iterator[list[Remark]]:
     with ExitStack() as stack:
         stack.callback(_put_back, model, _state(model))
         notes = _freeze(model, heads) if lora is not None else []
-        if lora is not None and options.is_autocast:
-            _as_loaded(model)
+        if lora is not None and (options.is_autocast or lora.rest is not None):
+            _as_loaded(model, lora)
         packed = _pack(model, options, heads) if kind is not None else 0
-        keeps_single = lora is None or not lora.is_half
+        keeps_single = lora is None or (lora.rest is None and not lora.is_half)
         if kind is not None:
             notes.append(_packed_remark(model, packed, kind))
         if kind is not None and keeps_single and options.trains:
@@ -230,7 +231,14 @@ def _pack(model: nn.Module, options: StepOptions, heads: dict[str, nn.Module]) -
 
 def _packed_remark(model: nn.Module, packed: int, kind: str) -> Remark:
     every = sum(num_values_of(parameter) for parameter in model.parameters())
-    return remark("weights_packed", weights=kind, share_pct=100 * packed / every)
+    # bitsandbytes packs linear layers; transformers 5 has the experts of a layer in one parameter.
+    experts = sum(one.numel() for one in model.parameters() if one.ndim == _EXPERTS_RANK)
+    return remark(
+        "weights_packed",
+        weights=kind,
+        share_pct=100 * packed / every,
+        experts_pct=100 * experts / every,
+    )
 
 
 def _cast_rest(model: nn.Module) -> None:
@@ -240,10 +248,11 @@ def _cast_rest(model: nn.Module) -> None:
             parameter.data = parameter.data.float()
 
 
-def _as_loaded(model: nn.Module) -> None:
-    """Frozen weights in the half precision of a checkpoint, in which transformers loads them."""
-    dtype = getattr(getattr(model, "config", None), "dtype", None)
-    if dtype not in {torch.float16, torch.bfloat16}:
+def _as_loaded(model: nn.Module, lora: LoraAdapters) -> None:
+    """Frozen weights in their stated type, or the half precision in which a checkpoint has them."""
+    loaded = getattr(getattr(model, "config", None), "dtype", None)
+    dtype = loaded if lora.rest is None else _TYPES[lora.rest]
+    if lora.rest is None and dtype not in {torch.float16, torch.bfloat16}:
         return
     for parameter in model.parameters():
         if not parameter.requires_grad and parameter.is_floating_point():
@@ -277,17 +286,24 @@ def _inputs_with_gradients(model: nn.Module) -> Iterator[None]:
 
 
 def _check_types(options: StepOptions) -> None:
-    """Adapters in half precision need a step in that precision.
+    """Adapters, and what is not quantized, in half precision need a step in that precision.
 
     Raises:
         ConfigError: another one.
     """
     lora = options.lora
-    if lora is None or not lora.is_half:
+    if lora is None:
         return
-    if lora.dtype not in options.precision:
+    for name, dtype in (("dtype", lora.dtype), ("rest", lora.rest)):
+        if dtype not in (None, "fp32") and dtype not in options.precision:
+            raise ConfigError(
+                f"--lora {name}={dtype} needs --precision {dtype} or amp-{dtype}, got "
+                f"{options.precision}"
+            )
+    is_half = options.precision in _HALF and not options.is_autocast
+    if lora.rest == "fp32" and is_half and options.weights is None:
         raise ConfigError(
-            f"--lora dtype={lora.dtype} needs --precision {lora.dtype} or amp-{lora.dtype}, got "
+            f"--lora rest=fp32 needs --precision fp32, autocast or --weights, got "
             f"{options.precision}"
         )
 

@@ -35,8 +35,9 @@ def fused_loss(model: nn.Module) -> Iterator[None]:
     head = own.get_output_embeddings() if has_head else None
     if not isinstance(head, nn.Linear) or getattr(own, "loss_type", None) not in _LOSSES:
         raise ConfigError(
-            "--set fused_loss=on is for causal language models of transformers, whose output head "
-            f"is a linear layer; {type(model).__name__} is none: leave it out"
+            "--set fused_loss=on, or such a loss in a training config, is for causal language "
+            "models of transformers, whose output head is a linear layer; "
+            f"{type(model).__name__} is none: leave it out"
         )
     calls = 0
 

@@ -20,7 +20,7 @@ ALL_LINEAR = "all-linear"
 _MOST_RANK = 65_536
 _LONGEST = 120  # characters of a refused value that an error repeats
 _FORM = (
-    "--lora needs KEY=VALUE pairs of r, alpha, targets, dropout and dtype, such as "
+    "--lora needs KEY=VALUE pairs of r, alpha, targets, dropout, dtype and rest, such as "
     "r=16,alpha=32,targets=all-linear or r=8,targets=q_proj+v_proj"
 )
 
@@ -36,9 +36,10 @@ class LoraAdapters:
             head.
         dropout: share of a layer's inputs that its adapter does not see.
         dtype: type of the adapters. In fp32 (PEFT's default) products of a half-precision model's
-            adapters are in fp32, unless autocast lowers them, and with quantized weights all other
-            parameters are kept in fp32; bf16 and fp16 keep adapters and other parameters in half
-            precision, as torchtune and litgpt do.
+            adapters are in fp32, unless autocast lowers them.
+        rest: type of all other parameters that are not quantized. None: under autocast that of the
+            checkpoint, and fp32 beside quantized weights (`prepare_model_for_kbit_training`) unless
+            the adapters are in half precision.
 
     Raises:
         ConfigError: a value of another type, or out of range.
@@ -49,6 +50,7 @@ class LoraAdapters:
     targets: tuple[str, ...] = (ALL_LINEAR,)
     dropout: float = 0.0
     dtype: AdapterType = "fp32"
+    rest: AdapterType | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.r, bool) or not isinstance(self.r, int) or not 1 <= self.r <= _MOST_RANK:
@@ -66,16 +68,18 @@ class LoraAdapters:
                 f"targets of --lora must be {ALL_LINEAR} or names of layers such as "
                 f"q_proj+v_proj, got {targets!r:.80}"
             )
-        if self.dtype not in get_args(AdapterType):
-            raise ConfigError(
-                f"dtype of --lora must be one of {', '.join(get_args(AdapterType))}, got "
-                f"{self.dtype!r:.40}"
-            )
+        for name, dtype in (("dtype", self.dtype), ("rest", self.rest or "fp32")):
+            if dtype not in get_args(AdapterType):
+                raise ConfigError(
+                    f"{name} of --lora must be one of {', '.join(get_args(AdapterType))}, got "
+                    f"{dtype!r:.40}"
+                )
 
     def __str__(self) -> str:
         parts = [f"r={self.r}", f"alpha={self.alpha:g}", f"targets={'+'.join(self.targets)}"]
         parts += [f"dropout={self.dropout:g}"] if self.dropout else []
         parts += [f"dtype={self.dtype}"] if self.dtype != "fp32" else []
+        parts += [f"rest={self.rest}"] if self.rest else []
         return ",".join(parts)
 
     @property
@@ -128,4 +132,5 @@ _READ: dict[str, Any] = {
     "targets": lambda text: tuple(text.split("+")),
     "dropout": float,
     "dtype": str,
+    "rest": str,
 }

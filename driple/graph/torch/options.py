@@ -140,6 +140,7 @@ class StepOptions:
         weights: how the frozen weights of linear layers are quantized; None leaves them as they
             are.
         fused_loss: whether the loss of a language model is computed without keeping its logits.
+        fused_kernels: whether norms and gated activations are those of Liger-Kernel.
     """
 
     precision: Precision = "fp32"
@@ -158,6 +159,7 @@ class StepOptions:
     lora: LoraAdapters | None = None
     weights: BaseWeights | None = None
     fused_loss: bool = False
+    fused_kernels: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:

@@ -28,6 +28,7 @@ from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.batch_tensors import tensors_of
 from driple.graph.torch.checkpointing import checkpointed
 from driple.graph.torch.data_dependence import step_error
+from driple.graph.torch.fused_kernels import fused_kernels
 from driple.graph.torch.fused_loss import fused_loss
 from driple.graph.torch.fusion import fusion_groups
 from driple.graph.torch.gpu_ops import CAPABILITY, FUSES_ATTENTION
@@ -74,6 +75,7 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
         adapted(model, options) as notes,
         laid_out_model(model, options),
         fused_loss(model) if options.fused_loss else nullcontext(),
+        fused_kernels(model) if options.fused_kernels else nullcontext(),
     ):
         if options.trains and not any(one.requires_grad for one in model.parameters()):
             raise ConfigError(_NOTHING_TRAINED)

@@ -6,14 +6,15 @@ rank 16, alpha 32, all linear layers, 4 bits -> lora, weights of a job
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from driple.errors import ConfigError
-from driple.graph.torch.lora import ALL_LINEAR, LoraAdapters
+from driple.graph.torch.lora import ALL_LINEAR, AdapterType, LoraAdapters
 from driple.jobs.training_config.config import BOTH
 from driple.jobs.training_config.fields import NotModelledError, RefusedError, words
 
-__all__ = ["ADAPTER", "adapter_of"]
+__all__ = ["ADAPTER", "adapter_of", "keep_adapters"]
 
 ADAPTER = words("lora_r lora_alpha lora_target_modules lora_modules_to_save lora_target_parameters")
 """Fields of Hugging Face's tools that `adapter_of` is made from."""
@@ -26,6 +27,7 @@ def adapter_of(
     targets: Any,
     four_bits: bool,
     eight_bits: bool,
+    double: bool = True,
     plain: bool = True,
 ) -> Mapping[str, Any]:
     """What low-rank adapters say of a job.
@@ -36,6 +38,7 @@ def adapter_of(
         targets: names of modules, `all-linear`, or None for the tool's own choice.
         four_bits: whether base weights have 4 bits.
         eight_bits: whether they have 8.
+        double: whether the scales of weights of 4 bits are quantized too.
         plain: whether nothing else is trained or stored than plain LoRA.
 
     Raises:
@@ -49,8 +52,24 @@ def adapter_of(
         lora = LoraAdapters(r=rank, alpha=alpha, targets=names)
     except ConfigError as error:
         raise RefusedError(str(error)) from error
-    weights = "nf4" if four_bits else "int8" if eight_bits else None
+    four = "nf4-double" if double else "nf4"
+    weights = four if four_bits else "int8" if eight_bits else None
     return {"lora": lora, "weights": weights}
+
+
+def keep_adapters(
+    said: dict[str, Any], *, dtype: AdapterType = "fp32", rest: AdapterType | None = None
+) -> None:
+    """State the types in which a tool keeps adapters, if there are any, and what is frozen.
+
+    Args:
+        said: what rules said.
+        dtype: of the adapters.
+        rest: of frozen parameters that are not quantized.
+    """
+    lora = said.get("lora")
+    if lora is not None:
+        said["lora"] = replace(lora, dtype=dtype, rest=rest)
 
 
 def _names_of(targets: Any) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """Configs of axolotl (YAML), as its pydantic schemas read them.
 
-`bf16: true` loads the model in bfloat16; with FSDP and DeepSpeed masters are in fp32
+`bf16: true` loads the model in bfloat16 (`resolve_dtype`), which autocast then leaves as it is;
+with FSDP and DeepSpeed masters are in fp32. Embeddings and norms have the same type where adapters
+are trained (`_configure_embedding_dtypes`), adapters fp32 (`peft_autocast_adapter_dtype`).
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.adapters import ADAPTER, adapter_of
+from driple.jobs.training_config.adapters import ADAPTER, adapter_of, keep_adapters
 from driple.jobs.training_config.config import BOTH, TIME
 from driple.jobs.training_config.deepspeed import nested
 from driple.jobs.training_config.fields import (
@@ -23,6 +25,7 @@ from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
     checkpointing,
     clipping,
+    container,
     ignored,
     is_on,
     offloaded,
@@ -36,6 +39,7 @@ from driple.jobs.training_config.sharding import fsdp_switch, reshards, sharding
 __all__ = ["AXOLOTL"]
 
 _DEEPSPEED = nested("deepspeed.")
+_LIGER, _CUT = "LigerPlugin", "CutCrossEntropyPlugin"
 
 
 def _half(kind: str) -> Any:
@@ -47,11 +51,9 @@ def _half(kind: str) -> Any:
     return read
 
 
-def _whole(kind: str) -> Any:
-    def read(value: Any, _: Values) -> Mapping[str, Any]:
-        return {"whole": kind} if is_on(value) else {}
-
-    return read
+def _loaded(value: Any, _: Values) -> Mapping[str, Any]:
+    """`float16: true` loads the model so, and switches no autocast on, unlike `bfloat16`."""
+    return {"whole": "fp16"} if is_on(value) else {}
 
 
 def _adapter(value: Any, values: Values) -> Mapping[str, Any]:
@@ -97,6 +99,35 @@ def _degree(name: str) -> Any:
     return read
 
 
+def _has(values: Values, plugin: str) -> bool:
+    """Whether a plugin is named, without which its fields are not read."""
+    names = values.get("plugins")
+    return isinstance(names, list) and any(str(name).endswith(plugin) for name in names)
+
+
+def _plugins(value: Any, values: Values) -> Mapping[str, Any]:
+    """Plugins by name; the one of cut cross entropy is on unless its field is off."""
+    names = [str(name).rpartition(".")[2] for name in value] if isinstance(value, list) else [value]
+    if not set(names) <= {_LIGER, _CUT, "SwanLabPlugin"}:
+        raise NotModelledError
+    is_cut = _CUT in names and values.get("cut_cross_entropy") is not False
+    return {"fused_loss": True} if is_cut else {}
+
+
+def _fused_loss(value: Any, values: Values) -> Mapping[str, Any]:
+    return {"fused_loss": True} if is_on(value) and _has(values, _LIGER) else {}
+
+
+def _fused_kernels(value: Any, values: Values) -> Mapping[str, Any]:
+    """Liger's norms and gated activations, which have a model together."""
+    if not is_on(value) or not _has(values, _LIGER):
+        return {}
+    gate = values.get("liger_glu_activation") or values.get("liger_swiglu")
+    if not (gate and values.get("liger_rms_norm")):
+        raise NotModelledError
+    return {"fused_kernels": True}
+
+
 def _inside(name: str, rule: Any) -> dict[str, Any]:
     return {f"fsdp_config.{name}": rule, f"fsdp_config.fsdp_{name}": rule}
 
@@ -110,6 +141,9 @@ def _derived(said: dict[str, Any], values: Values) -> None:
         said.setdefault("scheme", "fsdp")
     if replicate is not None and (shard is not None or said.get("scheme") == "fsdp"):
         said |= {"scheme": "hsdp", "replicas": replicate}
+    whole = said.get("whole")
+    in_half = values.get("peft_autocast_adapter_dtype") is False
+    keep_adapters(said, dtype=whole if in_half and whole else "fp32", rest=whole or "fp32")
     set_precision(said, values)
 
 
@@ -122,15 +156,15 @@ AXOLOTL = Format(
         "sequence_len": whole_number("seq_len"),
         "bf16": _half("bf16"),
         "fp16": _half("fp16"),
-        "bfloat16": _whole("bf16"),
-        "float16": _whole("fp16"),
+        "bfloat16": _half("bf16"),
+        "float16": _loaded,
         "tf32": tf32,
         "optimizer": optimizer_named,
         "gradient_checkpointing": checkpointing,
         "max_grad_norm": clipping,
         "torch_compile": switch("compiled"),
         "fsdp": fsdp_switch,
-        "fsdp_config": ignored,
+        "fsdp_config": container,
         **_inside("activation_checkpointing", checkpointing),
         **_inside("sharding_strategy", sharding_strategy),
         **_inside("reshard_after_forward", reshards),
@@ -138,6 +172,10 @@ AXOLOTL = Format(
         "dp_shard_size": _degree("shard"),
         "dp_replicate_size": _degree("replicate"),
         "adapter": _adapter,
+        "plugins": _plugins,
+        "cut_cross_entropy": ignored,
+        "liger_fused_linear_cross_entropy": _fused_loss,
+        **dict.fromkeys(words("liger_rms_norm liger_glu_activation liger_swiglu"), _fused_kernels),
         "load_in_4bit": _quantised,
         "load_in_8bit": _quantised,
         **_DEEPSPEED[0],
@@ -147,7 +185,7 @@ AXOLOTL = Format(
     | words(
         """
         lora_target_linear lora_rank_pattern peft_use_dora peft_layers_to_transform sample_packing
-        pad_to_sequence_len
+        pad_to_sequence_len peft_autocast_adapter_dtype
         """
     ),
     harmless=_DEEPSPEED[2]
@@ -183,7 +221,7 @@ AXOLOTL = Format(
         group_by_length learning_rate embedding_lr* weight_decay lr_* adam_* cosine_* dion_*
         qgalore_* jagged_* num_epochs torchdistx_path eaft_alpha eaft_k
         chunked_cross_entropy_num_chunks tiled_mlp_num_shards tiled_mlp_use_original_mlp spectrum_*
-        lisa_layers_attribute lisa_step_interval plugins debug local_rank
+        lisa_layers_attribute lisa_step_interval debug local_rank
         experimental_skip_move_to_device gradient_checkpointing_kwargs
         gradient_checkpointing_kwargs.use_reentrant flex_attn_compile_kwargs* scaling_softmax_*
         fp32_norm_classes fsdp_config.cpu_offload_pin_memory fsdp_config.cpu_ram_efficient_loading
@@ -192,7 +230,8 @@ AXOLOTL = Format(
         fsdp_config.sync_module_states fsdp_config.fsdp_sync_module_states
         fsdp_config.transformer_layer_cls_to_wrap fsdp_config.fsdp_transformer_layer_cls_to_wrap
         fsdp_config.use_orig_params fsdp_config.fsdp_use_orig_params fsdp_config.limit_all_gathers
-        fsdp_config.fsdp_limit_all_gathers liger_use_token_scaling vllm* float32 tokenizer
+        fsdp_config.fsdp_limit_all_gathers liger_use_token_scaling liger_rope liger_layer_norm
+        vllm* float32 tokenizer
         """
     ),
     decisive={
@@ -298,7 +337,6 @@ AXOLOTL = Format(
         "optim_args*": Decisive(),
         "optim_target_modules": Decisive(),
         "liger_*": Decisive(),
-        "cut_cross_entropy": Decisive(),
     },
     usual={
         "batch_size": 1,

@@ -114,10 +114,14 @@ class TrainingConfig:
         compiled: whether the model is compiled.
         lora: adapters of a frozen model.
         weights: how its weights are quantized, as `JobOptions.weights`.
+        fused_loss: whether the loss is computed without logits.
+        fused_kernels: whether norms and activations have kernels of their own.
         scheme: that it trains with, as `--scheme` takes it, such as `zero2`; empty if none.
         replicas: copies of the model that share parameters out, as of `hsdp`; None if not stated.
         offload: what is kept on the host: `states`, `parameters`.
-        bucket_elements: gradients of DeepSpeed's buffer; None where the file leaves it.
+        bucket_elements: gradients of the engine's buffer; None where the file leaves it.
+        reuse_elements: as `Job.reuse_elements`.
+        updates_in_backward: whether gradients are freed as soon as they are applied.
         used: its keys that were understood.
         unknown: its keys that no list of the tool's fields has.
         undecided: decisive fields that were not read.
@@ -138,10 +142,14 @@ class TrainingConfig:
     compiled: bool | None = None
     lora: LoraAdapters | None = None
     weights: str | None = None
+    fused_loss: bool | None = None
+    fused_kernels: bool | None = None
     scheme: str = ""
     replicas: int | None = None
     offload: tuple[str, ...] = ()
     bucket_elements: int | None = None
+    reuse_elements: int | None = None
+    updates_in_backward: bool | None = None
     used: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     undecided: tuple[Undecided, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.config import BOTH, MEMORY, TIME
+from driple.jobs.training_config.config import BOTH, MEMORY, TIME, Changes
 from driple.jobs.training_config.fields import (
     Decisive,
     Format,
@@ -21,7 +21,7 @@ from driple.jobs.training_config.fields import (
 from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
     clipping,
-    ignored,
+    container,
     is_on,
     offloaded,
     optimizer_named,
@@ -65,13 +65,59 @@ def _optimizer(value: Any, values: Values) -> Mapping[str, Any]:
     return optimizer_named(value, values)
 
 
+def _reuse(value: Any, values: Values) -> Mapping[str, Any]:
+    """Parameters that stay gathered: the smaller of the two counts."""
+    names = ("stage3_max_live_parameters", "stage3_max_reuse_distance")
+    counts = (values.get(f"{_ZERO}{name}", _USUAL_REUSE) for name in names)
+    return {"reuse_elements": min(map(_elements, counts))}
+
+
+def _up_to(most: float, changes: Changes) -> Any:
+    """A number of elements that changes nothing unless it is larger."""
+
+    def read(value: Any, _: Values) -> Mapping[str, Any]:
+        if value != "auto" and _elements(value) > most:
+            raise NotModelledError(changes)
+        return {}
+
+    return read
+
+
+def _from(least: float, changes: Changes) -> Any:
+    """A number of elements that changes nothing unless it is smaller."""
+
+    def read(value: Any, _: Values) -> Mapping[str, Any]:
+        if value != "auto" and _elements(value) < least:
+            raise NotModelledError(changes)
+        return {}
+
+    return read
+
+
+def _elements(value: Any) -> int:
+    """A number of elements, such as 5e8.
+
+    Raises:
+        RefusedError: it is none.
+    """
+    try:
+        count = -1 if isinstance(value, bool) else int(float(value))
+    except (TypeError, ValueError, OverflowError):
+        count = -1
+    if count < 0:
+        raise RefusedError("a number of elements, such as 5e8")
+    return count
+
+
 def _derived(said: dict[str, Any], values: Values) -> None:
     said["engine"] = "deepspeed"
     said.setdefault("scheme", "ddp")
     set_precision(said, values)
 
 
-_OFFLOAD = "zero_optimization.offload"
+_ZERO = "zero_optimization."
+_OFFLOAD = f"{_ZERO}offload"
+_USUAL_REUSE = 1_000_000_000
 DEEPSPEED = Format(
     name="DeepSpeed",
     read={
@@ -88,9 +134,17 @@ DEEPSPEED = Format(
         f"{_OFFLOAD}_param.device": offloaded("parameters"),
         "zero_optimization.cpu_offload": offloaded("states"),
         "zero_optimization.cpu_offload_param": offloaded("parameters"),
-        "zero_optimization": ignored,
-        f"{_OFFLOAD}_optimizer": ignored,
-        f"{_OFFLOAD}_param": ignored,
+        # The gather after an update fills the parameters in place: its size changes the number of
+        # calls alone. A prefetch of up to two blocks of a language model is what FSDP's is here,
+        # and parameters of up to a million elements are small beside a block.
+        f"{_ZERO}allgather_bucket_size": _from(1e8, TIME),
+        f"{_ZERO}stage3_prefetch_bucket_size": _up_to(5e8, BOTH),
+        f"{_ZERO}stage3_param_persistence_threshold": _up_to(1e6, BOTH),
+        f"{_ZERO}stage3_max_live_parameters": _reuse,
+        f"{_ZERO}stage3_max_reuse_distance": _reuse,
+        "zero_optimization": container,
+        f"{_OFFLOAD}_optimizer": container,
+        f"{_OFFLOAD}_param": container,
     },
     beside=words(
         """
@@ -134,18 +188,6 @@ DEEPSPEED = Format(
         """
     ),
     decisive={
-        # Sizes of buffers: DeepSpeed's own are the default. They count as long as they are usual.
-        "zero_optimization.allgather_bucket_size": Decisive(
-            changes=TIME, off=(500_000_000, 200_000_000, 5e8, 2e8, "5e8", "2e8", "auto")
-        ),
-        "zero_optimization.stage3_prefetch_bucket_size": Decisive(
-            off=(50_000_000, 5e7, "5e7", "auto")
-        ),
-        "zero_optimization.stage3_max_live_parameters": Decisive(off=(1_000_000_000, 1e9, "1e9")),
-        "zero_optimization.stage3_max_reuse_distance": Decisive(off=(1_000_000_000, 1e9, "1e9")),
-        "zero_optimization.stage3_param_persistence_threshold": Decisive(
-            off=(100_000, 1e5, 10_000, 1e4, 1_000_000, 1e6, "1e5", "1e4", "1e6", "auto")
-        ),
         "zero_optimization.stage3_model_persistence_threshold": Decisive(off=("sys.maxsize",)),
         "zero_optimization.stage3_module_granularity_threshold": Decisive(),
         "zero_optimization.stage3_use_all_reduce_for_fetch_params": Decisive(changes=TIME),

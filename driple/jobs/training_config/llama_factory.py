@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.adapters import adapter_of
+from driple.jobs.training_config.adapters import adapter_of, keep_adapters
 from driple.jobs.training_config.config import BOTH
 from driple.jobs.training_config.fields import (
     Decisive,
     Format,
     NotModelledError,
+    RefusedError,
     Values,
     words,
 )
 from driple.jobs.training_config.precision import set_precision
-from driple.jobs.training_config.rules import ignored, is_on, whole_number
+from driple.jobs.training_config.rules import ignored, is_on, liger, whole_number
 from driple.jobs.training_config.trainer import BESIDE, DECISIVE, HARMLESS, READ
 
 __all__ = ["LLAMA_FACTORY"]
@@ -33,6 +34,8 @@ def _finetuning(value: Any, values: Values) -> Mapping[str, Any]:
     if str(value) != "lora":
         raise NotModelledError(BOTH)
     rank = values.get("lora_rank", 8)
+    if isinstance(rank, bool) or not isinstance(rank, int):
+        raise RefusedError("used with a lora_rank that is a whole number")
     bits = values.get("quantization_bit")
     plain = not any(
         values.get(name)
@@ -42,10 +45,11 @@ def _finetuning(value: Any, values: Values) -> Mapping[str, Any]:
         raise NotModelledError(BOTH, settled_by="weights")
     return adapter_of(
         rank=rank,
-        alpha=values.get("lora_alpha") or 2 * int(rank),
+        alpha=values.get("lora_alpha") or 2 * rank,
         targets=values.get("lora_target", "all"),
         four_bits=bits == 4,
         eight_bits=bits == 8,
+        double=values.get("double_quantization") is not False,
         plain=plain,
     )
 
@@ -67,6 +71,7 @@ def _pure(value: Any, _: Values) -> Mapping[str, Any]:
 def _derived(said: dict[str, Any], values: Values) -> None:
     if "finetuning_type" not in values:
         said |= _finetuning("lora", values)
+    keep_adapters(said, rest=said.get("whole") or said.get("half"))
     set_precision(said, values)
 
 
@@ -80,12 +85,13 @@ LLAMA_FACTORY = Format(
         "stage": _stage,
         "disable_gradient_checkpointing": _recomputes,
         "pure_bf16": _pure,
+        "enable_liger_kernel": liger,
     },
     beside=BESIDE
     | words(
         """
         lora_rank lora_alpha lora_target additional_target use_dora pissa_init quantization_bit
-        packing neat_packing
+        double_quantization packing neat_packing
         """
     ),
     harmless=HARMLESS
@@ -111,7 +117,7 @@ LLAMA_FACTORY = Format(
         train_from_scratch moe_aux_loss_coef crop_to_patches image_do_pan_and_scan
         video_* audio_sampling_rate use_audio_in_video kt_* quantization_device_map compute_dtype
         device_map model_max_length block_diag_attn hyper_parallel_args hyper_parallel_cp_size
-        megatron_bridge_args resume_from_checkpoint double_quantization
+        megatron_bridge_args resume_from_checkpoint
         """
     ),
     decisive={
@@ -122,7 +128,6 @@ LLAMA_FACTORY = Format(
         "mixture_of_depths": Decisive(),
         "use_unsloth": Decisive(),
         "use_unsloth_gc": Decisive(),
-        "enable_liger_kernel": Decisive(),
         "upcast_layernorm": Decisive(),
         "upcast_lmhead_output": Decisive(),
         "use_v1_kernels": Decisive(),

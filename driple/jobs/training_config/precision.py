@@ -2,18 +2,20 @@
 
 half (a switch such as `bf16: true`)   with DeepSpeed, or FSDP on several devices: bf16-mixed
 else autocast: amp-bf16
-whole (the model is loaded or cast in half precision): bf16, unless an engine keeps masters
+whole (the model is loaded or cast in half precision): bf16, unless an engine keeps masters;
+autocast then changes nothing but the adapters of a frozen model
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from driple.jobs.training_config.fields import RefusedError, Values
 
 __all__ = ["SHARDS_PARAMETERS", "set_precision"]
 
-SHARDS_PARAMETERS = frozenset({"fsdp", "hsdp"})
+SHARDS_PARAMETERS = frozenset({"fsdp", "hsdp", "zero2"})  # zero2: FSDP's SHARD_GRAD_OP
 _HALVES = ("half", "whole", "tf32", "engine")
 _ZERO = ("zero1", "zero2", "fsdp")
 _USUAL_BUCKET = 500_000_000  # DeepSpeed's reduce_bucket_size
@@ -32,8 +34,13 @@ def set_precision(said: dict[str, Any], values: Values) -> None:
         said["bucket_elements"] = _bucket_elements(values, said["scheme"])
     if half and whole and half != whole:
         raise RefusedError(f"of one half precision: the file has {half} and {whole}")
+    lora = said.get("lora")
     if half and engine == "deepspeed":
         said["precision"] = f"{half}-mixed"
+        if lora is not None:  # the engine casts all that the model has
+            said["lora"] = replace(lora, dtype=half, rest=None)
+    elif half and lora is not None:
+        said["precision"] = f"amp-{half}"
     elif half and said.get("scheme") in SHARDS_PARAMETERS:
         said["precision"] = f"{half}-mixed"
         said["precision_alone"] = whole or f"amp-{half}"

@@ -15,12 +15,15 @@ from driple.jobs.training_config.config import BOTH, Changes
 from driple.jobs.training_config.fields import NotModelledError, RefusedError, Rule, Values
 
 __all__ = [
+    "LIGER",
     "autocast",
     "checkpointing",
     "clipping",
+    "container",
     "dtype_of_model",
     "ignored",
     "is_on",
+    "liger",
     "mixed_precision",
     "named",
     "offloaded",
@@ -37,9 +40,23 @@ _HALF = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", 
 _FULL = ("fp32", "float32", "no", "none")
 
 
+LIGER = tuple(
+    f"liger_kernel_config.{name}"
+    for name in ("fused_linear_cross_entropy", "cross_entropy", "rms_norm", "swiglu")
+)
+"""Fields that `liger` reads beside its own."""
+
+
 def ignored(value: Any, values: Values) -> Mapping[str, Any]:
     """A field that another tool's file or another field decides, such as `auto`."""
     return {}
+
+
+def container(value: Any, values: Values) -> Mapping[str, Any]:
+    """Fields that have a section of their own; a file in its place, or a switch, is not read."""
+    if value in (None, False, "", [], {}):
+        return {}
+    raise NotModelledError
 
 
 def whole_number(name: str, *, none: tuple[Any, ...] = ()) -> Rule:
@@ -133,6 +150,19 @@ def switch(name: str) -> Rule:
         return {name: True} if value == _AUTO or is_on(value) else {}
 
     return read
+
+
+def liger(value: Any, values: Values) -> Mapping[str, Any]:
+    """Liger-Kernel with its usual kernels (`_apply_liger_kernel_to_instance`) or those configured.
+
+    Its rotary embeddings keep no other tensors than PyTorch's, and are left out.
+    """
+    if not is_on(value):
+        return {}
+    loss, apart, norm, gate = (values.get(name) for name in LIGER)
+    if apart or (norm is False) != (gate is False):
+        raise NotModelledError
+    return {"fused_loss": loss is not False, "fused_kernels": norm is not False}
 
 
 def clipping(value: Any, _: Values) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """FSDP in files of Accelerate, Trainer and axolotl: how parameters are shared out, and offload.
 
 fsdp_sharding_strategy FULL_SHARD, or fsdp_reshard_after_forward: true -> fsdp
-SHARD_GRAD_OP (parameters stay gathered after the forward pass), hybrid shards: see the rules
+SHARD_GRAD_OP -> zero2: parameters stay gathered between the passes; HYBRID_SHARD -> hsdp
 """
 
 from __future__ import annotations
@@ -13,23 +13,28 @@ from driple.jobs.training_config.config import BOTH
 from driple.jobs.training_config.fields import NotModelledError, RefusedError, Values
 from driple.jobs.training_config.rules import is_on
 
-__all__ = ["fsdp_switch", "reshards", "sharding_strategy"]
+__all__ = ["KEPT_GATHERED", "fsdp_switch", "reshards", "sharding_strategy"]
 
 _BY_NUMBER = {"1": "FULL_SHARD", "2": "SHARD_GRAD_OP", "3": "NO_SHARD", "4": "HYBRID_SHARD",
               "5": "HYBRID_SHARD_ZERO2"}  # fmt: skip
 _SCHEMES = {"FULL_SHARD": "fsdp", "HYBRID_SHARD": "hsdp", "NO_SHARD": "ddp"}
 
 
-def sharding_strategy(value: Any, _: Values) -> Mapping[str, Any]:
-    """A sharding strategy by name or number.
+KEPT_GATHERED: Mapping[str, Any] = {"scheme": "zero2", "bucket_elements": 12 * 4096**2}
+"""FSDP whose parameters stay gathered from their first use to their last: traffic and shards of
+`zero2`, with gradients reduced block by block (a block of a language model of width 4096).
+"""
 
-    SHARD_GRAD_OP keeps parameters gathered between the passes, which no scheme here does.
-    """
+
+def sharding_strategy(value: Any, _: Values) -> Mapping[str, Any]:
+    """A sharding strategy by name or number."""
     if isinstance(value, bool):  # FSDP 2, in the place of the first version's strategy
         return reshards(value, {})
     word = str(value).upper()
     word = _BY_NUMBER.get(word, word)
-    if word in ("SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2"):
+    if word == "SHARD_GRAD_OP":
+        return KEPT_GATHERED
+    if word == "HYBRID_SHARD_ZERO2":
         raise NotModelledError(BOTH, settled_by="scheme")
     if word not in _SCHEMES:
         raise RefusedError(f"one of {', '.join((*_BY_NUMBER.values(),))}")
@@ -41,9 +46,7 @@ def reshards(value: Any, values: Values) -> Mapping[str, Any]:
     word = str(value).upper()
     if _BY_NUMBER.get(word, word) in _BY_NUMBER.values():
         return sharding_strategy(value, values)
-    if is_on(value):
-        return {"scheme": "fsdp"}
-    raise NotModelledError(BOTH, settled_by="scheme")
+    return {"scheme": "fsdp"} if is_on(value) else KEPT_GATHERED
 
 
 def fsdp_switch(value: Any, values: Values) -> Mapping[str, Any]:

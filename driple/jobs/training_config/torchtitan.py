@@ -20,13 +20,13 @@ from driple.jobs.training_config.fields import (
 from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
     clipping,
-    ignored,
     named,
     offloaded,
     optimizer_named,
     switch,
     whole_number,
 )
+from driple.jobs.training_config.sharding import KEPT_GATHERED
 
 __all__ = ["TORCHTITAN"]
 
@@ -43,13 +43,13 @@ def _degree(name: str) -> Any:
 
 
 def _param(value: Any, _: Values) -> Mapping[str, Any]:
-    if not isinstance(value, str) or value not in _TYPES:
+    if str(value) not in _TYPES:
         raise RefusedError(f"one of {', '.join(_TYPES)}")
     return {"half": _TYPES[value]} if _TYPES[value] else {}
 
 
 def _dtype(value: Any, _: Values) -> Mapping[str, Any]:
-    if not isinstance(value, str) or value not in _TYPES:
+    if str(value) not in _TYPES:
         raise RefusedError(f"one of {', '.join(_TYPES)}")
     return {"whole": _TYPES[value]} if _TYPES[value] else {}
 
@@ -60,15 +60,22 @@ def _optimizer(value: Any, values: Values) -> Mapping[str, Any]:
     return optimizer_named(value, {**values, "optimizer.implementation": fused})
 
 
+def _implementation(value: Any, _: Values) -> Mapping[str, Any]:
+    """`optimizer.name` reads it."""
+    if str(value) in {"fused", "foreach", "for-loop"}:
+        return {}
+    raise NotModelledError(BOTH, settled_by="optimizer")
+
+
 def _both_parts(value: Any, values: Values) -> Mapping[str, Any]:
     said = offloaded("states")(value, values)
     return {**said, "offload_parameters": True} if said else {}
 
 
 def _reshards(value: Any, _: Values) -> Mapping[str, Any]:
-    if value in ("default", "always"):
-        return {}
-    raise NotModelledError(BOTH, settled_by="scheme")
+    if str(value) not in {"default", "always", "never"}:
+        raise RefusedError("one of default, always, never")
+    return KEPT_GATHERED if value == "never" else {}
 
 
 def _global_batch(value: Any, values: Values) -> Mapping[str, Any]:
@@ -92,7 +99,7 @@ def _derived(said: dict[str, Any], values: Values) -> None:
     elif replicate not in (1, -1):
         said |= {"scheme": "hsdp", "replicas": replicate}
     else:
-        said["scheme"] = "fsdp"
+        said.setdefault("scheme", "fsdp")
     set_precision(said, values)
 
 
@@ -123,7 +130,8 @@ TORCHTITAN = Format(
         ),
         "compile.enable": switch("compiled"),
         "optimizer.name": _optimizer,
-        "optimizer.implementation": ignored,
+        "optimizer.early_step_in_backward": switch("updates_in_backward"),
+        "optimizer.implementation": _implementation,
     },
     harmless=words(
         """
@@ -145,7 +153,6 @@ TORCHTITAN = Format(
     ),
     decisive={
         "model.converters": Decisive(settled_by="precision"),  # names what `quantize` configures
-        "optimizer.early_step_in_backward": Decisive(),
         "activation_checkpoint.selective_ac_option": Decisive(off=("op",)),
         "activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns": Decisive(
             off=(["moe.router.gate"],)

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.adapters import adapter_of
-from driple.jobs.training_config.config import BOTH, TIME
+from driple.jobs.training_config.adapters import adapter_of, keep_adapters
+from driple.jobs.training_config.config import MEMORY, TIME
 from driple.jobs.training_config.fields import (
     Decisive,
     Format,
     NotModelledError,
+    RefusedError,
     Values,
     words,
 )
@@ -28,6 +29,7 @@ from driple.jobs.training_config.rules import (
     switch,
     whole_number,
 )
+from driple.jobs.training_config.sharding import KEPT_GATHERED
 
 __all__ = ["TORCHTUNE"]
 
@@ -38,7 +40,8 @@ _DISTRIBUTED = words(
     data_parallel_replicate_dim tensor_parallel_dim context_parallel_dim fsdp.cpu_offload
     """
 )
-# Losses that take hidden states in place of logits, or logits in chunks.
+# Losses that take hidden states in place of logits, or logits in chunks. They keep logarithms of
+# probabilities in fp32 for the backward pass, so that they are no `fused_loss`.
 _FUSED_LOSSES = ("linear", "chunked")
 
 
@@ -47,7 +50,8 @@ def _model(value: Any, values: Values) -> Mapping[str, Any]:
     four_bits = builder.startswith("qlora_") or values.get("model.quantize_base") is True
     if not builder.startswith(("lora_", "qlora_")):
         return {}
-    targets = list(values.get("model.lora_attn_modules") or ())
+    given = values.get("model.lora_attn_modules")
+    targets = given if isinstance(given, list) else []
     plain = not any(
         values.get(f"model.{name}")
         for name in ("use_dora", "decoder_trainable", "encoder_trainable", "fusion_trainable")
@@ -71,12 +75,16 @@ def _loss(value: Any, _: Values) -> Mapping[str, Any]:
     name = str(value).rpartition(".")[2].lower()
     if "crossentropy" in name and not any(one in name for one in _FUSED_LOSSES):
         return {}
-    raise NotModelledError(BOTH)
+    raise NotModelledError(MEMORY, settled_by="fused_loss")
 
 
 def _degree(name: str) -> Any:
     def read(value: Any, _: Values) -> Mapping[str, Any]:
-        return {} if value in (None, "None", 1) else {name: value}
+        if value in (None, "None", 1):
+            return {}
+        if isinstance(value, bool) or not isinstance(value, int) or value < -1 or not value:
+            raise RefusedError("a number of devices, or -1")
+        return {name: value}
 
     return read
 
@@ -87,9 +95,7 @@ def _both_parts(value: Any, values: Values) -> Mapping[str, Any]:
 
 
 def _reshards(value: Any, _: Values) -> Mapping[str, Any]:
-    if is_on(value):
-        return {}
-    raise NotModelledError(BOTH, settled_by="scheme")
+    return {} if is_on(value) else KEPT_GATHERED
 
 
 def _derived(said: dict[str, Any], values: Values) -> None:
@@ -100,6 +106,7 @@ def _derived(said: dict[str, Any], values: Values) -> None:
         said["replicas"] = replicate
     if shard == 1:
         said["scheme"] = "ddp"
+    keep_adapters(said, dtype=said.get("whole") or "fp32")  # the whole model is made in `dtype`
     set_precision(said, values)
 
 
@@ -123,6 +130,7 @@ TORCHTUNE = Format(
         "model._component_": _model,
         "loss._component_": _loss,
         "loss": _loss,
+        "optimizer_in_bwd": switch("updates_in_backward"),
     },
     beside=words(
         """
@@ -150,7 +158,6 @@ TORCHTUNE = Format(
         "ac_mode": Decisive(),
         "ac_option": Decisive(),
         "enable_activation_offloading": Decisive(),
-        "optimizer_in_bwd": Decisive(),
         "tensor_parallel_dim": Decisive(off=(1,), settled_by="scheme"),
         "tensor_parallel_plan*": Decisive(settled_by="scheme"),
         "context_parallel_dim": Decisive(off=(1,), settled_by="scheme"),

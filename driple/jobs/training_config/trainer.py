@@ -13,10 +13,12 @@ from driple.jobs.training_config.deepspeed import nested
 from driple.jobs.training_config.fields import Decisive, Format, Values, words
 from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
+    LIGER,
     autocast,
     checkpointing,
     clipping,
-    ignored,
+    container,
+    liger,
     offloaded,
     optimizer_named,
     switch,
@@ -57,15 +59,17 @@ READ: Mapping[str, Any] = {
     "activation_checkpointing": checkpointing,
     "max_grad_norm": clipping,
     "torch_compile": switch("compiled"),
+    "use_liger_kernel": liger,
+    "use_liger": liger,
     "fsdp": fsdp_switch,
-    "fsdp_config": ignored,
+    "fsdp_config": container,
     **_inside("activation_checkpointing", checkpointing),
     **_inside("sharding_strategy", sharding_strategy),
     **_inside("reshard_after_forward", reshards),
     **_inside("offload_params", _both_parts),
     **_DEEPSPEED[0],
 }
-BESIDE = _DEEPSPEED[1]
+BESIDE = _DEEPSPEED[1] | frozenset(LIGER)
 HARMLESS = (
     words(
         """
@@ -80,6 +84,7 @@ HARMLESS = (
     group_by_length length_column_name ddp_broadcast_buffers ddp_static_graph ddp_timeout
     ddp_timeout_seconds debug skip_memory_metrics do_train do_eval do_predict past_index
     resume_from_checkpoint local_rank neftune_noise_alpha
+    liger_kernel_config liger_kernel_config.rope
     gradient_checkpointing_kwargs.use_reentrant activation_checkpointing_kwargs.use_reentrant
     logging_dir fp16_opt_level fp16_backend half_precision_backend use_mps_device
     predict_with_generate generation_* mp_parameters tpu_* include_inputs_for_metrics
@@ -107,8 +112,6 @@ DECISIVE: Mapping[str, Decisive] = {
     "torch_compile_backend": Decisive(changes=TIME, off=("inductor",)),
     "torch_compile_mode": Decisive(changes=TIME, off=("default",)),
     "torchdynamo": Decisive(changes=TIME),
-    "use_liger_kernel": Decisive(),
-    "use_liger": Decisive(),
     "liger_kernel_config*": Decisive(),
     "torch_empty_cache_steps": Decisive(),
     "auto_find_batch_size": Decisive(settled_by="batch_size"),

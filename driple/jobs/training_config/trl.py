@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.adapters import ADAPTER, adapter_of
+from driple.jobs.training_config.adapters import ADAPTER, adapter_of, keep_adapters
 from driple.jobs.training_config.config import BOTH, TIME
 from driple.jobs.training_config.fields import (
     Decisive,
@@ -34,6 +34,7 @@ def _peft(value: Any, values: Values) -> Mapping[str, Any]:
         targets=values.get("lora_target_modules"),
         four_bits=values.get("load_in_4bit") is True,
         eight_bits=values.get("load_in_8bit") is True,
+        double=values.get("use_bnb_nested_quant") is True,
         plain=not any(
             values.get(name)
             for name in ("use_dora", "lora_modules_to_save", "lora_target_parameters")
@@ -48,9 +49,20 @@ def _quantised(value: Any, values: Values) -> Mapping[str, Any]:
     raise NotModelledError(BOTH, settled_by="weights")
 
 
+def _loss(value: Any, _: Values) -> Mapping[str, Any]:
+    """The usual loss (`nll`) makes logits of a few tokens at a time."""
+    if value in ("nll", "chunked_nll"):
+        return {"fused_loss": True}
+    raise NotModelledError
+
+
 def _derived(said: dict[str, Any], values: Values) -> None:
     if "half" not in said and "whole" not in said and "bf16" not in values:
         said["half"] = "bf16"  # TRL's default unless fp16 is on
+    # A model is loaded in fp32 unless `dtype` says otherwise; adapters of a quantized model are
+    # cast to bf16 (`SFTTrainer.__init__`).
+    in_half = said.get("weights") is not None and said.get("half") == "bf16"
+    keep_adapters(said, dtype="bf16" if in_half else "fp32", rest=said.get("whole") or "fp32")
     set_precision(said, values)
 
 
@@ -62,11 +74,14 @@ TRL = Format(
         "max_seq_length": whole_number("seq_len", none=(None,)),
         "dtype": dtype_of_model,
         "torch_dtype": dtype_of_model,
+        "loss_type": _loss,
         "use_peft": _peft,
         "load_in_4bit": _quantised,
         "load_in_8bit": _quantised,
     },
-    beside=BESIDE | ADAPTER | words("packing packing_strategy padding_free use_dora"),
+    beside=BESIDE
+    | ADAPTER
+    | words("packing packing_strategy padding_free use_dora use_bnb_nested_quant"),
     harmless=HARMLESS
     | words(
         """
@@ -95,11 +110,9 @@ TRL = Format(
         ),
         "use_flash_attention_2": Decisive(off=(True,)),
         "bnb_4bit_quant_storage": Decisive(off=("uint8", "bfloat16")),
-        "use_bnb_nested_quant": Decisive(),
         "activation_offloading": Decisive(),
         "model_init_kwargs*": Decisive(),
         "router_aux_loss_coef": Decisive(off=(0.0, 0.001)),
-        "loss_type": Decisive(off=("nll",)),
         # of trainers with a reference model, pairs or generation
         **dict.fromkeys(
             words(
@@ -132,6 +145,7 @@ TRL = Format(
         "clip_gradients": True,
         "activation_checkpointing": "full",
         "grad_accumulation": 1,
+        "fused_loss": True,
     },
     derived=_derived,
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from driple.cluster.schemes import SPLIT
 from driple.render.remarks.runs import kind_words
 
 __all__ = ["SENTENCES"]
+
+_MOST_NAMED = 8
 
 
 def _no_bfloat16(device: str, precision: str, has_tensor_cores: bool) -> str:
@@ -19,11 +20,6 @@ def _no_bfloat16(device: str, precision: str, has_tensor_cores: bool) -> str:
 
 
 def _memory_not_estimated(scheme: str, kind: str, known: Sequence[str]) -> str:
-    if scheme == SPLIT:
-        return (
-            "the memory of the stages of a pipeline is not estimated; schemes with an estimate are "
-            f"{', '.join((*known, 'tp'))}"
-        )
     return (
         f"the memory of scheme {scheme} ({kind_words(kind)}) is not estimated; schemes with an "
         f"estimate are {', '.join(known)}"
@@ -37,6 +33,12 @@ def _largest_batch(batch_size: int | None, devices: Sequence[str]) -> str:
         else f"the largest of these batch sizes that fits: {batch_size}"
     )
     return f"{words}; least room: {', '.join(devices)}" if devices else words
+
+
+def _counts_left_out(counts: Sequence[int], reason: str) -> str:
+    named = ", ".join(map(str, counts[:_MOST_NAMED]))
+    more = f" and {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
+    return f"left out: {named}{more} devices; {reason}"
 
 
 def _flops_unknown(op_types: Sequence[str], counts: Sequence[int]) -> str:
@@ -70,10 +72,16 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"{_LIFETIMES}; the device's memory was within {{p90_pct:.0f}} % on nine in ten of "
         "{num_runs} held-out runs ({median_pct:.0f} % in the median)"
     ),
-    "memory_of_tensor_group": "{source}; none of tensor parallelism, so the interval is wider",
+    "memory_by_lifetimes_nearest": lambda kind, num_runs, median_pct, p90_pct: (
+        f"{_LIFETIMES}; too few published peaks are of {kind_words(kind)}: of the nearest kind, "
+        f"the device's memory was within {p90_pct:.0f} % on nine in ten of {num_runs} held-out "
+        f"runs of one device ({median_pct:.0f} % in the median), and the interval is wider by a "
+        "fourth"
+    ),
     "memory_of_uncompiled": "{source}; not compiled, which takes up to twice as much",
     "memory_unknown": "memory: unknown; {reason}",
     "largest_batch": _largest_batch,
+    "counts_left_out": _counts_left_out,
     "whole_gpu_taken": (
         "TensorFlow takes nearly all memory of a GPU when it starts, unless allow_growth is set "
         "(TF_FORCE_GPU_ALLOW_GROWTH=true): the device then shows more than the step needs"

@@ -123,6 +123,19 @@ def _train_ops(num_train_ops: int, target: str, others: Sequence[str]) -> str:
     )
 
 
+def _packed(weights: str, share_pct: float, experts_pct: float) -> str:
+    words = (
+        f"--weights {weights} packs the weights of linear layers but the output head: "
+        f"{share_pct:.0f} % of the parameters"
+    )
+    if experts_pct < 1:
+        return words
+    return (
+        f"{words}; experts, {experts_pct:.0f} % of them, stay as they are: transformers 5 has them "
+        "in parameters of three dimensions, which bitsandbytes does not quantize"
+    )
+
+
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "unknown": _unknown,
     "unknown_sizes": _unknown_sizes,
@@ -181,10 +194,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "trained_heads": _joined(
         "with --lora the head of classes ({names}) is trained in full (PEFT's modules_to_save)"
     ),
-    "weights_packed": (
-        "--weights {weights} packs the weights of linear layers but the output head: "
-        "{share_pct:.0f} % of the parameters"
-    ),
+    "weights_packed": _packed,
     # ONNX
     "folded_norms": (
         "the exporter folded batch norms into convolutions, so the step lacks them; export with "

@@ -61,6 +61,8 @@ def _usual(file: str, tool: str, values: Sequence[str]) -> str:
     for name, _, value in (one.partition(" ") for one in values):
         if name == "clip_gradients":
             words.append("gradients clipped" if value == "True" else "gradients not clipped")
+        elif name == "fused_loss":
+            words.append("a loss without logits")
         elif value != "1" or name == "batch_size":
             words.append(_USUAL[name].format(value))
     return f"as {tool} does where {file} says nothing: {', '.join(words)}"
@@ -87,6 +89,10 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "from it, and all floating-point weights are trained"
     ),
     # a file of training arguments
+    "engine_keeps_masters": (
+        "{scheme} is DeepSpeed's, which updates a copy in fp32 of weights in half precision: that "
+        "is --precision {usual}; {asked}, which was asked for, counts"
+    ),
     "other_scheme": "{file} trains with {scheme}; {asked}, which was asked for, counts",
     "usual_of_tool": _usual,
     "fields_left_open": _left_open,

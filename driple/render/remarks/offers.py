@@ -19,6 +19,8 @@ _NARROWS = "a few runs of yours narrow it (driple transfer --from gpu)"
 _GUESSES = {
     "no_run": "A guess: no published run is like this one, so its error is unknown.",
     "errors": f"A guess, as such jobs are this far off; {_NARROWS}.",
+    "network": "A guess, as it is not known what its network reaches by TCP (from a tenth of its "
+    "rate to nearly all of it).",
     "slow_host": f"A guess, as a slower host may take this much longer; {_NARROWS}.",
 }
 
@@ -89,6 +91,7 @@ def _recommended(
     is_rented: bool,
     rank: str,
     is_first: bool,
+    is_surer: bool,
     budget: float | None,
     deadline_s: float | None,
     guess: str | None,
@@ -97,6 +100,8 @@ def _recommended(
     over_deadline: bool,
     over_s: float | None,
     is_fit_unknown: bool,
+    upper_bytes: float | None,
+    sure_batch: int | None,
     runner_up: str | None,
     time_ratio: float | None,
     cost_ratio: float | None,
@@ -104,7 +109,8 @@ def _recommended(
 ) -> str:
     superlative = _SUPERLATIVES[rank]
     if not is_first:
-        superlative = f"almost {superlative}, and the best known of these"
+        reason = "and surely fits" if is_surer else "and the best known of these"
+        superlative = f"almost {superlative}, {reason}"
     verb, limits = "Rent" if is_rented else "Take", limits_words(budget, deadline_s)
     parts = [f"{verb} {offer}, {superlative}{limits}."]
     if guess is not None:
@@ -118,6 +124,9 @@ def _recommended(
         parts.append(f"The upper end of its interval is beyond {' and '.join(beyond)}.")
     if is_fit_unknown:
         parts.append("Whether it fits in memory is not known.")
+    if upper_bytes is not None:
+        sure = f"; a batch of {sure_batch} surely fits" if sure_batch else ""
+        parts.append(f"Its memory may reach {size(upper_bytes)}, more than there is{sure}.")
     if runner_up is not None and time_ratio is not None:
         lost = [] if cost_ratio is None else [_compared("costs", cost_ratio, "more", "less")]
         lost.append(_compared("takes", time_ratio, "longer", "less time"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from driple.quantities import duration, rate
+
 __all__ = ["SENTENCES"]
 
 _ON_SERVERS = "its variables and their updates are placed on the parameter servers"
@@ -49,6 +51,23 @@ def _other_layout(layout: str, exchange: str) -> str:
             f"{words}, and workers wait for each other"
         )
     return f"the graph adds up gradients of several workers: {words}"
+
+
+def _stated(link: str, bytes_per_s: float, share: float, latency_s: float | None) -> str:
+    step = "" if latency_s is None else f", {duration(latency_s)} a step"
+    return f"{link} reaches {rate(bytes_per_s / 1e6)} ({_pct(share)} of its rate{step}), as stated"
+
+
+def _by_tcp(link: str, share: float, low: float, high: float, count: int) -> str:
+    return (
+        f"{link} reaches {_pct(share)} of its rate, the median of {count} published all-reduces by "
+        f"TCP ({_pct(low)} to {_pct(high)}, which the interval holds); yours may differ (driple "
+        "predict --link-bandwidth)"
+    )
+
+
+def _pct(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _not_measured(
@@ -140,6 +159,12 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "link_not_measured": (
         "no measured run over {link} is in the calibration: it takes the efficiency of links like "
         "it, such as {like}"
+    ),
+    "link_stated": _stated,
+    "link_by_tcp": _by_tcp,
+    "taken_as_rdma": lambda link, share, tcp_share: (
+        f"{link} reaches {_pct(share)} of its rate, as with RDMA; by TCP it is {_pct(tcp_share)} "
+        f"({link}-TCP)"
     ),
     "tuned_device": _tuned,
     "host_given": "a host that takes {host_us_per_op:g} us for each op",

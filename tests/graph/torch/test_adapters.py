@@ -16,6 +16,7 @@ from driple.graph.torch.adapters import adapted
 from driple.graph.torch.lora import LoraAdapters
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
+from driple.render.remarks import sentences
 
 WIDTH, RANK, BATCH = 256, 4, 8
 
@@ -119,6 +120,21 @@ def test_half_precision_keeps_adapters_in_single_unless_asked() -> None:
     assert quantized["blocks.0.norm.weight"] == 4
     half = types(lora=LoraAdapters(r=RANK, dtype="bf16"), weights="nf4")
     assert half["blocks.0.norm.weight"] == half["blocks.0.up.lora_A.weight"] == 2
+    kept = types(lora=LoraAdapters(r=RANK, rest="bf16"), weights="nf4")
+    assert (kept["blocks.0.norm.weight"], kept["blocks.0.up.lora_A.weight"]) == (2, 4)
+    wide = types(lora=LoraAdapters(r=RANK, dtype="bf16", rest="fp32"), weights="nf4")
+    assert (wide["blocks.0.norm.weight"], wide["blocks.0.up.lora_A.weight"]) == (4, 2)
+
+
+def test_frozen_weights_have_the_type_that_is_stated_under_autocast() -> None:
+    """The net states none, so that without `rest` its weights stay in single precision."""
+
+    def width(**lora: Any) -> int:
+        table = step(precision="amp-bf16", lora=LoraAdapters(r=RANK, **lora)).parameters
+        row = table.names.index("blocks.0.up.base_layer.weight")
+        return int(table.nbytes[row] // table.elements[row])
+
+    assert (width(), width(rest="bf16"), width(rest="fp32")) == (4, 2, 4)
 
 
 def test_frozen_layers_have_no_product_for_their_weights() -> None:
@@ -191,6 +207,8 @@ def test_adapters_add_their_product() -> None:
         ({"lora": LoraAdapters(targets=("norm",))}, "a LayerNorm, and only linear layers"),
         ({"weights": "nf4"}, "give --lora"),
         ({"lora": LoraAdapters(dtype="bf16")}, "needs --precision bf16 or amp-bf16, got fp32"),
+        ({"lora": LoraAdapters(rest="fp16"), "precision": "amp-bf16"}, "rest=fp16 needs"),
+        ({"lora": LoraAdapters(rest="fp32"), "precision": "bf16"}, "autocast or --weights"),
     ],
 )
 def test_refusals_say_what_to_do(options: Any, words: str) -> None:
@@ -201,3 +219,28 @@ def test_refusals_say_what_to_do(options: Any, words: str) -> None:
 def test_quantized_weights_alone_are_for_forward_passes() -> None:
     forward = step(weights="int8", task="forward")
     assert kept_bytes(forward) < kept_bytes(step(task="forward")) / 3
+
+
+def test_experts_in_one_parameter_are_not_packed_and_the_answer_says_so() -> None:
+    """As bitsandbytes, which replaces linear layers alone."""
+
+    class Experts(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.experts = nn.Parameter(torch.empty(4, WIDTH, WIDTH))
+
+        def forward(self, values: torch.Tensor) -> torch.Tensor:
+            made = torch.einsum("bi,eio->bo", values, self.experts)
+            return self.classifier(self.blocks(made)).sum()
+
+    with torch.device("meta"):
+        model = Experts()
+    graph = step(model, lora=LoraAdapters(r=RANK, targets=("up",)), weights="nf4")
+    row = graph.parameters.names.index("experts")
+    assert graph.parameters.nbytes[row] == 4 * graph.parameters.elements[row]
+    words = " ".join(sentences(graph.report.notes))
+    assert "experts, " in words
+    assert "does not quantize" in words
+    assert "experts" not in " ".join(
+        sentences(step(lora=LoraAdapters(), weights="nf4").report.notes)
+    )

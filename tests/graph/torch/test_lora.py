@@ -15,6 +15,7 @@ from driple.graph.torch.lora import LoraAdapters
     [
         LoraAdapters(),
         LoraAdapters(r=64, alpha=8.5, targets=("q_proj", "mlp.up"), dropout=0.05, dtype="bf16"),
+        LoraAdapters(rest="bf16"),
     ],
 )
 def test_adapters_are_read_as_they_are_shown(adapters: LoraAdapters) -> None:
@@ -36,6 +37,7 @@ def test_adapters_are_read_as_they_are_shown(adapters: LoraAdapters) -> None:
         ("targets=", "all-linear or names of layers"),
         ("targets=a++b", "all-linear or names of layers"),
         ("dtype=int8", "one of fp32, bf16, fp16"),
+        ("rest=int8", "rest of --lora must be one of fp32, bf16, fp16"),
     ],
 )
 def test_what_is_no_adapter_is_refused_in_one_line(text: str, words: str) -> None:

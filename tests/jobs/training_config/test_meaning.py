@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def test_the_users_scheme_counts_and_the_difference_is_said(tmp_path: Path, name
     (difference,) = scheme_remarks(options, setting)
     assert difference.values["scheme"] == "fsdp"
     assert difference.values["asked"] == setting.scheme.suffix
+
+
+@pytest.mark.parametrize(
+    ("scheme", "precision", "usual"),
+    [("zero2", "bf16", "bf16-mixed"), ("zero2", "amp-bf16", "bf16-mixed"),
+     ("zero2", "bf16-mixed", None), ("zero2", "fp32", None), ("fsdp", "bf16", None)],
+)  # fmt: skip
+def test_what_deepspeed_keeps_is_said_where_the_user_asks_for_another_precision(
+    scheme: str, precision: str, usual: str | None
+) -> None:
+    said = scheme_remarks(JobOptions(precision=precision), Setting.parse(f"8xA100@{scheme}"))
+    assert [one.values["usual"] for one in said] == ([usual] if usual else [])
+    assert not scheme_remarks(JobOptions(precision=precision), Setting.parse("1xA100"))
 
 
 def test_ddp_of_the_user_counts_although_it_is_usual(tmp_path: Path) -> None:
@@ -87,10 +101,55 @@ def test_an_option_that_settles_a_field_takes_it_off_the_list(tmp_path: Path) ->
 
 
 def test_a_field_of_sharding_is_settled_by_the_scheme(tmp_path: Path) -> None:
-    text = "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n"
+    text = "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD_ZERO2\n"
     options = _options(tmp_path, text, "a.yaml")
     assert options.undecided(Setting.parse("8xA100"))
     assert not options.undecided(Setting.parse("8xA100@zero2"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"distributed_type": "FSDP", "mixed_precision": "bf16", '
+        '"fsdp_config": {"fsdp_sharding_strategy": "SHARD_GRAD_OP"}}',
+        '{"distributed_type": "FSDP", "mixed_precision": "bf16", '
+        '"fsdp_config": {"fsdp_reshard_after_forward": false}}',
+        '{"per_device_train_batch_size": 1, "bf16": true, "fsdp": "shard_grad_op auto_wrap"}',
+        '{"training": {"local_batch_size": 1}, "optimizer": {"name": "AdamW"}, '
+        '"parallelism": {"fsdp_reshard_after_forward": "never"}}',
+    ],
+)
+def test_fsdp_that_keeps_parameters_gathered_is_zero2(tmp_path: Path, text: str) -> None:
+    """As much traffic and shards of gradients and states, without DeepSpeed's large buffer."""
+    config = _options(tmp_path, text).config
+    assert (config.scheme, config.precision) == ("zero2", "bf16-mixed")
+    assert config.bucket_elements is not None
+    assert config.bucket_elements < 500_000_000
+    assert config.undecided == ()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reuse", "open_fields"),
+    [
+        ({}, None, []),
+        ({"stage3_max_live_parameters": 5e8, "stage3_max_reuse_distance": "1e9"}, 500_000_000, []),
+        ({"stage3_max_reuse_distance": 0}, 0, []),
+        ({"stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": 2e5,
+          "allgather_bucket_size": 2e8}, None, []),
+        ({"stage3_prefetch_bucket_size": 1e9}, None, ["stage3_prefetch_bucket_size"]),
+        ({"stage3_param_persistence_threshold": 1e8}, None,
+         ["stage3_param_persistence_threshold"]),
+        ({"allgather_bucket_size": 1e6}, None, ["allgather_bucket_size"]),
+    ],
+)  # fmt: skip
+def test_sizes_of_deepspeeds_buffers(
+    tmp_path: Path, sizes: dict[str, object], reuse: int | None, open_fields: list[str]
+) -> None:
+    text = json.dumps({"zero_optimization": {"stage": 3, **sizes}})
+    config = _options(tmp_path, text).config
+    assert config.reuse_elements == reuse
+    names = [one.field.removeprefix("zero_optimization.") for one in config.undecided]
+    assert names == open_fields
 
 
 def test_a_field_that_no_list_has_is_open(tmp_path: Path) -> None:

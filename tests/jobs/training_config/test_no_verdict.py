@@ -19,10 +19,14 @@ from driple.api.predicting import predict
 from driple.api.sweeping import sweep
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
+from driple.graph.step_facts import TensorRole
 from driple.jobs.load import Job, load_job
 from driple.jobs.options import JobOptions
 from driple.jobs.training_config import FORMATS, read_training_config
+from driple.memory.device_tensors import device_tensors
 from driple.memory.estimate import memory_of
+from driple.memory.place import MemoryPlace
+from driple.memory.step_memory import StepMemory
 from driple.render.answer_lines import answer_lines
 
 SETTING = "8xA100"
@@ -88,6 +92,53 @@ def test_each_decisive_field_is_left_open(tool: str, tmp_path: Path) -> None:
         assert open_fields == {key[:60]: entry.changes} or key == "deepspeed", (name, open_fields)
 
 
+# Fields that another field decides: of FSDP where no field switches it on, of LLaMA-Factory the
+# switch that turns checkpointing off; and the model, which the job is.
+NOT_READ_ALONE = ("fsdp_config.", "deepspeed_config.zero_stage", "cut_cross_entropy",
+                  "gradient_checkpointing", "model._component_")  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", BASES)
+def test_no_value_that_is_not_understood_passes_unseen(tool: str, tmp_path: Path) -> None:
+    """Of each field that is read: refused, or left open."""
+    for key in BY_NAME[tool].read:
+        base = {
+            name: value
+            for name, value in BASES[tool].items()
+            if not f"{name}.".startswith(f"{key}.") and not key.startswith(f"{name}.")
+        }
+        try:
+            config = _options(tmp_path, {**base, key: "unusual"}).config
+        except ConfigError:
+            continue
+        is_open = key[:60] in {one.field for one in config.undecided}
+        assert is_open or key.startswith(NOT_READ_ALONE), key
+
+
+SWITCHED_ON = {
+    "adapter": "qlora", "use_peft": True, "plugins": ["a.LigerPlugin"], "finetuning_type": "lora",
+    "model._component_": "a.lora_b", "fsdp": "full_shard", "use_liger_kernel": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", BASES)
+def test_values_of_other_types_end_in_one_line(tool: str, tmp_path: Path) -> None:
+    """Of each field that a rule reads or looks at, alone and where other fields switch it on."""
+    form = BY_NAME[tool]
+    for key in {*form.read, *form.beside}:
+        for more in ({}, {name: one for name, one in SWITCHED_ON.items() if name in form.read}):
+            base = {
+                name: value
+                for name, value in {**BASES[tool], **more}.items()
+                if not f"{name}.".startswith(f"{key}.") and not key.startswith(f"{name}.")
+            }
+            for value in ([], ["a", {}], {"a": {}}, -1, float("nan"), 10**30, True, ""):
+                try:
+                    _options(tmp_path, {**base, key: value})
+                except ConfigError as error:
+                    assert "\n" not in str(error), (key, value)
+
+
 @pytest.mark.parametrize("tool", BASES)
 def test_an_answer_has_no_verdict_on_what_an_open_field_changes(
     tool: str, tmp_path: Path, gpt: str
@@ -120,7 +171,7 @@ def test_an_answer_has_no_verdict_on_what_an_open_field_changes(
 
 
 def _open(tmp_path: Path, **more: Any) -> JobOptions:
-    return _options(tmp_path, {**BASES["Trainer"], "use_liger_kernel": True, **more})
+    return _options(tmp_path, {**BASES["Trainer"], "use_ipex": True, **more})
 
 
 def test_plan_ranks_nothing_on_an_open_field(tmp_path: Path, gpt: str) -> None:
@@ -128,16 +179,16 @@ def test_plan_ranks_nothing_on_an_open_field(tmp_path: Path, gpt: str) -> None:
     assert found.offers == ()
     assert found.choice.best is None
     assert found.no_price is not None
-    assert "use_liger_kernel" in found.no_price.values["fields"]  # type: ignore[operator]
+    assert "use_ipex" in found.no_price.values["fields"]  # type: ignore[operator]
 
 
 def test_other_questions_refuse_or_leave_out_what_an_open_field_changes(
     tmp_path: Path, gpt: str
 ) -> None:
     options = _open(tmp_path)
-    with pytest.raises(ConfigError, match="use_liger_kernel"):
+    with pytest.raises(ConfigError, match="use_ipex"):
         sweep(gpt, options=options)
-    with pytest.raises(ConfigError, match="use_liger_kernel"):
+    with pytest.raises(ConfigError, match="use_ipex"):
         inspect(gpt, "1xA100", options=options, memory=True)
     seen = inspect(gpt, "1xA100", options=options)
     assert seen.breakdown.total_s is None
@@ -170,6 +221,31 @@ def test_offload_moves_states_and_shards_to_the_host(tmp_path: Path, gpt: str) -
     elements = int(_job(gpt, _options(tmp_path, base)).graph.parameters.elements.sum())
     assert host[2] - host[1] == pytest.approx(2 * elements, rel=1e-3)
     assert host[1] == pytest.approx((12 + 4) * elements, rel=1e-2)
+
+
+def test_an_update_in_the_backward_pass_frees_each_gradient(tmp_path: Path, gpt: str) -> None:
+    """No gradient outlives the step, on one device or as a shard; all else stays."""
+    tune = {"batch_size": 2, "tokenizer.max_seq_len": 16, "dtype": "fp32",
+            "optimizer._component_": "torch.optim.AdamW"}  # fmt: skip
+    for where in ("1xA100", "8xA100@fsdp"):
+        kept = []
+        for more in ({}, {"optimizer_in_bwd": True}):
+            options = _options(tmp_path, {**tune, **more})
+            assert not options.config.undecided
+            job = load_job(gpt, options, setting=where)
+            (place,) = MemoryPlace.of_job(job, Setting.parse(where))
+            assert place.sharding is not None
+            tensors = device_tensors(
+                StepMemory.of(job.graph), place.sharding, place.shards, place.replicas
+            )
+            gradients = tensors.nbytes[tensors.kinds == TensorRole.GRADIENT]
+            kept.append((
+                tensors.kept_bytes(TensorRole.GRADIENT), tensors.states.sum(),
+                tensors.kept_bytes(TensorRole.PARAMETER), gradients.sum() > 0,
+            ))  # fmt: skip
+        usual, at_once = kept
+        assert usual[0] > 0
+        assert at_once == (0, *usual[1:])
 
 
 def _job(source: str, options: JobOptions) -> Job:
