@@ -89,7 +89,7 @@ class PlanResult(Result):
             "would_fit": self.remedy,
             "would_help": [
                 {
-                    "change": one.words,
+                    "change": one.what,
                     "time_ratio": one.time_ratio,
                     "cost_ratio": one.cost_ratio,
                 }

@@ -17,6 +17,7 @@ from driple.planning.evaluator import Evaluator
 from driple.planning.offers import Offer
 from driple.planning.places import Candidate, places_of, schemes_for
 from driple.planning.ranking import ranked
+from driple.remarks import Remark, remark
 from driple.units import format_rate
 
 __all__ = ["MOST_CHANGES", "Change", "helpful_changes"]
@@ -33,12 +34,12 @@ class Change:
     """One change, and what it brings.
 
     Attributes:
-        words: what is changed.
+        what: what is changed.
         time_ratio: time of the whole training after it over that before.
         cost_ratio: the same of the cost; None without prices.
     """
 
-    words: str
+    what: Remark
     time_ratio: float
     cost_ratio: float | None
 
@@ -64,24 +65,32 @@ def helpful_changes(
         return []
     found = []
     tried = [*_ways(evaluator, best.candidate, keeps_batch=keeps_batch)]
-    for words, candidate in tried:
+    for what, candidate in tried:
         made = evaluator.offer(candidate)
         if isinstance(made, Offer) and made.may_be_recommended:
-            found.append(_change(words, best, made))
+            found.append(_change(what, best, made))
     other = _other_device(best, offers)
     if other is not None:
-        found.append(_change(f"{other.name} in place of {best.name}", best, other))
+        found.append(_change(_in_place(other.name, best.name), best, other))
     gains = [change for change in found if change.time_ratio < 1 - _LEAST_GAIN]
-    ordered = sorted(gains, key=lambda change: (change.time_ratio, change.words))
-    # The best scheme of the same change stands for all of them.
-    first = {change.words.partition(",")[0]: change for change in reversed(ordered)}
-    return [change for change in ordered if first[change.words.partition(",")[0]] is change][:most]
+    ordered = sorted(gains, key=lambda change: (change.time_ratio, repr(change.what)))
+    first = {_same(change): change for change in reversed(ordered)}
+    return [change for change in ordered if first[_same(change)] is change][:most]
 
 
-def _change(words: str, before: Offer, after: Offer) -> Change:
+def _same(change: Change) -> Remark | str:
+    """The best scheme of more machines stands for all of them."""
+    return change.what.code if change.what.code == "twice_the_machines" else change.what
+
+
+def _in_place(new: str, old: str) -> Remark:
+    return remark("in_place", new=new, old=old)
+
+
+def _change(what: Remark, before: Offer, after: Offer) -> Change:
     both = before.cost is not None and after.cost is not None
     return Change(
-        words=words,
+        what=what,
         time_ratio=after.training_s / before.training_s,
         cost_ratio=(after.cost or 0.0) / (before.cost or 1.0) if both else None,
     )
@@ -89,38 +98,40 @@ def _change(words: str, before: Offer, after: Offer) -> Change:
 
 def _ways(
     evaluator: Evaluator, candidate: Candidate, *, keeps_batch: bool
-) -> Iterator[tuple[str, Candidate]]:
+) -> Iterator[tuple[Remark, Candidate]]:
     """Changes of the way of training, of the scheme, of the links and of the number of machines."""
     variant, variants = candidate.variant, evaluator.variants
     if variants.can_vary:
         if variant.precision in _FULL:
             yield (
-                f"{_HALF} in place of {variant.precision}",
+                _in_place(_HALF, variant.precision),
                 replace(candidate, variant=replace(variant, precision=_HALF)),
             )
         if not variant.compiled:
-            yield "torch.compile", replace(candidate, variant=replace(variant, compiled=True))
+            compiled = replace(candidate, variant=replace(variant, compiled=True))
+            yield remark("compiles"), compiled
         if not variant.channels_last and _has_channels_first(variants.given):
             yield (
-                "channels_last in place of NCHW",
+                _in_place("channels_last", "NCHW"),
                 replace(candidate, variant=replace(variant, channels_last=True)),
             )
         if variant.activation_checkpointing != "none":
             yield (
-                "no checkpointing",
+                remark("checkpoints_nothing"),
                 replace(candidate, variant=replace(variant, activation_checkpointing="none")),
             )
         larger = replace(variant, batch_size=2 * variant.batch_size)
         if keeps_batch and variant.grad_accumulation % 2 == 0:
             larger = replace(larger, grad_accumulation=variant.grad_accumulation // 2)
         if not keeps_batch or variant.grad_accumulation % 2 == 0:
-            yield f"a batch of {larger.batch_size} per device", replace(candidate, variant=larger)
+            what = remark("batch_of_device", batch_size=larger.batch_size)
+            yield what, replace(candidate, variant=larger)
     own = candidate.setting.scheme.suffix
     if candidate.setting.num_workers > 1 and candidate.place.setting.scheme.is_usual:
         for scheme in schemes_for(candidate.place, (), is_model=variants.can_vary):
             if scheme != own:
                 yield (
-                    f"{scheme} in place of {own}",
+                    _in_place(scheme, own),
                     replace(candidate, setting=candidate.place.setting.with_scheme(scheme)),
                 )
     yield from _links(evaluator, candidate)
@@ -137,7 +148,7 @@ def _has_channels_first(job: Job) -> bool:
     )
 
 
-def _links(evaluator: Evaluator, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
+def _links(evaluator: Evaluator, candidate: Candidate) -> Iterator[tuple[Remark, Candidate]]:
     """Faster links at the same price: twice the network, NVLink between devices."""
     from driple.catalog import shipped_hardware
 
@@ -154,15 +165,15 @@ def _links(evaluator: Evaluator, candidate: Candidate) -> Iterator[tuple[str, Ca
     wanted = []
     if network:
         faster = format_rate(2e9 * (instance.network_gbps or 0.0))
-        wanted.append((f"a network of {faster} at the same price", within, faster))
+        wanted.append((remark("faster_network", name=faster), within, faster))
     if within == "PCIe" and setting.worker.nvlink is not None:
-        wanted.append(("devices joined by NVLink at the same price", "NVLink", network))
-    for words, inner, outer in wanted:
+        wanted.append((remark("joined_by", name="NVLink"), "NVLink", network))
+    for what, inner, outer in wanted:
         links = "+".join(part for part in (inner, outer) if part)
         try:
             made = machines_setting(known, setting.worker, len(machines), each, links)
             place = replace(candidate.place, setting=made)
-            yield words, replace(candidate, place=place, setting=_like(made, candidate.setting))
+            yield what, replace(candidate, place=place, setting=_like(made, candidate.setting))
         except DripleError:  # a link that the device does not have
             continue
 
@@ -173,7 +184,7 @@ def _like(setting: Setting, other: Setting) -> Setting:
 
 def _more_machines(
     evaluator: Evaluator, candidate: Candidate, *, keeps_batch: bool
-) -> Iterator[tuple[str, Candidate]]:
+) -> Iterator[tuple[Remark, Candidate]]:
     """Twice the machines; to keep the batch, each device has half of the passes or samples."""
     place, variant = candidate.place, candidate.variant
     if place.instance is None:
@@ -189,7 +200,7 @@ def _more_machines(
     for one in more:
         for scheme in schemes_for(one, (), is_model=evaluator.variants.can_vary):
             yield (
-                f"twice the machines ({one.name}, {scheme})",
+                remark("twice_the_machines", name=one.name, scheme=scheme),
                 Candidate(place=one, setting=one.setting.with_scheme(scheme), variant=variant),
             )
 

@@ -37,7 +37,7 @@ def bottleneck_words(parts: StepParts) -> str:
 
 def change_sentence(change: Change) -> str:
     """A change and what it brings: `torch.compile: 18 % less time, 18 % lower cost`."""
-    words = f"{change.words}: {_pct(change.time_ratio, 'less time', 'more time')}"
+    words = f"{sentence(change.what)}: {_pct(change.time_ratio, 'less time', 'more time')}"
     if change.cost_ratio is not None:
         words += f", {_pct(change.cost_ratio, 'lower cost', 'higher cost')}"
     return words

@@ -12,6 +12,7 @@ from driple.api.planning import plan
 from driple.jobs.load import JobOptions
 from driple.planning.changes import MOST_CHANGES
 from driple.render.plan_tables import print_plan
+from driple.render.remarks import sentence
 from tests.planning.gpt import write_gpt
 
 _NET = """
@@ -40,7 +41,7 @@ def planned(folder: Path, **options: object) -> PlanResult:
 
 
 def words_of(result: PlanResult) -> list[str]:
-    return [change.words for change in result.changes]
+    return [sentence(change.what) for change in result.changes]
 
 
 def test_channels_last_helps_where_norms_and_convolutions_run_in_nchw(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ class ChangeJson(TypedDict):
         cost_ratio: the same of the cost; null without prices.
     """
 
-    change: str
+    change: Remark
     time_ratio: float
     cost_ratio: float | None
 

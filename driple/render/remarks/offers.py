@@ -232,6 +232,13 @@ def _no_offer_priced(has_budget: bool) -> str:
 
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
+    "in_place": "{new} in place of {old}",
+    "compiles": "torch.compile",
+    "checkpoints_nothing": "no checkpointing",
+    "batch_of_device": "a batch of {batch_size} per device",
+    "faster_network": "a network of {name} at the same price",
+    "joined_by": "devices joined by {name} at the same price",
+    "twice_the_machines": "twice the machines ({name}, {scheme})",
     "samples_by_option": "--samples",
     "samples_by_tokens": "--tokens {tokens:g} in samples of {seq_len} tokens",
     "samples_of_data_set": "its data set",
