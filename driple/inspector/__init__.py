@@ -1,0 +1,1 @@
+"""INSPECT: the graph neural network that predicts the twelve numbers of a job, without PyTorch."""

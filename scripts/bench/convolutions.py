@@ -33,6 +33,7 @@ SHAPES = (
 
 
 def main() -> None:
+    """Time and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--repeats", type=int, default=9)
     repeats = parser.parse_args().repeats

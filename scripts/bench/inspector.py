@@ -161,6 +161,7 @@ def cold_start_s(checkpoint: Checkpoint, repeats: int) -> float:
 
 
 def main() -> None:
+    """Time and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2, help="threads of torch")

@@ -27,6 +27,7 @@ class TruthError(Exception):
 
 
 def base_name(name: str) -> str:
+    """The op of an input: without the mark of a control edge and the number of the output."""
     return name.lstrip("^").split(":")[0]
 
 
