@@ -114,14 +114,16 @@ class AllAnswers:
     Attributes:
         answers: of each method that has one, in the order of `METHODS`.
         silent: reason of each method without an answer.
+        usual: the method that answers where none is asked for.
     """
 
     answers: tuple[MethodAnswer, ...]
     silent: Mapping[str, str]
+    usual: str = ""
 
     @property
     def trusted(self) -> MethodAnswer:
-        """The measured time, else the answer with the narrowest known interval.
+        """The measured time, else the usual answer, else that with the narrowest known interval.
 
         Where no error is known, the simulator's: it answers for every setting.
         """
@@ -129,24 +131,23 @@ class AllAnswers:
             self.answers,
             key=lambda answer: (
                 answer.method != "measured",
+                answer.method != self.usual,
                 answer.width,
                 answer.method != "simulator",
             ),
         )
 
 
-def trust_of(best: MethodAnswer) -> Remark:
-    """Which method to trust on a setting, and why.
-
-    Args:
-        best: the answer that is trusted.
-    """
+def trust_of(compared: AllAnswers) -> Remark:
+    """Which method to trust on a setting, and why."""
+    best = compared.trusted
     interval = best.step_time.interval
     is_known = interval is not None and interval.level is not None
     return remark(
         "trusted_method",
         setting=best.setting.name,
         method=best.method,
+        is_usual=best.method == compared.usual,
         step_s=best.step_s,
         is_known=is_known,
         low_s=interval.low if interval is not None and is_known else None,

@@ -5,6 +5,7 @@ setting, method, preset -> AnswerPlan; all that can be refused before a job is r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ __all__ = [
     "plan_of",
     "plan_of_forward",
     "plan_with_checkpoint",
+    "usual_answer",
 ]
 
 _MOST_OFF_PCT = 20.0  # mean error of step times, from which on what an inspector imitates is better
@@ -40,6 +42,7 @@ class AnswerPlan:
     checkpoint: Checkpoint | None = None
     place: Place | None = None
     may_fall_back: bool = False
+    usual: str = ""  # with `all`: the method that answers where none is asked for
 
 
 def plan_with_checkpoint(
@@ -112,7 +115,28 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
 
         link_loads(place.topology, SharedLink(1.0), 1.0)  # refuses a ring
     name = "simulator" if method == "auto" else method
-    return AnswerPlan(setting=setting, method=name, reason=reason, place=place)
+    usual = _usual_of(setting, preset) if method == "all" else ""
+    return AnswerPlan(setting=setting, method=name, reason=reason, place=place, usual=usual)
+
+
+def _usual_of(setting: Setting, preset: str) -> str:
+    """The method that answers where none is asked for; the simulator without that inspector."""
+    try:
+        return plan_of(setting, "auto", preset).method
+    except CheckpointError:
+        return "simulator"
+
+
+def usual_answer(answers: Sequence[MethodAnswer], usual: str) -> str:
+    """The method that answers a job where none is asked for.
+
+    Args:
+        answers: of all methods.
+        usual: that of the setting; the simulator answers where an inspector would guess.
+    """
+    found = next((one for one in answers if one.method == usual), None)
+    guesses = found is None or doubt_of(found) is not None
+    return "simulator" if usual == "inspector" and guesses else usual
 
 
 def _has_any(setting: Setting) -> bool:

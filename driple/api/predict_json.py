@@ -55,7 +55,7 @@ def answer_dict(answer: Answer) -> AnswerJson:
             {"methods": [pair.one.method, pair.other.method], "factor": pair.factor}
             for pair in disagreements(compared.answers)
         ],
-        "trust": None if compared is None else trust_of(compared.trusted),
+        "trust": None if compared is None else trust_of(compared),
         "assumptions": answer.assumptions,
         "warnings": made.warnings if is_inspector and made is not None else (),
         "remarks": made.remarks if is_inspector and made is not None else (),

@@ -19,6 +19,7 @@ from driple.answers.choosing import (
     plan_of,
     plan_of_forward,
     plan_with_checkpoint,
+    usual_answer,
 )
 from driple.answers.options import MethodOptions
 from driple.api.arguments import PathLike, catalog_of, jobs_of, path_of, scheme_remarks, settings_of
@@ -346,6 +347,7 @@ def _answer(plan: AnswerPlan, ready: ReadyJob, asked: MethodOptions) -> Answer:
     if plan.method == "analytic":
         return _of(plan, ready, *(ask(ready, place, form, asked) for form in FORMS))
     compared = ask_all(ready, place, asked)
+    compared = replace(compared, usual=usual_answer(compared.answers, plan.usual))
     answer = _of(plan, ready, *compared.answers)
     return replace(answer, best=compared.trusted, compared=compared)
 

@@ -17,6 +17,7 @@ from driple.checks import check_whole
 from driple.cluster.resized import resized, with_rate
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, SettingError
+from driple.estimate import LEVEL
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 from driple.remarks import Remark, remark
 from driple.simulate.measured_link import with_link_bandwidth
@@ -351,7 +352,7 @@ def _column(numbers: Sequence[Bytes | None]) -> Column | None:
     return Column(
         value=[one.value for one in known],
         interval=ends if len(ends) == len(known) else None,
-        level=0.9 if len(ends) == len(known) else None,
+        level=LEVEL if len(ends) == len(known) else None,
         method="simulator",
     )
 

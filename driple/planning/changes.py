@@ -165,7 +165,7 @@ def _links(evaluator: Evaluator, candidate: Candidate) -> Iterator[tuple[Remark,
     wanted = []
     if network:
         faster = format_rate(2e9 * (instance.network_gbps or 0.0))
-        wanted.append((remark("faster_network", name=faster), within, faster))
+        wanted.append((remark("network_at_same_price", name=faster), within, faster))
     if within == "PCIe" and setting.worker.nvlink is not None:
         wanted.append((remark("joined_by", name="NVLink"), "NVLink", network))
     for what, inner, outer in wanted:

@@ -306,8 +306,8 @@ def _print_doubts(answer: Answer) -> None:
     if answer.slow_host is not None:
         slow = answer.slow_host
         print(f"{name}, simulator: {slow_host_sentence(slow)}; {host_advice(slow)}")
-    if answer.best is not None:
-        print(sentence(trust_of(answer.best)))
+    if answer.compared is not None:
+        print(sentence(trust_of(answer.compared)))
     for one in answer.answers:
         if one.doubts:
             note(f"{name}, {METHOD_WORDS[one.method]}: {'; '.join(sentences(one.doubts))}")

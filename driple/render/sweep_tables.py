@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING, cast
 
 from driple.cluster.links import NVLINK
-from driple.estimate import Interval
-from driple.quantities import duration, rounded
+from driple.estimate import GUESS_FACTOR, Interval
+from driple.quantities import duration, duration_range, rounded
 from driple.quantities import size as size_words
 from driple.remarks import Remark
 from driple.render.remarks import sentence, sentences
 from driple.render.show import note, print_assumptions, print_table
-from driple.units import format_rate, rounded_up
+from driple.units import format_range, format_rate, rounded_up
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridSweep
@@ -33,6 +32,9 @@ def print_devices(result: SweepResult) -> None:
     columns = _device_columns(result)
     shown = {name: cells for name, cells in columns.items() if any(cell != "-" for cell in cells)}
     print_table([*shown], [list(row) for row in zip(*shown.values(), strict=True)])
+    level = result.estimates["iteration_time_s"].level
+    if level is not None:
+        print(f"{100 * level:.0f} % of such steps are expected within their interval")
     for words in sentences(result.remarks):
         print(words)
 
@@ -52,18 +54,21 @@ def _device_columns(result: SweepResult) -> dict[str, list[str]]:
     if set(workers) != {own}:
         columns["devices"] = [_whole(count) for count in workers]
     links, link_rates = facts["links"], clusters["bandwidth_bits_per_s"]
-    if len(set(link_rates)) > 1:
-        has_names = len(set(links)) == len(set(link_rates))
+    if len(set(link_rates)) > 1 or not _has_own_links(result):
+        has_names = len(set(links)) == len(set(link_rates)) > 1
         columns["link"] = [
             "-" if rate is None else _kind(str(name)) if has_names else format_rate(rate)
             for name, rate in zip(links, link_rates, strict=True)
         ]
     columns["step"] = [
-        duration(value, None if times.interval is None else _interval(*times.interval[i]))
+        _step(value, None if times.interval is None else _interval(*times.interval[i]))
         for i, value in enumerate(times.value)
     ]
     if rates is not None:
-        columns["samples/s"] = [rounded(value) for value in rates.value]
+        columns["samples/s"] = [
+            _rate(value, times.value[i], None if times.interval is None else times.interval[i])
+            for i, value in enumerate(rates.value)
+        ]
     if efficiency is not None and max(count or 0 for count in workers) > 1:
         columns["scaling"] = [f"{value:.0f} %" for value in efficiency.value]
         columns["waits"] = [_percent(share) for share in facts["waiting_pct"]]
@@ -81,8 +86,32 @@ def _device_columns(result: SweepResult) -> dict[str, list[str]]:
     return columns
 
 
-def _interval(low: float, high: float | None) -> Interval | None:
-    return Interval.of((low, inf if high is None else high), None)
+def _has_own_links(result: SweepResult) -> bool:
+    """Whether all points have the links of the setting as it was given."""
+    if result.setting is None:
+        return True
+    cluster = result.setting.cluster
+    own = {8 * link.bytes_per_s for link in (cluster.network, cluster.link) if link is not None}
+    return {rate for rate in result.clusters["bandwidth_bits_per_s"] if rate} <= own
+
+
+def _step(step_s: float, interval: Interval | None) -> str:
+    """A step time with its interval; a guess has no single number."""
+    if interval is not None and interval.width > GUESS_FACTOR:
+        return f"guess: {duration_range(interval)}"
+    return duration(step_s, interval)
+
+
+def _rate(per_s: float, step_s: float, ends: tuple[float, float | None] | None) -> str:
+    """Samples per second; of a guess both ends, without a single number."""
+    if ends is None or _interval(*ends).width <= GUESS_FACTOR:
+        return rounded(per_s)
+    low, high = (per_s * step_s / end if end else None for end in ends)
+    return format_range(high or 0.0, low, lambda end: rounded(end, 2))
+
+
+def _interval(low: float, high: float | None) -> Interval:
+    return Interval(low=low, high=high)
 
 
 def _kind(link: str) -> str:

@@ -30,3 +30,14 @@ def test_predict_all_plan_and_sweep_give_one_step_time(setting: str) -> None:
     assert list(column.value) == [time.value]
     if time.interval is not None:
         assert column.interval == [(time.interval.low, time.interval.high)]
+
+
+@pytest.mark.parametrize("setting", ["8xA100/NVLink", "2080Ti-P1w2/ho-PCIe", "CPU-P1w2/ho-200M"])
+def test_all_methods_trust_the_one_that_answers(setting: str) -> None:
+    """An inspector that imitates the simulator, one that does not, one of measured labels."""
+    graph = "datasets/examples/resnet50.pbtxt"
+    usual = predict(graph, setting).answers[0]
+    every = predict(graph, setting, method="all").answers[0]
+    assert every.best is not None and usual.best is not None
+    assert every.best.method == usual.best.method
+    assert every.iteration_time_s == usual.iteration_time_s

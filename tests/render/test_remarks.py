@@ -15,7 +15,19 @@ import pytest
 
 from driple.codec import from_json, to_dict, to_json
 from driple.remarks import Remark, remark
-from driple.render.remarks import SENTENCES, sentence, with_sentences
+from driple.render.remarks import (
+    SENTENCES,
+    devices,
+    graphs,
+    inspectors,
+    jobs,
+    offers,
+    runs,
+    sentence,
+    simulated,
+    tables,
+    with_sentences,
+)
 
 PACKAGE = Path(__file__).resolve().parents[2] / "driple"
 # Who may write sentences for people: the renderers, and the commands that print them.
@@ -144,3 +156,8 @@ def test_a_share_of_unknown_sizes_is_a_number_that_people_read(share: float, wor
     """All of them were `1e+02 %`."""
     said = remark("unknown", unknown_share=share, loops=(), num_loops=0)
     assert sentence(said) == f"{words} of the nodes have unknown dimensions"
+
+
+def test_each_code_has_one_sentence() -> None:
+    parts = (devices, graphs, inspectors, jobs, offers, runs, simulated, tables)
+    assert sum(len(part.SENTENCES) for part in parts) + 1 == len(SENTENCES)  # and `text`

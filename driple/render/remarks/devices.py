@@ -38,7 +38,8 @@ def _largest_batch(batch_size: int | None, devices: Sequence[str]) -> str:
 def _counts_left_out(counts: Sequence[int], reason: str) -> str:
     named = ", ".join(map(str, counts[:_MOST_NAMED]))
     more = f" and {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
-    return f"left out: {named}{more} devices; {reason}"
+    devices = "device" if tuple(counts) == (1,) else "devices"
+    return f"left out: {named}{more} {devices}; {reason}"
 
 
 def _flops_unknown(op_types: Sequence[str], counts: Sequence[int]) -> str:

@@ -103,6 +103,7 @@ def _trusted(
     *,
     setting: str,
     method: str,
+    is_usual: bool,
     step_s: float,
     is_known: bool,
     low_s: float | None,
@@ -118,8 +119,9 @@ def _trusted(
             f"{step_s:.3g} s as a guess"
         )
     return (
-        f"{setting}: trust the {name}, whose interval is the narrowest: nine times out of ten "
-        f"{format_range(low_s, high_s, unit=' s')}"
+        f"{setting}: trust the {name}, "
+        f"{'which answers by default' if is_usual else 'whose interval is the narrowest'}: nine "
+        f"times out of ten {format_range(low_s, high_s, unit=' s')}"
     )
 
 

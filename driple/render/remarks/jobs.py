@@ -63,6 +63,8 @@ def _usual(file: str, tool: str, values: Sequence[str]) -> str:
             words.append("gradients clipped" if value == "True" else "gradients not clipped")
         elif name == "fused_loss":
             words.append("a loss without logits")
+        elif name == "activation_checkpointing" and value == "none":
+            words.append("no activation checkpointing")
         elif value != "1" or name == "batch_size":
             words.append(_USUAL[name].format(value))
     return f"as {tool} does where {file} says nothing: {', '.join(words)}"

@@ -236,7 +236,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "compiles": "torch.compile",
     "checkpoints_nothing": "no checkpointing",
     "batch_of_device": "a batch of {batch_size} per device",
-    "faster_network": "a network of {name} at the same price",
+    "network_at_same_price": "a network of {name} at the same price",
     "joined_by": "devices joined by {name} at the same price",
     "twice_the_machines": "twice the machines ({name}, {scheme})",
     "samples_by_option": "--samples",
