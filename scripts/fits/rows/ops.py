@@ -46,8 +46,13 @@ _BINARY = frozenset({"add", "div", "mul", "pow"})
 _MOST_OF_MATRICES, _MOST_OF_OTHERS = 400, 100  # kernels of an op on a device
 
 
+# The fit knows a chip by one of its cards: kernels do not depend on how much memory it has.
+_SAME_CHIP = {"V100-PCIe-32G": "V100", "V100-SXM2-32G": "V100-SXM2"}
+
+
 def _device(name: str) -> str:
-    return device_named(name.removeprefix("Tesla ").replace("AMD Instinct ", "")).name
+    found = device_named(name.removeprefix("Tesla ").replace("AMD Instinct ", "")).name
+    return _SAME_CHIP.get(found, found)
 
 
 def _word(target: str) -> str:
