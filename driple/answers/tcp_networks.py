@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from driple.catalog.model import TCP
+from driple.catalog.model import ETHERNET, TCP
 from driple.remarks import Remark, remark
 from driple.schemes.links import TCP_EFFICIENCY, TCP_SHARES
-from driple.simulate.calibration import ETHERNET, link_kind
+from driple.simulate.calibration import link_kind
 from driple.simulate.run import simulated_step_s
 
 if TYPE_CHECKING:

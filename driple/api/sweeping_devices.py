@@ -155,8 +155,7 @@ class _Point:
     @property
     def link(self) -> Link | None:
         """What joins the devices; None for one alone."""
-        cluster = self.setting.cluster
-        return None if self.setting.num_workers < 2 else cluster.network or cluster.link
+        return None if self.setting.num_workers < 2 else self.setting.cluster.joining_link
 
     @property
     def link_name(self) -> str | None:
@@ -203,7 +202,7 @@ def _places(base: Setting, asked: DevicesAsked) -> tuple[list[Setting], tuple[Re
             except SettingError as error:
                 lost.append((count, error))
                 continue
-            link = found.cluster.network or found.cluster.link
+            link = found.cluster.joining_link
             places.setdefault((found.name, 0.0 if link is None else link.bytes_per_s), found)
     if not places:
         number, first = lost[0]

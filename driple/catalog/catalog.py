@@ -24,7 +24,7 @@ from driple.catalog.build import (
     plain,
 )
 from driple.catalog.fields import SIMULATION_FACTS
-from driple.catalog.model import RDMA, TCP, Device, Generation, Instance, Link
+from driple.catalog.model import ETHERNET, RDMA, TCP, Device, Generation, Instance, Link
 from driple.catalog.rows import TABLES, Row, merged, parse_file, read_file
 from driple.errors import ConfigError, SettingError
 
@@ -106,7 +106,7 @@ class Catalog:
         bits_per_s = float(rate[1]) * (1e9 if rate[2].upper() == "G" else 1e6)
         return Link(
             name=name.upper(),
-            kind="Ethernet",
+            kind=ETHERNET,
             bytes_per_s=bits_per_s / 8,
             within_machine=False,
             source=_ETHERNET_SOURCE,

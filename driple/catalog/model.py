@@ -13,10 +13,23 @@ from dataclasses import dataclass, field
 from driple.catalog.fields import FORMATS, SIMULATION_FACTS
 from driple.errors import CatalogError
 
-__all__ = ["RDMA", "TCP", "Device", "Fact", "Generation", "Instance", "Link", "Price"]
+__all__ = [
+    "ETHERNET",
+    "MOST_EFFICIENCY",
+    "RDMA",
+    "TCP",
+    "Device",
+    "Fact",
+    "Generation",
+    "Instance",
+    "Link",
+    "Price",
+]
 
 Fact = float | int | bool | str
+ETHERNET = "Ethernet"  # kind of networks of any rate
 TCP, RDMA = "TCP", "RDMA"  # kinds of networks of which it is known how data crosses them
+MOST_EFFICIENCY = 2.0  # of a link: trees over two machines, and sums in switches, reach twice
 _GB, _GIB = 1e9, 2.0**30
 _NO_DATE = datetime.date.max
 _NOT_OF_SPEED = {"memory_bytes", "default_setting"}

@@ -106,6 +106,11 @@ class Cluster:
         )
 
     @property
+    def joining_link(self) -> Link | None:
+        """The network between machines, where there are several; else the link within."""
+        return self.network or self.link
+
+    @property
     def link(self) -> Link | None:
         """The slowest link within machines of several devices; else the first that is known."""
         joined = [one for one in self.machines if one.link and len(one.devices) > 1]

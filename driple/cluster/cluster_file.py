@@ -16,6 +16,7 @@ from pathlib import Path
 
 from driple.catalog import Link
 from driple.catalog.catalog import Catalog
+from driple.catalog.model import MOST_EFFICIENCY
 from driple.cluster.cluster import Cluster, Host, Machine
 from driple.cluster.links import default_link_name, link_spelling, network_link, within_link
 from driple.cluster.schemes import SchemeChoice
@@ -28,7 +29,6 @@ __all__ = ["read_cluster_file"]
 
 _FIELDS = ("machines", "network", "efficiency", "scheme", "servers")
 _MACHINE_FIELDS = ("count", "devices", "device", "link", "efficiency", "cpus", "memory_gb")
-_MOST_EFFICIENCY = 2.0  # trees over two machines, and sums in switches, reach twice the rate
 _MOST = 9_999  # machines, or devices of one
 _MOST_DEVICES = 10_000
 _GB = 1e9
@@ -115,7 +115,7 @@ def _with_efficiency(
         raise ConfigError(
             f"efficiency of {where} belongs to a {name}, and there is none; leave it out"
         )
-    if share > _MOST_EFFICIENCY:
+    if share > MOST_EFFICIENCY:
         raise ConfigError(
             f"efficiency of {where} must be a share of the rate of {link.name}, such as 0.8, got "
             f"{share:g}"

@@ -22,7 +22,7 @@ from driple.cluster.schemes import SchemeChoice
 from driple.cluster.setting import KNOWN_SETTINGS, Setting, UnknownCluster
 from driple.errors import CatalogError, SettingError
 
-__all__ = ["instance_cluster_setting", "machines_setting", "setting_named"]
+__all__ = ["instance_cluster_setting", "machines_name", "machines_setting", "setting_named"]
 
 _MACHINES = re.compile(
     r"(?P<counts>(?:\d{1,4}x){0,2})(?P<what>[A-Za-z0-9][A-Za-z0-9._ -]*?)"
@@ -93,6 +93,12 @@ def _new_name(wanted: str, known: Catalog, catalog: Catalog | None) -> Setting |
     return found.with_scheme(match["scheme"].lower()) if match["scheme"] else found
 
 
+def machines_name(num_machines: int, num_devices: int, device: str, links: str) -> str:
+    """Such as `4x8xH100/NVLink+400G`, and `8xH100` without links."""
+    count = f"{num_machines}x{num_devices}x" if num_machines > 1 else f"{num_devices}x"
+    return f"{count}{device}/{links}" if links else f"{count}{device}"
+
+
 def machines_setting(
     catalog: Catalog, device: Device, num_machines: int = 1, num_devices: int = 1, links: str = ""
 ) -> Setting:
@@ -110,7 +116,6 @@ def machines_setting(
         SettingError: a link that does not fit, or no network between machines.
     """
     within, network = _two_links(catalog, links, num_machines, num_devices)
-    count = f"{num_machines}x{num_devices}x" if num_machines > 1 else f"{num_devices}x"
     if num_devices > 1 and not within:
         within = default_link_name(device, num_devices)
     words = "+".join(
@@ -118,12 +123,12 @@ def machines_setting(
         for one in (within if num_devices > 1 or within else "", network)
         if one
     )
-    name = f"{count}{device.name}" + (f"/{words}" if words else "")
+    name = machines_name(num_machines, num_devices, device.name, words)
     if num_machines > 1 and not network:
         example = f"{within or ''}{'+' if within else ''}100G"
         raise SettingError(
             f"setting '{name}' has no network between its {num_machines} machines; add one: "
-            f"{count}{device.name}/{example}"
+            f"{machines_name(num_machines, num_devices, device.name, example)}"
         )
     described: Cluster | UnknownCluster
     try:

@@ -8,15 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from driple.catalog import Link, link_named
-from driple.catalog.model import RDMA, TCP
+from driple.catalog.model import ETHERNET, RDMA, TCP
 from driple.cluster.cluster import Cluster
+from driple.cluster.names import machines_name
 from driple.cluster.setting import Setting
 from driple.errors import SettingError
 from driple.units import format_rate
 
 __all__ = ["resized", "with_rate"]
-
-_ETHERNET = "Ethernet"
 
 
 def resized(setting: Setting, num_devices: int) -> Setting:
@@ -87,8 +86,8 @@ def with_rate(setting: Setting, bits_per_s: float, *, between: bool) -> Setting:
 def _at_rate(link: Link, bits_per_s: float) -> Link:
     """The link at a rate; one that is named by its rate has that name."""
     name = link.name
-    if link.kind in {_ETHERNET, TCP, RDMA}:
-        name = format_rate(bits_per_s) + ("" if link.kind == _ETHERNET else f"-{link.kind}")
+    if link.kind in {ETHERNET, TCP, RDMA}:
+        name = format_rate(bits_per_s) + ("" if link.kind == ETHERNET else f"-{link.kind}")
     return replace(link, name=name, bytes_per_s=bits_per_s / 8)
 
 
@@ -101,7 +100,6 @@ def _named(setting: Setting) -> Setting:
     links = "+".join(
         name for name in (within, cluster.network.name if cluster.network else "") if name
     )
-    machines = f"{count}x{per_machine}x" if count > 1 else f"{per_machine}x"
     scheme = "" if setting.scheme.is_usual else f"@{setting.scheme.suffix}"
-    name = f"{machines}{setting.device}{f'/{links}' if links else ''}{scheme}"
-    return replace(setting, name=name, network=links)
+    name = machines_name(count, per_machine, setting.device, links)
+    return replace(setting, name=f"{name}{scheme}", network=links)

@@ -155,8 +155,8 @@ def _tensors(step: StepMemory, sharding: Sharding, shards: int) -> DeviceTensors
         else:
             _reduce_buckets(rows, step, shards, sharding)
     states, temporary = _states(step, shards if sharding.shards_states else 1)
-    if at_once:
-        temporary = temporary[:1] * 0 + temporary.max(initial=0)  # of one parameter at a time
+    if at_once and len(temporary):
+        temporary = temporary.max(keepdims=True)  # of one parameter at a time
     if sharding.states_on_host:
         nothing = np.zeros(0, dtype=np.int64)
         states, temporary = nothing, nothing

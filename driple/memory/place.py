@@ -12,13 +12,11 @@ from driple.cluster.cluster import Cluster, Machine
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.estimate import NEAREST_KIND_WIDER
 from driple.jobs.job import Job
+from driple.jobs.training_config.config import USUAL_REUSE_ELEMENTS
 from driple.schemes.registry import registered_schemes, scheme_named
 from driple.schemes.scheme import Sharding
 
 __all__ = ["MemoryPlace", "gpu_kinds", "modelled_schemes", "usable_bytes"]
-
-# Elements of DeepSpeed's `stage3_max_reuse_distance` and `stage3_max_live_parameters`, by default.
-_DEEPSPEED_REUSE = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,7 +167,7 @@ class MemoryPlace:
         changes = self.offload or self.has_masters or self.updates_in_backward
         if not changes and self.bucket_elements is None:
             return sharding
-        reuse = _DEEPSPEED_REUSE if self.reuse_elements is None else self.reuse_elements
+        reuse = USUAL_REUSE_ELEMENTS if self.reuse_elements is None else self.reuse_elements
         return replace(
             sharding,
             states_on_host="states" in self.offload,

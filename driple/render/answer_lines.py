@@ -23,6 +23,7 @@ from driple.quantities import (
 from driple.remarks import Remark
 from driple.render.errors_stated import host_sentence
 from driple.render.job_facts import facts_words
+from driple.render.memory_lines import largest_batches_words
 from driple.render.plan_words import bottleneck_words
 from driple.render.remarks import sentence, sentences
 
@@ -170,9 +171,7 @@ def _memory(memory: JobMemory | None) -> list[str]:
         if estimate.is_full and estimate.device_total is not None:
             words += f" ({rounded(estimate.device_total.value / _GIB)} with the allocator's cache)"
         if memory.largest is not None:
-            words += f"; largest batch that fits: {memory.largest.expected}"
-            if memory.largest.sure not in {None, memory.largest.expected}:
-                words += f" ({memory.largest.sure} surely)"
+            words += f"; largest batch that fits: {largest_batches_words(memory.largest)}"
     elif estimate.fits is None:
         words += ": whether it fits is unknown, as sizes are unknown"
     else:
@@ -191,7 +190,7 @@ def _memory(memory: JobMemory | None) -> list[str]:
 
 
 def _of_capacity(estimate: MemoryEstimate) -> str:
-    needed = estimate.device_total or estimate.reserved or estimate.allocated
+    needed = estimate.needed
     if estimate.fits == "yes" and estimate.is_full:
         needed = estimate.without_cache
     bound = (

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from driple.api.inspecting_memory import InspectedMemory
     from driple.memory.estimate import MemoryEstimate
+    from driple.memory.largest import LargestBatches
     from driple.memory.least import LeastMemory
 
-__all__ = ["least_memory_sentence", "memory_sentence", "peak_words"]
+__all__ = ["largest_batches_words", "least_memory_sentence", "memory_sentence", "peak_words"]
 
 _GB, _GIB = 1e9, 2.0**30
+
+
+def largest_batches_words(largest: LargestBatches) -> str:
+    """The largest batch that fits, and the largest that surely does: `97 (86 surely)`."""
+    if largest.sure in {None, largest.expected}:
+        return str(largest.expected)
+    return f"{largest.expected} ({largest.sure} surely)"
 
 
 def memory_sentence(made: MemoryEstimate) -> str:

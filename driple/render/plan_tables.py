@@ -12,6 +12,7 @@ from driple.jobs.training_config import undecided_remarks
 from driple.quantities import duration, duration_range, rounded, size
 from driple.render.errors_stated import slow_host_sentence, stated_error_sentence
 from driple.render.job_facts import facts_words
+from driple.render.memory_lines import largest_batches_words
 from driple.render.plan_words import assumptions_sentence, change_sentence
 from driple.render.remarks import sentence, sentences
 from driple.render.remarks.offers import limits_words, price_text
@@ -237,12 +238,7 @@ def _memory(offer: Offer) -> str:
 
 def _largest(offer: Offer) -> str:
     """The largest batch that fits, and the largest that surely does; empty if not known."""
-    largest = offer.largest
-    if largest is None:
-        return ""
-    if largest.sure is None or largest.sure == largest.expected:
-        return str(largest.expected)
-    return f"{largest.expected} ({largest.sure} surely)"
+    return "" if offer.largest is None else largest_batches_words(offer.largest)
 
 
 def _spread(offer: Offer, seconds: float) -> str | None:

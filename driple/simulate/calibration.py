@@ -15,7 +15,7 @@ from importlib.resources import files
 import numpy as np
 
 from driple.catalog import DEVICES, Device, Link, device_named, link_named
-from driple.catalog.model import RDMA, TCP
+from driple.catalog.model import ETHERNET, RDMA, TCP
 from driple.checks import check_number
 from driple.cluster.cluster import INFINITY_FABRIC
 from driple.cluster.links import NVLINK
@@ -49,7 +49,6 @@ __all__ = [
 ]
 
 FORMAT = 2
-ETHERNET = "Ethernet"  # of any rate
 _INFINIBAND = "InfiniBand"
 # From this many measured links of a family on, their median predicts another link better than the
 # nearest link does.

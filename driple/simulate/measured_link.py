@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from driple.catalog import Link
+from driple.catalog.model import MOST_EFFICIENCY
 from driple.cluster.cluster import Cluster
 from driple.cluster.nccl_table import NcclTable, read_nccl_table
 from driple.cluster.setting import Setting
@@ -29,7 +30,6 @@ from driple.units import find_rate, parse_rate
 __all__ = ["with_link_bandwidth"]
 
 _FLAG = "--link-bandwidth"
-_MOST_SHARE = 2.0  # of a link's rate: trees over two machines, and sums in switches, reach twice
 _LEAST_SENT, _MOST_SENT = 2**20, 2**26  # bytes of messages such as buckets of gradients
 _LEAST_LATENCY_S, _MOST_LATENCY_S = 1e-7, 1.0
 _HALVINGS = 40
@@ -55,7 +55,7 @@ def with_link_bandwidth(setting: Setting, given: str) -> Setting:
             f"{_FLAG} is the bandwidth of all-reduce, and {setting.name} has {what}; leave it out, "
             "or give several devices, such as 2x8xA100/NVLink+100G"
         )
-    link = setting.cluster.network or setting.cluster.link
+    link = setting.cluster.joining_link
     if link is None:
         raise ConfigError(
             f"{_FLAG}: what joins the devices of {setting.name} is not known; name it, as in "
@@ -71,7 +71,7 @@ def with_link_bandwidth(setting: Setting, given: str) -> Setting:
             f"'{given[:200]}' is neither"
         )
     share = rate / link.bytes_per_s
-    if share > _MOST_SHARE:
+    if share > MOST_EFFICIENCY:
         raise ConfigError(
             f"{_FLAG}: {rate / 1e9:.3g} GB/s is {share:.2g} times what {link.name} of "
             f"{setting.name} has ({link.bytes_per_s / 1e9:.3g} GB/s); name the network "

@@ -59,14 +59,12 @@ class TensorShard:
         reduced: shape [r], nodes after which the group adds up their output.
         reduced_bytes: shape [r], bytes of each of these outputs.
         node_share: shape [num_nodes], share of what each node makes that the device has.
-        parameter_share: shape [p], the same of each parameter, its gradient and its states.
     """
 
     graph: OpGraph
     reduced: IntArray
     reduced_bytes: FloatArray
     node_share: FloatArray
-    parameter_share: FloatArray
 
 
 def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
@@ -89,7 +87,6 @@ def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
             reduced=nothing,
             reduced_bytes=np.zeros(0),
             node_share=np.ones(graph.num_nodes),
-            parameter_share=np.ones(len(graph.parameters.names)),
         )
     split = _Split(graph, degree)
     split.follow(order)
@@ -354,7 +351,6 @@ class _Split:
                 [self.sum_bytes[node] for node in reduced.tolist()], dtype=np.float64
             ),
             node_share=self._node_share(scale, share),
-            parameter_share=share,
         )
 
     def _node_share(self, scale: FloatArray, share: FloatArray) -> FloatArray:

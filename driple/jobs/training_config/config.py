@@ -17,6 +17,7 @@ __all__ = [
     "BOTH",
     "MEMORY",
     "TIME",
+    "USUAL_REUSE_ELEMENTS",
     "Change",
     "Changes",
     "TrainingConfig",
@@ -24,6 +25,9 @@ __all__ = [
     "undecided_remark",
     "undecided_remarks",
 ]
+
+USUAL_REUSE_ELEMENTS = 1_000_000_000
+"""DeepSpeed's `stage3_max_reuse_distance` and `stage3_max_live_parameters`, by default."""
 
 Change = Literal["memory", "time"]
 Changes = tuple[Change, ...]

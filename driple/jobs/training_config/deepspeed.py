@@ -7,9 +7,10 @@ bf16.enabled -> bf16-mixed: the engine casts the model, and keeps masters and st
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
-from driple.jobs.training_config.config import BOTH, MEMORY, TIME, Changes
+from driple.jobs.training_config.config import BOTH, MEMORY, TIME, USUAL_REUSE_ELEMENTS, Changes
 from driple.jobs.training_config.fields import (
     Decisive,
     Format,
@@ -68,26 +69,15 @@ def _optimizer(value: Any, values: Values) -> Mapping[str, Any]:
 def _reuse(value: Any, values: Values) -> Mapping[str, Any]:
     """Parameters that stay gathered: the smaller of the two counts."""
     names = ("stage3_max_live_parameters", "stage3_max_reuse_distance")
-    counts = (values.get(f"{_ZERO}{name}", _USUAL_REUSE) for name in names)
+    counts = (values.get(f"{_ZERO}{name}", USUAL_REUSE_ELEMENTS) for name in names)
     return {"reuse_elements": min(map(_elements, counts))}
 
 
-def _up_to(most: float, changes: Changes) -> Any:
-    """A number of elements that changes nothing unless it is larger."""
+def _within(changes: Changes, *, least: float = 0, most: float = inf) -> Any:
+    """A number of elements that changes nothing between two others."""
 
     def read(value: Any, _: Values) -> Mapping[str, Any]:
-        if value != "auto" and _elements(value) > most:
-            raise NotModelledError(changes)
-        return {}
-
-    return read
-
-
-def _from(least: float, changes: Changes) -> Any:
-    """A number of elements that changes nothing unless it is smaller."""
-
-    def read(value: Any, _: Values) -> Mapping[str, Any]:
-        if value != "auto" and _elements(value) < least:
+        if value != "auto" and not least <= _elements(value) <= most:
             raise NotModelledError(changes)
         return {}
 
@@ -117,7 +107,6 @@ def _derived(said: dict[str, Any], values: Values) -> None:
 
 _ZERO = "zero_optimization."
 _OFFLOAD = f"{_ZERO}offload"
-_USUAL_REUSE = 1_000_000_000
 DEEPSPEED = Format(
     name="DeepSpeed",
     read={
@@ -137,9 +126,9 @@ DEEPSPEED = Format(
         # The gather after an update fills the parameters in place: its size changes the number of
         # calls alone. A prefetch of up to two blocks of a language model is what FSDP's is here,
         # and parameters of up to a million elements are small beside a block.
-        f"{_ZERO}allgather_bucket_size": _from(1e8, TIME),
-        f"{_ZERO}stage3_prefetch_bucket_size": _up_to(5e8, BOTH),
-        f"{_ZERO}stage3_param_persistence_threshold": _up_to(1e6, BOTH),
+        f"{_ZERO}allgather_bucket_size": _within(TIME, least=1e8),
+        f"{_ZERO}stage3_prefetch_bucket_size": _within(BOTH, most=5e8),
+        f"{_ZERO}stage3_param_persistence_threshold": _within(BOTH, most=1e6),
         f"{_ZERO}stage3_max_live_parameters": _reuse,
         f"{_ZERO}stage3_max_reuse_distance": _reuse,
         "zero_optimization": container,
