@@ -175,7 +175,11 @@ def tuned_step(
         rate = device.spec.bytes_per_s * efficiency.kernels.update_share
         update_s, update_starts = update.moved_bytes / rate, update.num_kernels
     host_s = efficiency.host.of_step(
-        job.runtime, launches=float(starts.sum()), runs=float(runs.sum()), updates=update_starts
+        job.runtime,
+        launches=float(starts.sum()),
+        runs=float(runs.sum()),
+        updates=update_starts,
+        tensors=job.handed_tensors,
     )
     return TunedStep(
         name=name,
