@@ -217,9 +217,7 @@ class PreparedJob:
         """Software that runs the step."""
         usual: Library = "tensorflow" if self.graph.framework == "tensorflow" else "torch2"
         compiled = self.program.fused or self.kinds.fused is not None
-        return Runtime(
-            self.program.library or usual, compiled=compiled, trains=self.graph.is_training
-        )
+        return Runtime(self.program.library or usual, compiled=compiled)
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
         """The step of a worker with this device; without servers, all messages name server 0.
