@@ -161,13 +161,13 @@ def _seconds(offer: Offer) -> float:
 def _width(offer: Offer) -> float:
     """Upper over lower end of the interval; infinite if the error is unknown, 1 if measured.
 
-    By the errors of published runs: a slower host makes no answer a guess, and all offers may have
-    one.
+    By the errors of published runs where those are narrower: a slower host makes no answer a guess,
+    and all offers may have one.
     """
     if offer.provenance == "measured":
         return 1.0
-    ends = offer.error_factors
-    return math.inf if ends is None or ends[0] <= 0 else ends[1] / ends[0]
+    both = (offer.error_factors, offer.factors)
+    return min(math.inf if ends is None or ends[0] <= 0 else ends[1] / ends[0] for ends in both)
 
 
 def pareto(offers: Sequence[Offer]) -> list[Offer]:

@@ -22,6 +22,7 @@ from driple.step.profile import DeviceSpan, LinkSpan, StepProfile
 __all__ = ["profile_of"]
 
 _ROUNDING = 1e-6  # of shares, which are differences of running totals
+_ROUNDED = 1e-12  # of a time, which is such a total too
 
 
 def profile_of(record: WorkerRecord, *, kernels_exchange: bool) -> StepProfile:
@@ -67,7 +68,7 @@ def _device(computing: Sequence[Computing], start_s: float, end_s: float) -> Ite
         for part in parts:
             next_s = now_s + per_s * part.duration_s
             first_s, last_s = max(now_s, begin_s), min(next_s, stop_s)
-            if last_s > first_s and part.phase != EXCHANGE:
+            if last_s - first_s > _ROUNDED * stop_s and part.phase != EXCHANGE:
                 yield _span(part, first_s - start_s, last_s - start_s)
             now_s = next_s
 

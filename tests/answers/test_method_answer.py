@@ -13,7 +13,8 @@ from driple.answers.method_answer import (
     ends_of_p90,
     simulated_ends,
 )
-from driple.answers.slow_hosts import NINE_OF_TEN, SlowHost
+from driple.answers.slow_hosts import SlowHost
+from driple.answers.timelines import UNKNOWN_HOST
 from driple.cluster.setting import Setting
 from driple.estimate import GUESS_FACTOR, LEVEL, Estimate, Method, estimate
 from driple.remarks import Remark
@@ -60,7 +61,7 @@ def test_the_interval_of_a_simulated_time_holds_a_slower_host() -> None:
     slow = SlowHost(step_s=3.0, usual_us=14, slow_us=40)
     faster = SlowHost(step_s=1.1, usual_us=14, slow_us=40)
     assert simulated_ends(1.0, stated, None) == (0.5, 2.0)
-    assert simulated_ends(1.0, stated, slow) == (0.5, pytest.approx(3.0 * NINE_OF_TEN))
+    assert simulated_ends(1.0, stated, slow) == (0.5, pytest.approx(3.0 * UNKNOWN_HOST[1]))
     assert simulated_ends(1.0, stated, faster) == (0.5, 2.0)
     unknown = StatedError(runs=Remark.of_text("none"))
     assert simulated_ends(1.0, unknown, slow) is None

@@ -81,6 +81,13 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"runs of {network} networks; "
         f"{'each family left out' if left_out is None else f'{left_out} itself left out'}"
     ),
+    "steps_of_tuned_devices": lambda devices, num_runs: (
+        f"steps that we measured on {' and '.join(devices)}, each predicted by {num_runs} of other "
+        "models that the device was tuned to"
+    ),
+    "steps_of_tuned_devices_short": lambda devices, num_runs: (
+        f"measured steps on {' and '.join(devices)}, tuned to {num_runs} others"
+    ),
     "measured_workloads": "workloads of the catalogue, measured on {setting}",
     "measured_cpu_settings": lambda settings: (
         f"settings of CPUs that were measured are {', '.join(settings)}"
