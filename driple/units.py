@@ -5,6 +5,7 @@
     "150ms", "2h"                parse_duration       -> seconds    quantities.duration  -> "150 ms"
     "300M", "1.2B", "5000"       parse_count          -> a number of samples or tokens
     "1-4,8"                      parse_whole_numbers  -> [1, 2, 3, 4, 8]
+    1, "device"                  counted              -> "1 device"
     "8-64,100"                   parse_doubled        -> [8, 16, 32, 64, 100]
     "0-0.9" or "0,0.5"           parse_shares         -> [0.0, 0.1, ..., 0.9]
 
@@ -23,6 +24,7 @@ from driple.errors import ConfigError
 
 __all__ = [
     "HOUR_S",
+    "counted",
     "find_rate",
     "format_range",
     "format_rate",
@@ -80,6 +82,18 @@ _DURATION = re.compile(_NUMBER + rf"(?P<unit>{'|'.join(_SECONDS)})", re.IGNORECA
 _WHOLE_RANGE = re.compile(r"(?P<low>[0-9]+)(?:\s*-\s*(?P<high>[0-9]+))?")
 _SHARE = r"[0-9]*\.?[0-9]+|[0-9]+\."
 _SHARE_RANGE = re.compile(rf"(?P<low>{_SHARE})\s*-\s*(?P<high>{_SHARE})")
+
+
+def counted(count: float, noun: str, plural: str = "") -> str:
+    """A number and what it counts: `1 device`, `8 devices`, `2 branches`.
+
+    Args:
+        count: whole number.
+        noun: for one.
+        plural: for several, where that is not the noun with an s, or es after a hiss.
+    """
+    several = plural or f"{noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+    return f"{count:,.0f} {noun if count == 1 else several}"
 
 
 def find_rate(text: str) -> float | None:

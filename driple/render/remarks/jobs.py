@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from driple.units import counted
+
 __all__ = ["SENTENCES"]
 
 _OPTIONS = {
@@ -56,6 +58,22 @@ _USUAL = {
 }  # fmt: skip
 
 
+def _batches(
+    *,
+    file: str,
+    tool: str,
+    global_batch: int,
+    batch_size: int,
+    passes: int,
+    num_devices: int | None,
+) -> str:
+    where = f"on {counted(num_devices, 'device')} alone" if num_devices else "on no whole number of devices"
+    return (
+        f"{file}: {counted(global_batch, 'sample')} per update agree with {batch_size} a device in "
+        f"{counted(passes, 'pass')} {where}, and {tool} refuses to start on others"
+    )
+
+
 def _usual(file: str, tool: str, values: Sequence[str]) -> str:
     words = []
     for name, _, value in (one.partition(" ") for one in values):
@@ -95,6 +113,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "{scheme} is DeepSpeed's, which updates a copy in fp32 of weights in half precision: that "
         "is --precision {usual}; {asked}, which was asked for, counts"
     ),
+    "batches_agree_on": _batches,
     "other_scheme": "{file} trains with {scheme}; {asked}, which was asked for, counts",
     "usual_of_tool": _usual,
     "fields_left_open": _left_open,
