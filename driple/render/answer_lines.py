@@ -26,6 +26,7 @@ from driple.render.job_facts import facts_words
 from driple.render.memory_lines import largest_batches_words
 from driple.render.plan_words import bottleneck_words
 from driple.render.remarks import sentence, sentences
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
@@ -222,7 +223,11 @@ def _limit(answer: Answer) -> str:
 
 
 def _use(answer: Answer) -> str:
-    """How busy device, memory and network are, on the mean of a step."""
+    """How busy device, memory and network are, on the mean of a step.
+
+    A device is busy while its kernels compute; what nvidia-smi shows counts those too that wait in
+    an exchange, and stands beside it where that is more.
+    """
     targets, simulation = answer.targets, answer.simulation
     if targets is None:
         return ""
@@ -230,18 +235,23 @@ def _use(answer: Answer) -> str:
         name: figures["burst_amount"] * _share(figures["burst_duration"], figures["idle_duration"])
         for name, figures in targets.to_dict().items()
     }
-    bursts = ""
+    bursts = shown = ""
     step = None if simulation is None or answer.method == "inspector" else simulation.step
     if step is not None:
-        means["device_util"], means["device_mem_util"] = step.counted_pct()
-        count = step.usage()["device_util"].num_bursts
-        bursts = f" in {count} burst{'' if count == 1 else 's'} a step"
+        usage = step.usage()
+        means |= {name: usage[name].mean for name in ("device_util", "device_mem_util")}
+        bursts = f" in {counted(usage['device_util'].num_bursts, 'burst')} a step"
+        counted_pct, _ = step.counted_pct()
+        if round(counted_pct) > round(means["device_util"]):
+            shown = f" (nvidia-smi: {counted_pct:.0f} %)"
     device = "processor" if answer.setting.on_cpu else "GPU"
     network = "network none"
     if max(means["net_tx"], means["net_rx"]) > _QUIET_MB_PER_S:
-        network = f"network {rate(means['net_tx'])} sent, {rate(means['net_rx'])} received"
+        sent, received = rate(means["net_tx"]), rate(means["net_rx"])
+        both = f"{sent} each way" if sent == received else f"{sent} sent, {received} received"
+        network = f"network {both}"
     return (
-        f"{device} {means['device_util']:.0f} % busy{bursts}, memory "
+        f"{device} {means['device_util']:.0f} % busy{bursts}{shown}, memory "
         f"{means['device_mem_util']:.0f} %, {network}"
     )
 
@@ -264,6 +274,7 @@ def _how_sure(answer: Answer, best: MethodAnswer) -> str:
         return f"not checked: {reason}"
     off = f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
     words = f"{off}{stated.num_runs} {sentence(stated.short or stated.runs)}"
+    words = "; ".join((words, *sentences(best.widened)))
     if stated.nearest_because is None:
         return words
     return f"{sentence(stated.nearest_because)}; the nearest kind: {words}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,9 @@ from driple.api.predicting import Answer
 from driple.memory.calibration import shipped_memory_calibration
 from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.render.answer_lines import MOST_LINES, answer_lines, shows_targets
+from tests.planning.gpt import write_gpt
 
+SENTENCES = JobOptions(batch_size=32, seq_len=128)
 AMP = JobOptions(batch_size=16, precision="amp-bf16")
 
 
@@ -113,3 +117,26 @@ def test_settings_with_servers_are_followed_by_the_twelve_numbers(method: str) -
         "the network link of a worker",
         "the network links of the parameter servers",
     }
+
+
+def test_a_pipeline_that_waits_is_not_busy(tmp_path: Path) -> None:
+    """Of 4 stages with 1 micro-batch each computes a quarter of the time, and waits for others."""
+    answer = predict(write_gpt(tmp_path, layers=4), "4xA100@pp4", options=SENTENCES).answers[0]
+    lines = lines_of(answer)
+    assert answer.simulation is not None and answer.simulation.step is not None
+    busy = answer.simulation.step.usage()["device_util"].mean
+    assert busy < 50 and lines["use"].startswith(f"GPU {busy:.0f} % busy in ")
+    assert re.search(r"\(nvidia-smi: (9\d|100) %\)", lines["use"])
+    assert lines["limit"].startswith("other stages, the bubble of a pipeline of 4 stages with 1 mi")
+
+
+def test_what_a_tensor_group_waits_for_is_its_link(tmp_path: Path) -> None:
+    answer = predict(write_gpt(tmp_path), "4xA100/PCIe3@tp4", options=SENTENCES).answers[0]
+    assert answer.parts is not None and answer.simulation is not None
+    assert answer.parts.step_s == pytest.approx(answer.iteration_time_s.value)
+    assert answer.simulation.step is not None
+    waits_s = answer.simulation.step.phases_s()["exchange"]
+    assert answer.parts.exchange_s == pytest.approx(waits_s)
+    assert answer.parts.exchange == "the links between devices (PCIe3)"
+    assert answer.parts.bottleneck is not None
+    assert lines_of(answer)["limit"].startswith(answer.parts.bottleneck.part)

@@ -208,7 +208,9 @@ class TrainingConfig:
         if agreed in (None, replicas):
             return
         samples = (self.batch_size or 0) * (self.grad_accumulation or 0) * replicas
-        elsewhere = "" if agreed != int(agreed) else f", or give a --setting of {counted(agreed, 'device')}"
+        elsewhere = (
+            "" if agreed != int(agreed) else f", or give a --setting of {counted(agreed, 'device')}"
+        )
         raise ConfigError(
             f"{self.file} has train_batch_size {self.global_batch}, and {self.batch_size} a device "
             f"x {counted(self.grad_accumulation, 'pass')} x {counted(replicas, 'device')} are "
@@ -232,8 +234,8 @@ class TrainingConfig:
         if rest or not passes:
             raise ConfigError(
                 f"{self.file} has {self.global_batch} samples per update, which are no multiple of "
-                f"{counted(batch_size, 'sample')} on each of {counted(replicas, 'device')}; change --batch-size, "
-                "--setting or the file"
+                f"{counted(batch_size, 'sample')} on each of {counted(replicas, 'device')}; change "
+                "--batch-size, --setting or the file"
             )
         return passes
 

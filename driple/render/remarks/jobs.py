@@ -67,7 +67,9 @@ def _batches(
     passes: int,
     num_devices: int | None,
 ) -> str:
-    where = f"on {counted(num_devices, 'device')} alone" if num_devices else "on no whole number of devices"
+    where = "on no whole number of devices"
+    if num_devices is not None:
+        where = f"on {counted(num_devices, 'device')} alone"
     return (
         f"{file}: {counted(global_batch, 'sample')} per update agree with {batch_size} a device in "
         f"{counted(passes, 'pass')} {where}, and {tool} refuses to start on others"

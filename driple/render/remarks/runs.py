@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from driple.quantities import rounded
 from driple.render.remarks.lists import named
 
 __all__ = ["SENTENCES", "kind_words"]
@@ -74,6 +75,21 @@ def _more_servers(num_servers: int, num_workers: int, most_servers: int, most_wo
     )
 
 
+_WIDER = {
+    "network": "by what its network reaches",
+    "slow_host": "on a slower host",
+    "other_kind": "as a job of another kind",
+    "tail": "for one in twenty",
+}
+
+
+def _wider(because: str, factor: float) -> str:
+    """How far an interval reaches beyond the stated error: `for one in twenty over 8.1 times`."""
+    up, down = ("over", "under") if because == "tail" else ("up to", "down to")
+    words = f"{up} {rounded(factor, 2)} times" if factor > 1 else f"{down} {rounded(factor, 2)} of"
+    return f"{_WIDER[because]} {words} the step"
+
+
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "published_runs": _published,
     "of_all_frameworks": "{runs} (of all frameworks, as {framework} has none such)",
@@ -81,6 +97,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"runs of {network} networks; "
         f"{'each family left out' if left_out is None else f'{left_out} itself left out'}"
     ),
+    "interval_wider": _wider,
     "measured_workloads": "workloads of the catalogue, measured on {setting}",
     "measured_cpu_settings": lambda settings: (
         f"settings of CPUs that were measured are {', '.join(settings)}"
