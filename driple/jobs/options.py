@@ -273,7 +273,7 @@ class JobOptions:
 
     @property
     def agreed_replicas(self) -> float | None:
-        """See `TrainingConfig.agreed_replicas`; None too where a flag stands for one of the three."""
+        """See `TrainingConfig.agreed_replicas`; None too where a flag replaces one of the three."""
         own = self.batch_size is None and self.grad_accumulation is None
         return self.config.agreed_replicas if own else None
 

@@ -213,7 +213,7 @@ class TrainingConfig:
         )
         raise ConfigError(
             f"{self.file} has train_batch_size {self.global_batch}, and {self.batch_size} a device "
-            f"x {counted(self.grad_accumulation, 'pass')} x {counted(replicas, 'device')} are "
+            f"x {counted(self.grad_accumulation or 0, 'pass')} x {counted(replicas, 'device')} are "
             f"{samples}, which {self.tool or 'DeepSpeed'} refuses; set it to {samples}, leave one "
             f"of the three out{elsewhere}"
         )
