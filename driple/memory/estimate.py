@@ -148,6 +148,13 @@ class MemoryEstimate:
             return None
         return Bytes(value=self.allocated.value + self.parts.get(OUTSIDE_PART, 0.0))
 
+    @property
+    def room_bytes(self) -> float | None:
+        """What of the device a step can have: `without_cache` and the margin; None if unknown."""
+        if self.margin_bytes is None or self.without_cache is None:
+            return None
+        return self.without_cache.value + self.margin_bytes
+
 
 def memory_of(
     job: Job,

@@ -177,11 +177,9 @@ def _memory(memory: JobMemory | None) -> list[str]:
         words += ": whether it fits is unknown, as sizes are unknown"
     else:
         verb = "likely does not fit" if estimate.fits == "likely not" else "does not fit"
-        words += f": {verb}, {size(abs(estimate.margin_bytes or 0.0))} too little"
-        if (estimate.margin_bytes or 0.0) >= 0:
-            words = (
-                f"{_of_capacity(estimate)}: likely does not fit, as estimates may be this far off"
-            )
+        margin = estimate.margin_bytes or 0.0
+        words += f": {verb}, "
+        words += "as estimates may be this far off" if margin >= 0 else _too_little(estimate)
         helping = [remedy.flag for remedy in memory.remedies if remedy.memory.fits == "yes"]
         if helping:
             words += f"; fits with {' or '.join(helping)}"
@@ -190,9 +188,16 @@ def _memory(memory: JobMemory | None) -> list[str]:
     return [_line("memory", words + host)]
 
 
+def _too_little(estimate: MemoryEstimate) -> str:
+    """What is missing, beside what a step can have: the difference to what it needs."""
+    room = "" if estimate.room_bytes is None else f" ({size(estimate.room_bytes)} are usable)"
+    return f"{size(abs(estimate.margin_bytes or 0.0))} too little{room}"
+
+
 def _of_capacity(estimate: MemoryEstimate) -> str:
+    """What is needed of the device's memory; without the cache where that is what decides."""
     needed = estimate.needed
-    if estimate.fits == "yes" and estimate.is_full:
+    if (estimate.fits == "yes" and estimate.is_full) or (estimate.margin_bytes or 0.0) < 0:
         needed = estimate.without_cache
     bound = (
         "at least " if estimate.is_lower_bound else "at most " if estimate.is_upper_bound else ""

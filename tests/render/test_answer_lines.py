@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from driple.api.predicting import Answer
 from driple.memory.calibration import shipped_memory_calibration
 from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.render.answer_lines import MOST_LINES, answer_lines, shows_targets
+from driple.render.memory_lines import memory_sentence
 from tests.planning.gpt import write_gpt
 
 SENTENCES = JobOptions(batch_size=32, seq_len=128)
@@ -27,6 +29,12 @@ def lines_of(answer: Answer) -> dict[str, str]:
     labels = [line[:10].strip() for line in lines]
     assert len(set(labels)) == len(labels)
     return {label: line[10:] for label, line in zip(labels, lines, strict=True)}
+
+
+def explained(answer: Answer) -> str:
+    """The line on memory of --explain."""
+    assert answer.memory is not None and answer.memory.estimate is not None
+    return memory_sentence(answer.memory.estimate)
 
 
 def test_a_job_of_pytorch_on_one_gpu() -> None:
@@ -92,6 +100,22 @@ def test_what_does_not_fit_comes_first() -> None:
     lines = lines_of(predict("resnet50", "1xT4", options=options).answers[0])
     assert next(iter(lines)) == "memory"
     assert "does not fit" in lines["memory"] and "fits with --batch-size" in lines["memory"]
+
+
+@pytest.mark.parametrize("words_of", [lambda answer: lines_of(answer)["memory"], explained])
+def test_what_is_too_little_is_the_difference_of_two_numbers_beside_it(
+    words_of: Callable[[Answer], str],
+) -> None:
+    """Needed at the peak, usable of the device, and what is missing; the total is the device's."""
+    options = JobOptions(batch_size=1024, precision="amp-bf16")
+    words = words_of(predict("resnet50", "1xT4", options=options).answers[0])
+    needed = re.search(r"([\d.]+) (?:of 16 GiB|GiB needed)", words)
+    usable = re.search(r"([\d.]+) GiB (?:are )?usable", words)
+    missing = re.search(r"([\d.]+) GiB too little", words)
+    assert needed and usable and missing and "of 16 GiB" in words
+    left = float(needed[1]) - float(usable[1])
+    assert float(missing[1]) == pytest.approx(left, abs=0.06)
+    assert 14.5 < float(usable[1]) < 16
 
 
 def test_a_guess_has_no_single_number() -> None:
