@@ -16,6 +16,7 @@ from driple.cli.progress import progress_bar
 from driple.cli.train import USUAL_DATASETS, datasets_folder
 from driple.jobs.load import JobOptions
 from driple.render.show import note, print_json, print_table, print_targets
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import DataListJson, DataMadeJson, DataSetJson, LabelJson
@@ -130,8 +131,8 @@ def _print_origin(about: Provenance) -> None:
         return
     first, last = about.measured.first[:10], about.measured.last[:10]
     print(
-        f"{about.num_runs} runs of {len(about.origins) or 1} campaign(s), measured from {first} to "
-        f"{last}"
+        f"{about.num_runs} runs of {counted(len(about.origins) or 1, 'campaign')}, measured from "
+        f"{first} to {last}"
     )
 
 

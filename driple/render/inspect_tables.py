@@ -12,6 +12,7 @@ from driple.api.module_tree import ModuleNode
 from driple.render.remarks import sentences
 from driple.render.show import print_table
 from driple.render.terminal import escaped
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.breakdown import Share
@@ -246,7 +247,7 @@ def _traffic_words(graph: OpGraph, setting: Setting) -> str:
         each = setting.num_workers // replicas
         return (
             f"{each} devices of a replica exchange activations; gradients of "
-            f"{_size(graph.sent_bytes)} are added up by {replicas} replica(s) in a step"
+            f"{_size(graph.sent_bytes)} are added up by {counted(replicas, 'replica')} in a step"
         )
     return (
         f"gradients of {_size(graph.sent_bytes)} are all-reduced over {setting.num_workers} "

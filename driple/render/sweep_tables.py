@@ -11,7 +11,7 @@ from driple.quantities import size as size_words
 from driple.remarks import Remark
 from driple.render.remarks import sentence, sentences
 from driple.render.show import note, print_assumptions, print_table
-from driple.units import format_range, format_rate, rounded_up
+from driple.units import counted, format_range, format_rate, rounded_up
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridSweep
@@ -191,6 +191,6 @@ def print_curve(made: TraceSweep) -> None:
     header = ["workers", "examples/s", "95 % interval", "step", *BASELINES]
     print_table([*header, *(["cost of 1e6 examples"] if prices is not None else [])], rows)
     if made.knee is not None:
-        print(f"from {made.knee} worker(s) on, one more adds less than 10 %")
+        print(f"from {counted(made.knee, 'worker')} on, one more adds less than 10 %")
     elif len(made.curve) > 1:
         print("every worker adds 10 % or more")

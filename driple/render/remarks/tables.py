@@ -19,8 +19,9 @@ def _columns(file: str, columns: Sequence[str], num_columns: int) -> str:
 
 
 def _cores(cores: str, most_cores: float, steps: Sequence[int]) -> str:
+    several = "step" if len(steps) == 1 else "steps"
     return (
-        f"{_WHOSE_CORES[cores]} up to {most_cores:.1f} cores during step(s) "
+        f"{_WHOSE_CORES[cores]} up to {most_cores:.1f} cores during {several} "
         f"{', '.join(map(str, steps))}: do not trust these figures; measure again on a quiet "
         "machine"
     )
