@@ -4,6 +4,7 @@
     "16GiB", "80 GB"             parse_size           -> bytes      quantities.size      -> "16 GiB"
     "150ms", "2h"                parse_duration       -> seconds    quantities.duration  -> "150 ms"
     "300M", "1.2B", "5000"       parse_count          -> a number of samples or tokens
+    1e9                          format_count         -> "1B"
     "1-4,8"                      parse_whole_numbers  -> [1, 2, 3, 4, 8]
     1, "device"                  counted              -> "1 device"
     "8-64,100"                   parse_doubled        -> [8, 16, 32, 64, 100]
@@ -26,6 +27,7 @@ __all__ = [
     "HOUR_S",
     "counted",
     "find_rate",
+    "format_count",
     "format_range",
     "format_rate",
     "parse_count",
@@ -45,6 +47,7 @@ MOST_BYTES = 1e18
 LONGEST_S = 1e9  # 32 years
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 _BITS_PER_BYTE = 8
+_WITH_COMMAS = 10_000
 _MOST_DECIMALS = 6  # of seconds: microseconds
 _LONGEST_SHOWN = 40  # characters of a refused text that an error repeats
 
@@ -93,7 +96,17 @@ def counted(count: float, noun: str, plural: str = "") -> str:
         plural: for several, where that is not the noun with an s, or es after a hiss.
     """
     several = plural or f"{noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
-    return f"{count:,.0f} {noun if count == 1 else several}"
+    number = f"{count:,.0f}" if count >= _WITH_COMMAS else f"{count:.0f}"
+    return f"{number} {noun if count == 1 else several}"
+
+
+def format_count(count: float) -> str:
+    """A number of samples or tokens as `parse_count` reads it: `1B`, `300M`, `5000`."""
+    for unit in ("T", "B", "M"):
+        share = count / _COUNTS[unit.lower()]
+        if share >= 1 and float(f"{share:.4g}") == share:
+            return f"{share:.4g}{unit}"
+    return f"{count:.0f}"
 
 
 def find_rate(text: str) -> float | None:

@@ -165,7 +165,7 @@ def _build_samples(samples: int, form: _Samples, output: Path | None) -> BuildJs
         make_tokens(output, samples, form.length)
     else:
         make_images(output, samples, form.image_size, form.classes)
-    note(f"wrote {output}: {samples} samples")
+    note(f"wrote {output}: {counted(samples, 'sample')}")
     return {"output": str(output), "samples": samples}
 
 

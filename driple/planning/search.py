@@ -22,6 +22,7 @@ from driple.planning.offers import Offer
 from driple.planning.places import Candidate, Machines, Refused, schemes_for
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_asked
+from driple.units import counted
 
 __all__ = ["VARY", "Asked", "SearchResult", "candidates_of", "search"]
 
@@ -166,15 +167,16 @@ def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[
     share, rest = divmod(asked.global_batch, replicas)
     if rest or not share:
         raise ConfigError(
-            f"--global-batch {asked.global_batch} cannot be shared out over {replicas} devices"
+            f"--global-batch {asked.global_batch} cannot be shared out over "
+            f"{counted(replicas, 'device')}"
         )
     is_fixed = asked.fixed_batch and "batch" not in asked.vary
     if is_fixed or not evaluator.variants.can_vary:
         passes, rest = divmod(share, usual.batch_size)
         if rest or not passes:
             raise ConfigError(
-                f"--global-batch {asked.global_batch} is {share} samples for each of {replicas} "
-                f"devices, which is no multiple of the batch of {usual.batch_size}"
+                f"--global-batch {asked.global_batch} is {counted(share, 'sample')} for each of "
+                f"{counted(replicas, 'device')}, no multiple of the batch of {usual.batch_size}"
             )
         return [replace(group, variant=replace(variant, grad_accumulation=passes))]
     sizes = [2**k for k in range(11) if share % 2**k == 0]

@@ -291,8 +291,8 @@ def _how_sure_of_form(best: MethodAnswer, unknown: Remark | None) -> str:
         why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
         return f"not known: {why}"
     return (
-        f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
-        f"for one in ten, on {error.rows} measured iterations"
+        f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % for one in ten, on "
+        f"{counted(error.rows, 'measured iteration')}"
     )
 
 

@@ -38,8 +38,7 @@ def print_inspected(result: InspectResult, top: int) -> None:
     job, parts = result.job, result.breakdown
     graph, cost, report = job.graph, job.cost, job.graph.report
     step = "one training step" if graph.is_training else "one forward pass"
-    batch = "1 sample" if job.batch_size == 1 else f"{job.batch_size} samples"
-    samples = "" if job.batch_size is None else f" of {batch}"
+    samples = "" if job.batch_size is None else f" of {counted(job.batch_size, 'sample')}"
     print(f"{job.name}: {step}{samples}, on one {parts.device} ({result.setting.name})")
     print_fact(
         "ops",
@@ -82,7 +81,7 @@ def print_fact(label: str, words: str) -> None:
 def _print_parameters(facts: ParameterFacts, *, trains: bool) -> None:
     amount = _size(facts.nbytes)
     if facts.elements is not None:
-        tensors = "1 tensor" if facts.count == 1 else f"{facts.count} tensors"
+        tensors = counted(facts.count, "tensor")
         amount = f"{_count(facts.elements)} in {tensors}, {amount}"
     print_fact("parameters", f"{amount}")
     if facts.trained_elements is not None and facts.trained_elements != facts.elements:

@@ -163,7 +163,7 @@ def print_grid(sweep: GridSweep, *, unknown: Remark | None) -> None:
         print(
             f"most steps per second of all workers, {steps_per_s[best]:.1f}: "
             f"{100 * flat['compression'][best]:.0f} % of the gradients not sent, "
-            f"{format_rate(8 * rates[best])}, {flat['workers'][best]:.0f} workers, "
+            f"{format_rate(8 * rates[best])}, {counted(flat['workers'][best], 'worker')}, "
             f"{flat['servers'][best]:.0f} ps"
         )
     if len(shown) < len(rates):

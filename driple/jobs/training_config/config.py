@@ -233,9 +233,9 @@ class TrainingConfig:
         passes, rest = divmod(self.global_batch, batch_size * replicas)
         if rest or not passes:
             raise ConfigError(
-                f"{self.file} has {self.global_batch} samples per update, which are no multiple of "
-                f"{counted(batch_size, 'sample')} on each of {counted(replicas, 'device')}; change "
-                "--batch-size, --setting or the file"
+                f"{self.file} has {counted(self.global_batch, 'sample')} per update, which are no "
+                f"multiple of {counted(batch_size, 'sample')} on each of "
+                f"{counted(replicas, 'device')}; change --batch-size, --setting or the file"
             )
         return passes
 
@@ -250,7 +250,7 @@ class TrainingConfig:
         share, rest = divmod(self.global_batch, replicas * (self.grad_accumulation or 1))
         if rest or not share:
             raise ConfigError(
-                f"{self.file} has {self.global_batch} samples per update, which cannot be shared "
-                f"out over {counted(replicas, 'device')}; change --setting or the file"
+                f"{self.file} has {counted(self.global_batch, 'sample')} per update, which cannot "
+                f"be shared out over {counted(replicas, 'device')}; change --setting or the file"
             )
         return share

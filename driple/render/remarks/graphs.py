@@ -219,7 +219,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "frozen_parameters": _some(
         "the loss gives {num_names} of {num_parameters} parameters no gradient ({listed})"
     ),
-    "branches_of_data": _some("{counted} chosen by data ({listed}); the larger side counts", "branch"),
+    "branches_of_data": _some(
+        "{counted} chosen by data ({listed}); the larger side counts", "branch"
+    ),
     "loss_of_output": _joined("the loss is that of {output}; other outputs have none: {others}"),
     "output_is_loss": "the output {output} is one number and counts as the loss",
     "kind_of_loss": lambda loss, output: f"the loss is the {_LOSSES[loss]} of the output {output}",

@@ -9,18 +9,24 @@ from driple.units import counted
 __all__ = ["SENTENCES"]
 
 _OPTIONS = {
-    "batch_size": ("{} samples per device", "--batch-size"),
-    "seq_len": ("{} tokens per sample", "--seq-len"),
+    "batch_size": ("{samples} per device", "--batch-size"),
+    "seq_len": ("{tokens} per sample", "--seq-len"),
     "input_shape": ("input {}", "--input"),
     "precision": ("precision {}", "--precision"),
     "optimizer": ("optimizer {}", "--optimizer"),
 }
 
 
+def _filled(words: str, value: str | int | None) -> str:
+    """Words with a value, or with what a number counts."""
+    number = int(value) if value is not None and str(value).isdigit() else 0
+    return words.format(value, samples=counted(number, "sample"), tokens=counted(number, "token"))
+
+
 def _assumed(**values: str | int | None) -> str:
     """All values that were assumed, and the options that set them."""
     assumed = [name for name in _OPTIONS if values.get(name) is not None]
-    words = ", ".join(_OPTIONS[name][0].format(values[name]) for name in assumed)
+    words = ", ".join(_filled(_OPTIONS[name][0], values[name]) for name in assumed)
     flags = ", ".join(_OPTIONS[name][1] for name in assumed)
     return f"{words}; set {'it' if len(assumed) == 1 else 'them'} with {flags}"
 
@@ -52,7 +58,7 @@ def _no_verdict(file: str, fields: Sequence[str], more: int, is_offload: bool) -
 
 
 _USUAL = {
-    "batch_size": "{} samples per device", "seq_len": "{} tokens per sample",
+    "batch_size": "{samples} per device", "seq_len": "{tokens} per sample",
     "optimizer": "{}", "grad_accumulation": "{} pass per update",
     "activation_checkpointing": "{} activation checkpointing",
 }  # fmt: skip
@@ -86,7 +92,7 @@ def _usual(file: str, tool: str, values: Sequence[str]) -> str:
         elif name == "activation_checkpointing" and value == "none":
             words.append("no activation checkpointing")
         elif value != "1" or name == "batch_size":
-            words.append(_USUAL[name].format(value))
+            words.append(_filled(_USUAL[name], value))
     return f"as {tool} does where {file} says nothing: {', '.join(words)}"
 
 

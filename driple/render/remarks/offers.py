@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from driple.estimate import GUESS_FACTOR
 from driple.quantities import duration, size
-from driple.units import format_range
+from driple.units import counted, format_count, format_range
 
 __all__ = ["SENTENCES", "limits_words", "price_text"]
 
@@ -254,7 +254,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "joined_by": "devices joined by {name} at the same price",
     "twice_the_machines": "twice the machines ({name}, {scheme})",
     "samples_by_option": "--samples",
-    "samples_by_tokens": "--tokens {tokens:g} in samples of {seq_len} tokens",
+    "samples_by_tokens": lambda tokens, seq_len: (
+        f"--tokens {format_count(tokens)} in samples of {counted(seq_len, 'token')}"
+    ),
     "samples_of_data_set": "its data set",
     "samples_of_imagenet": "ImageNet, since --samples is not given",
     "offer_spent": _spent,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from driple.quantities import rounded
 from driple.render.remarks.lists import named
+from driple.units import counted
 
 __all__ = ["SENTENCES", "kind_words"]
 
@@ -71,7 +72,7 @@ def _published(
 def _more_servers(num_servers: int, num_workers: int, most_servers: int, most_workers: int) -> str:
     return (
         f"published runs with parameter servers have up to {most_servers} of them and "
-        f"{most_workers} workers, this setting {num_servers} and {num_workers}"
+        f"{counted(most_workers, 'worker')}, this setting {num_servers} and {num_workers}"
     )
 
 
@@ -112,8 +113,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"no published run of {_on(kind, several_machines)} of this kind of network"
     ),
     "more_devices": lambda kind, several_machines, num_devices, most: (
-        f"no published run of {_on(kind, several_machines)} has more than {most} devices, this one "
-        f"has {num_devices}"
+        f"no published run of {_on(kind, several_machines)} has more than "
+        f"{counted(most, 'device')}, this one has {num_devices}"
     ),
     "faster_network": lambda kind, several_machines, link, fastest: (
         f"no published run of {_on(kind, several_machines)} has a faster network than {fastest}, "
