@@ -1,8 +1,9 @@
-"""An answer of `predict` in at most eight lines: what a person reads in ten seconds.
+"""An answer of `predict` under at most eight labels: what a person reads in ten seconds.
 
     Answer -> step, memory, limit, use, how sure, job, assumed
 
-A guess comes first and states no single number. What does not fit comes before the step.
+A guess comes first and states no single number. What does not fit comes before the step. Lines of
+more than 100 columns are continued, and `assumed` has what is left of eight lines, at least one.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from driple.inspector.predict import Prediction
     from driple.memory.estimate import MemoryEstimate
 
-__all__ = ["MOST_LINES", "answer_lines", "shows_targets"]
+__all__ = ["MOST_LABELS", "answer_lines", "shows_targets"]
 
-MOST_LINES = 8
+MOST_LABELS = 8
 _LABEL = 10  # columns
 _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
@@ -59,34 +60,35 @@ def answer_lines(answer: Answer) -> list[str]:
     """
     memory = _memory(answer.memory)
     where = f"{answer.job.name} on {answer.setting.name}"
-    job = _line("job", f"{where}: {facts_words(answer.job)}")
+    job = _wrapped("job", f"{where}: {facts_words(answer.job)}")
     unread = [
         line
         for words in sentences(undecided_remarks(answer.job.undecided))
         for line in _wrapped("left open", words)
     ]
     if answer.best is None:
-        lines = [*unread, *_wrapped("step", _untimed(answer)), *memory, job]
-        return [*lines, *_assumed(answer, max(MOST_LINES - len(lines), 1))]
+        lines = [*unread, *_wrapped("step", _untimed(answer)), *memory, *job]
+        return [*lines, *_assumed(answer, max(MOST_LABELS - len(lines), 1))]
     fits = (
         answer.memory is None
         or answer.memory.estimate is None
         or (answer.memory.estimate.fits in ("yes", None))
     )
-    step = [_line("step", _step(answer))]
+    step = _wrapped("step", _step(answer))
     if answer.iteration_time_s.is_guess or _warnings(answer):
         over_tcp = answer.best.by_network is not None
-        step = [_line("a guess:", f"{_guess(answer)}; {_TCP_NARROWS if over_tcp else _NARROWS}")]
+        narrows = _TCP_NARROWS if over_tcp else _NARROWS
+        step = _wrapped("a guess:", f"{_guess(answer)}; {narrows}")
     lines = [
         *unread,
         *(step + memory if fits else memory + step),
-        *_labelled("limit", _limit(answer)),
-        *_labelled("use", _use(answer)),
-        *_labelled("how sure", _how_sure(answer, answer.best)),
-        *_labelled("host", "" if answer.host is None else host_sentence(answer.host)),
-        job,
+        *_wrapped("limit", _limit(answer)),
+        *_wrapped("use", _use(answer)),
+        *_wrapped("how sure", _how_sure(answer, answer.best)),
+        *_wrapped("host", "" if answer.host is None else host_sentence(answer.host)),
+        *job,
     ]
-    return [*lines, *_assumed(answer, max(MOST_LINES - len(lines), 1))]
+    return [*lines, *_assumed(answer, max(MOST_LABELS - len(lines), 1))]
 
 
 def shows_targets(answer: Answer) -> bool:
@@ -100,9 +102,14 @@ def _untimed(answer: Answer) -> str:
 
 
 def _wrapped(label: str, words: str) -> list[str]:
-    """A label and words, in lines that a terminal holds."""
-    lines = wrap(words, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
+    """A label and words, in lines that a terminal holds; none without words."""
+    lines = _lines(words)
     return [_line(label if number == 0 else "", line) for number, line in enumerate(lines)]
+
+
+def _lines(words: str) -> list[str]:
+    """Words beside a label, in lines; names and paths stay whole."""
+    return wrap(words, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
 
 
 def _warnings(answer: Answer) -> tuple[Remark, ...]:
@@ -113,10 +120,6 @@ def _warnings(answer: Answer) -> tuple[Remark, ...]:
 
 def _line(label: str, words: str) -> str:
     return f"{label:{_LABEL}}{words}"
-
-
-def _labelled(label: str, words: str) -> list[str]:
-    return [_line(label, words)] if words else []
 
 
 def _guess(answer: Answer) -> str:
@@ -185,7 +188,7 @@ def _memory(memory: JobMemory | None) -> list[str]:
             words += f"; fits with {' or '.join(helping)}"
         elif memory.remedies:
             words += "; no single change makes it fit"
-    return [_line("memory", words + host)]
+    return _wrapped("memory", words + host)
 
 
 def _too_little(estimate: MemoryEstimate) -> str:
@@ -327,7 +330,7 @@ def _assumed(answer: Answer, most: int) -> list[str]:
     remarks = (*answer.job.assumptions, *answer.assumptions)
     words = sentences(sorted(remarks, key=_place_of))
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
-    lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
+    lines = _lines(text)
     if len(lines) > most:
         room = _WIDTH - _LABEL - len(_MORE)
         last = lines[most - 1]

@@ -13,22 +13,27 @@ from driple import JobOptions, predict
 from driple.api.predicting import Answer
 from driple.memory.calibration import shipped_memory_calibration
 from driple.memory.estimate import Bytes, MemoryEstimate
-from driple.render.answer_lines import MOST_LINES, answer_lines, shows_targets
+from driple.render.answer_lines import MOST_LABELS, answer_lines, shows_targets
 from driple.render.memory_lines import memory_sentence
 from tests.planning.gpt import write_gpt
 
+WIDTH = 100  # columns
 SENTENCES = JobOptions(batch_size=32, seq_len=128)
 AMP = JobOptions(batch_size=16, precision="amp-bf16")
 
 
 def lines_of(answer: Answer) -> dict[str, str]:
     """Words by label; each label once."""
-    lines = answer_lines(answer)
-    assert len(lines) <= MOST_LINES
-    lines = [line for line in lines if line[0] != " "]  # without those that go on
-    labels = [line[:10].strip() for line in lines]
-    assert len(set(labels)) == len(labels)
-    return {label: line[10:] for label, line in zip(labels, lines, strict=True)}
+    lines, last = answer_lines(answer), ""
+    assert max(map(len, lines)) <= WIDTH
+    said: dict[str, str] = {}
+    for line in lines:
+        label = line[:10].strip()
+        assert label not in said
+        last = label or last
+        said[last] = f"{said[last]} {line[10:]}" if last in said else line[10:]
+    assert len(said) <= MOST_LABELS
+    return said
 
 
 def explained(answer: Answer) -> str:
@@ -164,3 +169,22 @@ def test_what_a_tensor_group_waits_for_is_its_link(tmp_path: Path) -> None:
     assert answer.parts.exchange == "the links between devices (PCIe3)"
     assert answer.parts.bottleneck is not None
     assert lines_of(answer)["limit"].startswith(answer.parts.bottleneck.part)
+
+
+@pytest.mark.parametrize(
+    ("job", "setting", "options"),
+    [
+        ("resnet50", "8xA100@zero2", JobOptions(batch_size=64, precision="bf16-mixed")),
+        ("bert-large", "2x8xA100/NVLink+25G-TCP", AMP),
+        ("bert-base", "4xT4", JobOptions(batch_size=4096, optimizer="adamw")),
+        ("resnet50", "1xH100", JobOptions(batch_size=1, channels_last=True, precision="fp16")),
+        ("datasets/examples/resnet50.pbtxt", "V100-P1w2/ho-PCIe", None),
+        ("datasets/examples/resnet50.pbtxt", "4xA100/NVLink", None),
+    ],
+)
+def test_no_line_is_wider_than_a_terminal(
+    job: str, setting: str, options: JobOptions | None
+) -> None:
+    """Lines go on under their label, and nothing but a name is cut."""
+    lines = lines_of(predict(job, setting, options=options).answers[0])
+    assert lines["how sure"] and lines["job"].startswith(job.rpartition("/")[2])
