@@ -17,7 +17,7 @@ from driple.checks import check_whole
 from driple.errors import ConfigError, DripleError, SettingError
 from driple.graph.torch.options import PRECISIONS
 from driple.memory.last_that import last_that
-from driple.planning.evaluator import Evaluator
+from driple.planning.evaluator import Evaluator, passes_kept
 from driple.planning.offers import Offer
 from driple.planning.places import Candidate, Machines, Refused, schemes_for
 from driple.planning.variants import Variant
@@ -197,8 +197,8 @@ def _largest_that_fit(
         ladder: ways to train that differ in batch and passes.
     """
     rising = sorted(ladder)
-    # One pass needs no more than several, and more no more than two.
-    passes = min(rising[0].grad_accumulation, 2)
+    # The same passes for all, those of the smallest batch, so that memory rises with the batch.
+    passes = passes_kept(rising[0], group.setting)
     same = [
         replace(group, variant=replace(variant, grad_accumulation=passes)) for variant in rising
     ]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from driple.api.predicting import Answer
     from driple.estimate import Estimate, Interval
     from driple.inspector.predict import Prediction
-    from driple.memory.estimate import MemoryEstimate
+    from driple.memory.memory_estimate import MemoryEstimate
 
 __all__ = ["MOST_LABELS", "answer_lines", "shows_targets"]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from driple.api.inspecting_memory import InspectedMemory
-    from driple.memory.estimate import MemoryEstimate
     from driple.memory.largest import LargestBatches
     from driple.memory.least import LeastMemory
+    from driple.memory.memory_estimate import MemoryEstimate
 
 __all__ = ["largest_batches_words", "least_memory_sentence", "memory_sentence", "peak_words"]
 

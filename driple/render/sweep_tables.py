@@ -66,7 +66,7 @@ def _device_columns(result: SweepResult) -> dict[str, list[str]]:
     ]
     if rates is not None:
         columns["samples/s"] = [
-            _rate(value, times.value[i], None if times.interval is None else times.interval[i])
+            _rate(value, None if rates.interval is None else _interval(*rates.interval[i]))
             for i, value in enumerate(rates.value)
         ]
     if efficiency is not None and max(count or 0 for count in workers) > 1:
@@ -102,12 +102,11 @@ def _step(step_s: float, interval: Interval | None) -> str:
     return duration(step_s, interval)
 
 
-def _rate(per_s: float, step_s: float, ends: tuple[float, float | None] | None) -> str:
+def _rate(per_s: float, interval: Interval | None) -> str:
     """Samples per second; of a guess both ends, without a single number."""
-    if ends is None or _interval(*ends).width <= GUESS_FACTOR:
+    if interval is None or interval.width <= GUESS_FACTOR:
         return rounded(per_s)
-    low, high = (per_s * step_s / end if end else None for end in ends)
-    return format_range(high or 0.0, low, lambda end: rounded(end, 2))
+    return format_range(interval.low, interval.high, lambda end: rounded(end, 2))
 
 
 def _interval(low: float, high: float | None) -> Interval:

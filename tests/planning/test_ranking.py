@@ -13,7 +13,7 @@ from driple.catalog import Price
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.estimate import LEVEL, estimate
-from driple.memory.estimate import Bytes, MemoryEstimate
+from driple.memory.memory_estimate import Bytes, MemoryEstimate
 from driple.planning.offers import Offer
 from driple.planning.ranking import (
     RANKS,

@@ -12,7 +12,7 @@ import pytest
 from driple import JobOptions, predict
 from driple.api.predicting import Answer
 from driple.memory.calibration import shipped_memory_calibration
-from driple.memory.estimate import Bytes, MemoryEstimate
+from driple.memory.memory_estimate import Bytes, MemoryEstimate
 from driple.render.answer_lines import MOST_LABELS, answer_lines, shows_targets
 from driple.render.memory_lines import memory_sentence
 from tests.planning.gpt import write_gpt
