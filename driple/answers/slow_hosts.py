@@ -1,9 +1,9 @@
-"""What a step takes on a slower host than those of published runs.
+"""What a step takes on the slowest host that is known.
 
     Simulation on a GPU setting -> SlowHost: its step time, and what the host takes for an op
 
-Hosts differ more than GPUs of one kind: on a virtual machine with an H100 (datasets/measured-h100)
-PyTorch takes several times as long to start a kernel as on the hosts that the calibration knows.
+Hosts differ more than GPUs of one kind: on virtual machines with an H100 and an H200 PyTorch takes
+twice as long to start a kernel as on the hosts that the calibration knows.
 Nobody knows a user's host before a run, so an answer that depends on it says by how much.
 """
 
@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from driple.answers.timelines import UNKNOWN_HOST
 from driple.catalog.fields import HOST_RUNS
 from driple.simulate.device_models import GpuModel
-from driple.simulate.gpu_rates import tuned_host
+from driple.simulate.gpu_rates import HostPace, host_factor, tuned_host, with_host
 from driple.simulate.run import iteration_time_s, simulate_steps
 
 if TYPE_CHECKING:
@@ -25,23 +26,12 @@ if TYPE_CHECKING:
     from driple.simulate.prepared_job import PreparedJob
 
 __all__ = [
-    "NINE_OF_TEN",
-    "SLOWER",
-    "SLOWER_TRAINING",
     "SlowHost",
     "host_is_told",
     "interval_with",
     "slow_host",
 ]
 
-SLOWER = 1.9
-"""How many times as long the host of datasets/measured-h100 takes as those of published runs:
-`driple.runs.tuning.factors_of` on all its steps, to two digits."""
-SLOWER_TRAINING = 1.6
-"""How many times that in training steps; the same of the host of datasets/measured-h200."""
-NINE_OF_TEN = 1.4
-"""How many times as long as that host's simulated step nine of ten of its steps were at most, of
-those that wait for it: hosts take from half to twice their mean for an op, by what it launches."""
 _MATTERS = 1.1  # a step that grows less does not wait for its host
 _MOST_GROWTH = 2.0
 """A step with servers grows by no more than this times what is added to its computing: 1.6 times in
@@ -59,8 +49,7 @@ class SlowHost:
         usual_us: microseconds that the host of the answer takes for an op.
         slow_us: that the slower one takes.
         is_tuned: whether the device is tuned to runs of the user's own, which tell nothing of his
-            host in such steps.
-        is_told: whether his runs tell of his host in other steps.
+            host.
         as_measured: whether steps like this one were measured on the slower host; else its pace is
             what it was in PyTorch without a compiler.
     """
@@ -69,7 +58,6 @@ class SlowHost:
     usual_us: float
     slow_us: float
     is_tuned: bool = False
-    is_told: bool = False
     as_measured: bool = True
 
 
@@ -91,7 +79,7 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
     if not isinstance(model, GpuModel):
         return None
     kinds = dict.fromkeys(place.topology.workers)
-    slower = {device: _slower(device, trains=runtime.trains) for device in kinds}
+    slower = {device: _slower(device, model.host) for device in kinds}
     changed = [both for both in slower.items() if both[0] != both[1]]
     if not changed:
         return None
@@ -113,7 +101,6 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
         usual_us=usual_us,
         slow_us=slow_us,
         is_tuned=any(device.find("tuned_host") is not None for device in kinds),
-        is_told=any(host_is_told(device) for device in kinds),
         as_measured=not runtime.compiled and runtime.library == "torch2",
     )
 
@@ -136,26 +123,15 @@ def _added_s(
 
 
 def host_is_told(device: Device) -> bool:
-    """Whether the user's own runs tell of the host of a device, in some kind of step."""
-    return device.find("tuned_host") is not None and device.find(HOST_RUNS[0]) != 0
+    """Whether the user's own runs tell of the host of a device."""
+    return device.find("tuned_host") is not None and device.find(HOST_RUNS) != 0
 
 
-def _slower(device: Device, *, trains: bool) -> Device:
-    """The device with a slower host, as far as the user's own runs do not tell of his.
-
-    Runs that do not wait for their host tell nothing, and forward passes nothing of training.
-    """
-    factor, training = SLOWER, SLOWER_TRAINING
+def _slower(device: Device, host: HostPace) -> Device:
+    """The device with the slowest known host, unless the user's own runs tell of his."""
     if host_is_told(device):
-        if not trains or device.find(HOST_RUNS[1]) != 0:
-            return device
-        factor = 1.0
-    own = {name: float(device.find(name) or 1.0) for name in ("tuned_host", "tuned_host_training")}
-    facts = {
-        "tuned_host": own["tuned_host"] * factor,
-        "tuned_host_training": own["tuned_host_training"] * training,
-    }
-    return replace(device, facts={**device.facts, **facts})
+        return device
+    return with_host(device, host_factor(device, host) * host.slowest)
 
 
 def interval_with(
@@ -164,4 +140,4 @@ def interval_with(
     """An interval that holds nine of ten steps on a slower host too; None where there was none."""
     if ends is None or slow_step_s is None:
         return ends
-    return ends[0], max(ends[1], NINE_OF_TEN * slow_step_s)
+    return ends[0], max(ends[1], UNKNOWN_HOST[1] * slow_step_s)
