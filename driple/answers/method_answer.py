@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf, isclose
 from typing import TYPE_CHECKING, Literal
 
-from driple.answers.slow_hosts import NINE_OF_TEN, interval_with
+from driple.answers.slow_hosts import interval_with
 from driple.estimate import Estimate, Method
 from driple.remarks import Remark, remark
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MethodAnswer", "ends_of_p90", "simulated_ends"]
 
-WideBecause = Literal["network", "slow_host", "other_kind", "tail"]
+WideBecause = Literal["network", "host", "other_kind", "tail"]
 _WELL_BEYOND = 1.25  # ratio to what the 90th percentile says
 _SAME = 1.01
 
@@ -173,18 +173,17 @@ class MethodAnswer:
 
     def _longer_because(self, factor: float) -> WideBecause:
         """What decides the upper end of the interval, a factor of the step time."""
-        network, slow, end_s = self.by_network, self.slow_host, factor * self.step_s
-        if network is not None and network[1] * _SAME >= end_s:
+        if self.by_network is not None and self.by_network[1] * _SAME >= factor * self.step_s:
             return "network"
-        if slow is not None and NINE_OF_TEN * slow.step_s * _SAME >= end_s:
-            return "slow_host"
-        return self._by_errors
+        own = None if self.stated is None else self.stated.high_factor
+        return "host" if own is None or factor > own * _SAME else self._by_errors
 
     def _shorter_because(self, factor: float) -> WideBecause:
         """What decides the lower end."""
-        network = self.by_network
-        by_network = network is not None and network[0] <= _SAME * factor * self.step_s
-        return "network" if by_network else self._by_errors
+        if self.by_network is not None and self.by_network[0] <= _SAME * factor * self.step_s:
+            return "network"
+        own = None if self.stated is None else self.stated.low_factor
+        return "host" if own is None or factor * _SAME < own else self._by_errors
 
     @property
     def _by_errors(self) -> WideBecause:

@@ -15,7 +15,8 @@ from driple.answers.method_answer import (
     ends_of_p90,
     simulated_ends,
 )
-from driple.answers.slow_hosts import NINE_OF_TEN, SlowHost
+from driple.answers.slow_hosts import SlowHost
+from driple.answers.timelines import UNKNOWN_HOST
 from driple.cluster.setting import Setting
 from driple.estimate import GUESS_FACTOR, LEVEL, Estimate, Method, estimate
 from driple.remarks import Remark
@@ -63,7 +64,7 @@ def test_the_interval_of_a_simulated_time_holds_a_slower_host() -> None:
     slow = SlowHost(step_s=3.0, usual_us=14, slow_us=40)
     faster = SlowHost(step_s=1.1, usual_us=14, slow_us=40)
     assert simulated_ends(1.0, stated, None) == (0.5, 2.0)
-    assert simulated_ends(1.0, stated, slow) == (0.5, pytest.approx(3.0 * NINE_OF_TEN))
+    assert simulated_ends(1.0, stated, slow) == (0.5, pytest.approx(3.0 * UNKNOWN_HOST[1]))
     assert simulated_ends(1.0, stated, faster) == (0.5, 2.0)
     unknown = StatedError(runs=Remark.of_text("none"))
     assert simulated_ends(1.0, unknown, slow) is None
@@ -82,7 +83,7 @@ WIDE = StatedError(runs=Remark.of_text("runs"), p90_pct=53.0, low_factor=0.6, hi
          "for one in twenty under 0.20 of the step"),
         ({"nearest_because": Remark.of_text("none")}, None, None,
          "as a job of another kind up to 8.1 times the step"),
-        ({}, 6.0, None, f"on a slower host up to {6 * NINE_OF_TEN:.1f} times the step"),
+        ({}, 9.0, None, f"by what its host takes up to {9 * UNKNOWN_HOST[1]:.0f} times the step"),
         ({}, 6.0, (0.7, 9.0), "by what its network reaches up to 9 times the step"),
         ({"high_factor": 1.6}, None, None, ""),
         ({"high_factor": 1 / (1 - 0.53), "low_factor": 0.65}, None, None, ""),  # of tuning

@@ -78,7 +78,7 @@ def _more_servers(num_servers: int, num_workers: int, most_servers: int, most_wo
 
 _WIDER = {
     "network": "by what its network reaches",
-    "slow_host": "on a slower host",
+    "host": "by what its host takes",
     "other_kind": "as a job of another kind",
     "tail": "for one in twenty",
 }
