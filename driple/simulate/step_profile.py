@@ -18,6 +18,7 @@ from driple.errors import SimulationError
 from driple.schemes.records import Computing, WorkerRecord
 from driple.step.phases import COMPUTING, EXCHANGE, PhasePart
 from driple.step.profile import DeviceSpan, LinkSpan, StepProfile
+from driple.units import counted
 
 __all__ = ["profile_of"]
 
@@ -39,8 +40,8 @@ def profile_of(record: WorkerRecord, *, kernels_exchange: bool) -> StepProfile:
     lengths_s = np.diff(ends_s)
     if not len(lengths_s) or record.iteration_time_s <= 0:
         raise SimulationError(
-            f"a record of {len(ends_s)} step(s) that take no time has no step to show; simulate "
-            "two or more of a training graph with the shapes of its tensors"
+            f"a record of {counted(len(ends_s), 'step')} without any time has no step to show; "
+            "simulate two or more of a training graph with the shapes of its tensors"
         )
     number = int(np.abs(lengths_s - record.iteration_time_s).argmin())
     start_s, end_s = float(ends_s[number]), float(ends_s[number + 1])
