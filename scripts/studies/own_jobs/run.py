@@ -46,9 +46,7 @@ def main() -> None:
                 "busy_s": one.busy_s,
                 "kernels": one.kernels,
                 "predicted_s": time.value,
-                "ends_s": None
-                if time.interval is None
-                else [time.interval.low, time.interval.high],
+                "ends_s": None if ends is None else [ends.low, ends.high],
                 "predicted_busy_s": known.predicted_s(no_host),
                 "starts": float(known.starts.sum()) + known.update_starts,
             },
