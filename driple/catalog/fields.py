@@ -89,6 +89,7 @@ TUNING_FACTS: Mapping[str, Field] = MappingProxyType(
         **{f"tuned_{name}": _FACTOR for name in TUNED},
         **{name: Field(kind="whole", most=1e6) for name in HOST_RUNS},
         "tuned_runs": Field(kind="whole", least=1, most=1e6),
+        "tuned_kernels": Field(kind="whole", least=1, most=1e6),  # by `driple measure --machine`
         "tuned_median_pct": Field(kind="number", most=1e6),
         "tuned_p90_pct": Field(kind="number", most=1e6),
     }

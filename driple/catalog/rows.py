@@ -21,6 +21,7 @@ from driple.catalog.fields import (
     INSTANCE_FIELDS,
     LINK_FIELDS,
     PRICE_FIELDS,
+    TUNED,
     TUNING_FACTS,
     Field,
     check_field,
@@ -28,7 +29,16 @@ from driple.catalog.fields import (
 from driple.checks import check_number
 from driple.errors import ConfigError
 
-__all__ = ["TABLES", "PriceRow", "Row", "merged", "parse_file", "read_file"]
+__all__ = [
+    "TABLES",
+    "PriceRow",
+    "Row",
+    "merged",
+    "parse_content",
+    "parse_file",
+    "read_content",
+    "read_file",
+]
 
 FORMAT = 1
 MAX_BYTES = 2**19
@@ -37,6 +47,7 @@ MAX_PRICES = 200  # of one instance
 MAX_DOTS = 100  # of one line: a key of many parts takes the parser the square of them
 _MAX_REASON = 200
 TABLES = ("generations", "devices", "links", "instances")
+_OF_MACHINES = frozenset({"machine", "host", "collectives"})  # see `driple.catalog.machine_file`
 _TEXTS, _SOURCES, _DATE = Field(kind="texts"), Field(kind="sources"), Field(kind="date")
 _FIELDS: Mapping[str, Mapping[str, Field]] = {
     "generations": GENERATION_FIELDS,
@@ -138,13 +149,26 @@ def read_file(path: Path) -> dict[str, list[Row]]:
     Raises:
         ConfigError: it cannot be read, or a row is wrong.
     """
+    return parse_content(read_content(path, "catalogue"), str(path), own=True)
+
+
+def read_content(path: Path, kind: str) -> dict[str, object]:
+    """The tables of a user's TOML file, bounded in size.
+
+    Args:
+        path: the file.
+        kind: what it is, for errors.
+
+    Raises:
+        ConfigError: it cannot be read, is too large, or is no TOML.
+    """
     try:
         with path.open("rb") as opened:
             data = opened.read(MAX_BYTES + 1)
         text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"catalogue {path} cannot be read ({error})") from error
-    return parse_file(text, str(path), own=True)
+        raise ConfigError(f"{kind} {path} cannot be read ({error})") from error
+    return _parse(text, str(path))
 
 
 def parse_file(text: str, file: str, *, own: bool) -> dict[str, list[Row]]:
@@ -158,7 +182,15 @@ def parse_file(text: str, file: str, *, own: bool) -> dict[str, list[Row]]:
     Raises:
         ConfigError: no TOML, too large, or a row that is wrong; with file, row and field.
     """
-    content = _parse(text, file)
+    return parse_content(_parse(text, file), file, own=own)
+
+
+def parse_content(content: Mapping[str, object], file: str, *, own: bool) -> dict[str, list[Row]]:
+    """The rows of tables that were read, by table; arguments and errors as of `parse_file`."""
+    if not _OF_MACHINES.isdisjoint(content):
+        raise ConfigError(
+            f"{file} is a file of driple measure --machine; give it as --machine {file}"
+        )
     odd = set(content) - {"format", "sources", *TABLES}
     if odd:
         raise ConfigError(
@@ -246,11 +278,17 @@ def _check_unknown(values: Mapping[str, Value], where: str) -> None:
 def _check_tuning(values: Mapping[str, Value], where: str) -> None:
     """Refuse a tuned device that lacks a part of what a tuning writes, as a file cut short does.
 
-    Earlier files do not tell training steps from others: their factor is 1 in both.
+    Earlier files do not tell training steps from others: their factor is 1 in both. Kernels that
+    were measured one by one tell of no host and no run.
     """
     if values.keys().isdisjoint(TUNING_FACTS):
         return
-    lacking = [name for name in (*TUNING_FACTS, "source", "date") if name not in values]
+    needed: tuple[str, ...] = tuple(TUNING_FACTS)
+    if "tuned_kernels" in values:
+        needed = tuple(f"tuned_{name}" for name in TUNED if not name.startswith("host"))
+    else:
+        needed = tuple(name for name in needed if name != "tuned_kernels")
+    lacking = [name for name in (*needed, "source", "date") if name not in values]
     if not {"tuned_host_training", *HOST_RUNS}.issuperset(lacking):
         raise ConfigError(
             f"{where} is tuned and lacks {', '.join(lacking)}; a tuning writes them all: copy its "

@@ -1,0 +1,411 @@
+"""The question `measure --machine`: what this machine's host, GPUs and links reach.
+
+parts, seconds that `driple.measure.machine` finds, what the simulator predicts -> MachineFile
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from driple.catalog.machine_file import KernelTime, MachineFacts, MachineFile, MachineHost
+from driple.catalog.rows import Row
+from driple.errors import ConfigError, MeasureError
+from driple.extras import require_torch
+from driple.remarks import Remark, remark
+
+if TYPE_CHECKING:
+    from driple.catalog import Device
+    from driple.catalog.rows import Value
+    from driple.measure.machine.clock import Clock, Effort
+    from driple.measure.machine.gpu import MeasuredKernel
+    from driple.measure.machine.links import LinkEffort, Ranks
+    from driple.measure.machine.programs import Program
+    from driple.runs.tuning import TunedStep
+    from driple.simulate.calibration import CalibratedDevice
+
+__all__ = ["PARTS", "MachineAsked", "host_of", "measure_machine", "tuned_row"]
+
+PARTS = ("host", "gpu", "copies", "links")
+LAUNCH_US = 3.0
+"""Microseconds of the host to start a kernel, where no GPU is there to measure it with."""
+_ANY_GPU = "H100"  # whose host is predicted where there is no GPU: no host's pace depends on it
+_QUIET_S = 10.0
+_LEAST_KERNELS = 5
+_PIPES = ("half", "tf32", "plain", "memory")
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MachineAsked:
+    """What is measured.
+
+    Attributes:
+        parts: of `PARTS`; all that there are here if None.
+        data: `FILE.py:FUNCTION` of the user's data loader; None without.
+        quiet_wait_s: how long a quiet machine is waited for.
+        effort: how long each program runs; the usual if None.
+        link_effort: the same of collectives.
+    """
+
+    parts: tuple[str, ...] | None = None
+    data: str | None = None
+    quiet_wait_s: float = _QUIET_S
+    effort: Effort | None = None
+    link_effort: LinkEffort | None = None
+
+    def __post_init__(self) -> None:
+        odd = [name for name in self.parts or () if name not in PARTS]
+        if odd or self.parts == ():
+            raise ConfigError(
+                f"--set parts must be some of {','.join(PARTS)}, got "
+                f"{odd[0] if odd else 'none'!r}"
+            )
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A file in the making."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+    gpus: list[str] = field(default_factory=list)
+
+
+def measure_machine(
+    asked: MachineAsked, progress: Progress = lambda _: None
+) -> tuple[MachineFile | None, tuple[Remark, ...]]:
+    """Measure this machine, or this process's part of several.
+
+    Args:
+        asked: parts and effort.
+        progress: called with each step of the work.
+
+    Returns:
+        What was found, and what was left out and why; no file in processes of `torchrun` but the
+        first.
+
+    Raises:
+        ConfigError: parts that there are not, or a data loader that fails.
+        MeasureError: a part that was asked for cannot be measured here.
+        MissingExtraError: PyTorch is not installed.
+    """
+    require_torch("measuring a machine")
+    from driple.measure.machine.links import ranks_of_environment
+    from driple.measure.machine.load import DISTURBING_CORES, OtherLoad
+    from driple.measure.machine.loader import loader_rates, made_data
+
+    ranks = ranks_of_environment()
+    wanted = PARTS if asked.parts is None else asked.parts
+    draft = _Draft()
+    if ranks is not None and ranks.rank > 0:
+        if "links" in wanted:
+            _measure_links(draft, asked, ranks, progress)
+        return None, ()
+    data = None if asked.data is None else made_data(asked.data)
+    draft.gpus = _gpus(asked, wanted, draft.remarks)
+    progress("waiting for a quiet machine")
+    load = OtherLoad(asked.quiet_wait_s)
+    if "host" in wanted:
+        _measure_host(draft, asked, progress)
+        load.look()
+    if "gpu" in wanted and draft.gpus:
+        _measure_gpus(draft, asked, progress)
+    if "copies" in wanted and draft.gpus:
+        _measure_copies(draft, asked, progress)
+    if "links" in wanted:
+        _measure_links(draft, asked, ranks, progress)
+    if data is not None:
+        draft.values["loader"] = tuple(loader_rates(data, progress=progress))
+    is_disturbed = load.most_cores > DISTURBING_CORES
+    made = MachineFile(
+        file="this machine",
+        rows=tuple(draft.rows),
+        machine=_facts(draft, load.most_cores, disturbed=is_disturbed),
+        **draft.values,
+    )
+    if not made.rows and made.host is None and not made.collectives:
+        raise MeasureError("nothing was measured: no part that was asked for is here")
+    return made, tuple(draft.remarks)
+
+
+def _gpus(asked: MachineAsked, wanted: Collection[str], remarks: list[Remark]) -> list[str]:
+    """Names of the GPUs; none, with the reason, where they were not asked for by name."""
+    from driple.measure.machine.gpu import check_gpus, others_bytes
+
+    try:
+        names = check_gpus()
+    except MeasureError as error:
+        if asked.parts is not None and {"gpu", "copies"} & set(wanted):
+            raise
+        if {"gpu", "copies"} & set(wanted):
+            remarks.append(remark("no_gpu_measured", reason=str(error)))
+        return []
+    for number in range(len(names)):
+        held = others_bytes(number)
+        if held is not None:
+            remarks.append(remark("gpu_in_use", number=number, held_bytes=held))
+    return names
+
+
+def _facts(draft: _Draft, busy_cores: float, *, disturbed: bool) -> MachineFacts:
+    import torch
+
+    from driple.measure.counters.machine import host_facts
+
+    host = host_facts()
+    return MachineFacts(
+        cpu=host.cpu,
+        cores=host.cores or 1,
+        torch=torch.__version__,
+        date=datetime.datetime.now(tz=datetime.UTC).date(),
+        device=draft.rows[0].name if draft.rows else None,
+        num_devices=len(draft.gpus) or None,
+        busy_cores=round(busy_cores, 2),
+        disturbed=disturbed,
+    )
+
+
+def _clock(device: str, asked: MachineAsked) -> Clock:
+    import torch
+
+    from driple.measure.machine.clock import Clock, Effort
+
+    return Clock(torch.device(device), asked.effort or Effort())
+
+
+def _measure_host(draft: _Draft, asked: MachineAsked, progress: Progress) -> None:
+    import torch
+
+    from driple.measure.machine.host import op_times, program_seconds, tensor_s
+    from driple.measure.machine.programs import PROGRAMS
+
+    clock = _clock("cuda:0" if draft.gpus else "cpu", asked)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # tiny tensors; the time of other threads is no time of the host
+    try:
+        programs = [one for one in PROGRAMS if draft.gpus or one.tells_without_gpu]
+        timed = program_seconds(clock, progress, programs)
+        draft.values["ops"] = tuple(op_times(clock, progress))
+        per_tensor_s = tensor_s(clock)
+    finally:
+        torch.set_num_threads(threads)
+    launch_us = None if draft.gpus else LAUNCH_US
+    draft.values["host"] = host_of(timed, per_tensor_s, launch_us=launch_us, progress=progress)
+
+
+def host_of(
+    timed: Sequence[tuple[Program, float]],
+    per_tensor_s: float,
+    *,
+    launch_us: float | None,
+    progress: Progress = lambda _: None,
+) -> MachineHost:
+    """The host's pace, by what the simulator predicts for the same programs.
+
+    Args:
+        timed: programs and their measured seconds.
+        per_tensor_s: of each trained tensor.
+        launch_us: of each launch, added to times without a GPU; None where launches count already.
+        progress: called before each prediction.
+    """
+    from driple.simulate.calibration import shipped_calibration
+    from driple.simulate.device_models import GpuModel
+
+    calibration = shipped_calibration()
+    if not isinstance(calibration.model, GpuModel):
+        raise TypeError("the shipped calibration of GPUs is of another form")
+    usual, device = calibration.model.host, calibration.device(_ANY_GPU)
+    ratios: dict[bool, list[float]] = {False: [], True: []}
+    for program, seconds in timed:
+        progress(f"host: {program.name}, predicted")
+        step = _predicted(program, device)
+        launches = float(step.starts.sum()) + step.update_starts
+        whole_s = seconds + launches * (launch_us or 0.0) / 1e6
+        ratios[program.trains].append(whole_s / step.host_s)
+    return MachineHost(
+        us_per_op=1e6 * usual.op_s * median(ratios[False]),
+        us_per_op_training=1e6 * usual.op_s * usual.training * median(ratios[True]),
+        us_per_tensor=1e6 * per_tensor_s,
+        programs=len(ratios[False]),
+        training_programs=len(ratios[True]),
+        launch_us=launch_us,
+    )
+
+
+def _predicted(program: Program, device: CalibratedDevice) -> TunedStep:
+    task = {"optimizer": program.optimizer} if program.trains else {"task": "forward"}
+    return _step(
+        program.module(), program.batch(), device, precision=program.precision, **task
+    )
+
+
+def _step(module: Any, batch: Any, device: CalibratedDevice, **options: Any) -> TunedStep:
+    """A module as the simulator takes it, on a device."""
+    from driple.jobs.pytorch.modules import job_of_module
+    from driple.runs.tuning import tuned_step
+    from driple.simulate.prepared_job import PreparedJob
+
+    job = job_of_module(module, batch, **options)
+    return tuned_step(PreparedJob.of_job(job), device, name=job.name, group=job.name, seconds=1.0)
+
+
+def _measure_gpus(draft: _Draft, asked: MachineAsked, progress: Progress) -> None:
+    """Each kind of GPU by its first one; of the others a few kernels, to see a slow one."""
+    from driple.measure.machine.gpu import KERNELS, gpu_facts, kernel_seconds, memory_bytes_per_s
+    from driple.measure.machine.new_device import device_values
+
+    first: dict[str, list[MeasuredKernel]] = {}
+    times: list[KernelTime] = []
+    for number, name in enumerate(draft.gpus):
+        clock = _clock(f"cuda:{number}", asked)
+        if name in first:
+            few = [one.kernel for one in first[name]][:_LEAST_KERNELS]
+            timed = kernel_seconds(clock, few, progress)
+            slow = _slower(timed, first[name])
+            if slow is not None:
+                draft.remarks.append(remark("slow_gpu", number=number, name=name, pct=slow))
+            times += _kernel_times(number, timed, None)
+            continue
+        first[name] = kernel_seconds(clock, KERNELS, progress)
+        facts, rate = gpu_facts(number), memory_bytes_per_s(clock)
+        row, steps = tuned_row(first[name], name, lambda: device_values(facts, first[name], rate))  # noqa: B023
+        draft.rows.append(row)
+        times += _kernel_times(number, first[name], steps)
+        if facts.clock_mhz is not None:
+            draft.remarks.append(remark("gpu_clock", number=number, mhz=facts.clock_mhz))
+    draft.values["kernels"] = tuple(times)
+
+
+def _slower(timed: Sequence[MeasuredKernel], first: Sequence[MeasuredKernel]) -> float | None:
+    """Percent by which a GPU is slower than the first of its kind; None if it is not by much."""
+    known = {one.kernel.name + one.kernel.precision: one.seconds for one in first}
+    ratios = [one.seconds / known[one.kernel.name + one.kernel.precision] for one in timed]
+    slower = 100 * (median(ratios) - 1) if ratios else 0.0
+    return slower if slower > 10 else None
+
+
+def _kernel_times(
+    number: int, timed: Sequence[MeasuredKernel], steps: Sequence[float] | None
+) -> list[KernelTime]:
+    predicted: Sequence[float | None] = [None] * len(timed) if steps is None else steps
+    return [
+        KernelTime(
+            device=number,
+            name=one.kernel.name,
+            precision=one.kernel.precision,
+            seconds=one.seconds,
+            predicted_s=seconds,
+            tflops=2 * one.kernel.multiply_adds / one.seconds / 1e12 or None,
+            gb_per_s=one.nbytes / one.seconds / 1e9,
+        )
+        for one, seconds in zip(timed, predicted, strict=True)
+    ]
+
+
+def tuned_row(
+    timed: Sequence[MeasuredKernel], name: str, describe: Callable[[], dict[str, Value]]
+) -> tuple[Row, list[float]]:
+    """The catalogue's row of a measured GPU, and what is predicted for each kernel without it.
+
+    Args:
+        timed: its kernels.
+        name: of the GPU as its driver has it.
+        describe: facts of one that no catalogue has.
+
+    Raises:
+        MeasureError: too few kernels could be timed.
+        MissingExtraError: scipy is not installed.
+    """
+    import numpy as np
+
+    from driple.catalog import read_catalog
+    from driple.catalog.fields import TUNED, TUNING_FACTS, check_field
+    from driple.catalog.machine_file import MachineFile
+    from driple.cluster.setting import Setting
+    from driple.runs.tuning import factors_of
+    from driple.simulate.calibration import shipped_calibration
+
+    if len(timed) < _LEAST_KERNELS:
+        raise MeasureError(
+            f"{len(timed)} kernels could be timed on {name}, and {_LEAST_KERNELS} are needed: the "
+            "host is too slow or busy, or the memory is taken; end other programs and run again"
+        )
+    catalog = read_catalog()
+    known = catalog.find_device(name)
+    values: dict[str, Value] = {} if known is not None else describe()
+    if known is None:
+        bare = name.removeprefix("NVIDIA ").replace(" ", "-")
+        made = Row(name=bare, values=values, file="this machine", own=True)
+        catalog = read_catalog((), MachineFile(file="this machine", rows=(made,)))
+        known = catalog.device(bare)
+    there = Setting.parse(f"1x{known.name}", catalog=catalog)
+    device = shipped_calibration().device(known)
+    steps = [replace(_kernel_step(one, device, there), seconds=one.seconds) for one in timed]
+    ones = np.ones(len(TUNED))
+    factors = dict(zip(TUNED, factors_of(steps).tolist(), strict=True))
+    for pipe in _PIPES:
+        check_field(TUNING_FACTS[f"tuned_{pipe}"], f"the factor of {pipe}", factors[pipe], name)
+        values[f"tuned_{pipe}"] = factors[pipe]
+    values |= {
+        "tuned_kernels": len(timed),
+        "source": f"{len(timed)} kernels measured on this machine",
+        "date": datetime.datetime.now(tz=datetime.UTC).date(),
+    }
+    row = Row(name=known.name, values=values, file="this machine", own=True)
+    return row, [step.predicted_s(ones) for step in steps]
+
+
+def _kernel_step(one: MeasuredKernel, device: CalibratedDevice, there: Any) -> TunedStep:
+    """A kernel as the simulator takes it, of which the host takes no time."""
+    import torch
+
+    kernel = one.kernel
+    inputs = tuple(torch.empty(shape, device="meta") for shape in kernel.shapes)
+    step = _step(
+        kernel.module(),
+        inputs if len(inputs) > 1 else inputs[0],
+        device,
+        precision=kernel.precision,
+        task="forward",
+        setting=there,
+        name=kernel.name,
+    )
+    return replace(step, host_s=1e-9)
+
+
+def _measure_copies(draft: _Draft, asked: MachineAsked, progress: Progress) -> None:
+    from driple.measure.machine.copies import copy_rates
+
+    found = []
+    for number in range(len(draft.gpus)):
+        progress(f"cuda:{number}: copies to and from the host")
+        found += copy_rates(_clock(f"cuda:{number}", asked))
+    draft.values["copies"] = tuple(found)
+
+
+def _measure_links(
+    draft: _Draft, asked: MachineAsked, ranks: Ranks | None, progress: Progress
+) -> None:
+    from driple.measure.machine.link_process import local_links
+    from driple.measure.machine.links import LinkEffort, measure_links
+
+    if ranks is not None:
+        effort = asked.link_effort or LinkEffort()
+        draft.values["collectives"] = tuple(
+            measure_links(ranks, effort=effort, progress=progress)
+        )
+    elif len(draft.gpus) > 1:
+        progress(f"links: {len(draft.gpus)} GPUs of this machine")
+        draft.values["collectives"] = tuple(local_links(len(draft.gpus)))
+    elif asked.parts is not None:
+        raise MeasureError(
+            "links join several GPUs or machines, and one process with at most one GPU was "
+            "started; start it on each by torchrun -m driple measure --machine, or leave links out"
+        )
+    else:
+        draft.remarks.append(remark("no_links_measured"))
