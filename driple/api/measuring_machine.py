@@ -18,7 +18,6 @@ from driple.extras import require_torch
 from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
-    from driple.catalog import Device
     from driple.catalog.rows import Value
     from driple.measure.machine.clock import Clock, Effort
     from driple.measure.machine.gpu import MeasuredKernel
@@ -61,8 +60,7 @@ class MachineAsked:
         odd = [name for name in self.parts or () if name not in PARTS]
         if odd or self.parts == ():
             raise ConfigError(
-                f"--set parts must be some of {','.join(PARTS)}, got "
-                f"{odd[0] if odd else 'none'!r}"
+                f"--set parts must be some of {','.join(PARTS)}, got {odd[0] if odd else 'none'!r}"
             )
 
 
@@ -148,7 +146,7 @@ def _gpus(asked: MachineAsked, wanted: Collection[str], remarks: list[Remark]) -
     for number in range(len(names)):
         held = others_bytes(number)
         if held is not None:
-            remarks.append(remark("gpu_in_use", number=number, held_bytes=held))
+            remarks.append(remark("gpu_in_use", number=number, held_gib=held / 2**30))
     return names
 
 
@@ -239,9 +237,7 @@ def host_of(
 
 def _predicted(program: Program, device: CalibratedDevice) -> TunedStep:
     task = {"optimizer": program.optimizer} if program.trains else {"task": "forward"}
-    return _step(
-        program.module(), program.batch(), device, precision=program.precision, **task
-    )
+    return _step(program.module(), program.batch(), device, precision=program.precision, **task)
 
 
 def _step(module: Any, batch: Any, device: CalibratedDevice, **options: Any) -> TunedStep:
@@ -396,9 +392,7 @@ def _measure_links(
 
     if ranks is not None:
         effort = asked.link_effort or LinkEffort()
-        draft.values["collectives"] = tuple(
-            measure_links(ranks, effort=effort, progress=progress)
-        )
+        draft.values["collectives"] = tuple(measure_links(ranks, effort=effort, progress=progress))
     elif len(draft.gpus) > 1:
         progress(f"links: {len(draft.gpus)} GPUs of this machine")
         draft.values["collectives"] = tuple(local_links(len(draft.gpus)))

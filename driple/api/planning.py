@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, cast
 
 from driple.api.arguments import (
     PathLike,
+    catalog_of,
     day_of,
+    machine_of,
     names_of,
+    own_setting,
     paths_of,
     unread_settings_of,
     whole_numbers_of,
@@ -77,6 +80,7 @@ def plan(
     deadline_s: float | None = None,
     rank: str = "cost",
     catalogs: PathLike | Sequence[PathLike] = (),
+    machine: PathLike | None = None,
     prices: PathLike | Sequence[PathLike] = (),
     spot: bool = False,
     region: str | None = None,
@@ -109,6 +113,8 @@ def plan(
         rank: order of offers: `cost`, `time` or `memory`; `time` in place of `cost` for settings
             of the user's own without prices.
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
+        machine: file of `driple measure --machine`, for `settings`; its own GPUs if there are
+            neither settings nor instances.
         prices: files of prices, which take precedence over the catalogue.
         spot: whether spot prices are asked for.
         region: of prices, which one of them must have; any if None.
@@ -140,6 +146,9 @@ def plan(
         fixed_batch=(options_of(options).batch_size or config.batch_size) is not None,
     )
     measured = profiles_of(profiles)
+    own = machine_of(machine)
+    if not settings and not instances and not devices:
+        settings = own_setting(own) or ()
     question = _Question(
         amount=AmountAsked(samples=samples, tokens=tokens, epochs=epochs),
         places=PlacesAsked(
@@ -149,6 +158,7 @@ def plan(
             settings=unread_settings_of(settings),
             catalogs=paths_of("--catalog", catalogs),
             options=options,
+            machine=own,
         ),
         prices=PricesAsked(
             files=paths_of("--prices", prices),
@@ -232,15 +242,14 @@ def _answer(
     profiles: Sequence[tuple[Path, str]],
     progress: Callable[[int], None] | None,
 ) -> PlanResult:
-    from driple.catalog import read_catalog, shipped_catalog
+    from driple.catalog import shipped_catalog
     from driple.planning.amount import amount_of
     from driple.planning.changes import helpful_changes
     from driple.planning.evaluator import Evaluator
     from driple.planning.scaling import scaling_of
     from driple.planning.variants import JobVariants
 
-    files = question.places.catalogs
-    catalog = read_catalog(files) if files else None
+    catalog = catalog_of(question.places.catalogs, question.places.machine)
     known = (catalog or shipped_catalog()).instances
     book = book_of(question.prices, known, catalog)
     draft = _Draft(offers=measured_offers(profiles, known, book, question.amount))

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from driple.catalog.fields import Field, check_field
 from driple.catalog.rows import TABLES, Row, parse_content, read_content
 from driple.checks import check_number
+from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 
 __all__ = [
@@ -244,6 +245,14 @@ class MachineFile:
     collectives: tuple[Collective, ...] = ()
     loader: tuple[LoaderRate, ...] = ()
 
+    def to_dict(self) -> dict[str, Json]:
+        """The JSON object that `driple measure --machine --json` prints."""
+        devices = [{"name": row.name, **row.values} for row in self.rows]
+        measured: dict[str, object] = {"devices": devices}
+        for name in (*_SINGLE, *_LISTS):
+            measured[name] = getattr(self, name)
+        return to_dict(measured)
+
     @property
     def tables(self) -> dict[str, list[Row]]:
         """Its rows as those of a catalogue file."""
@@ -293,9 +302,7 @@ def _entry(kind: type[Entry], given: object, where: str) -> Entry:
         raise ConfigError(f"{where} is not a table of fields, got {given!r:.80}")
     known = {column.name: column for column in fields(cast("Any", kind))}
     odd = sorted(set(given) - set(known))
-    lacking = [
-        name for name, one in known.items() if name not in given and one.default is not None
-    ]
+    lacking = [name for name, one in known.items() if name not in given and one.default is not None]
     if odd or lacking:
         what = f"an unknown field {odd[0]!r}" if odd else f"no {', '.join(lacking)}"
         raise ConfigError(

@@ -27,7 +27,7 @@ from driple.simulate.device_models import GpuModel
 from driple.simulate.gpu_rates import HostPace
 from driple.simulate.measured_link import with_measured_link
 
-__all__ = ["host_factors", "machine_remarks", "with_machine"]
+__all__ = ["host_factors", "machine_remarks", "measured_device", "with_machine"]
 
 _US = 1e6
 
@@ -61,7 +61,7 @@ def with_machine(setting: Setting, machine: MachineFile) -> Setting:
             "it out"
         )
     changed = {
-        device: _with_facts(device, machine)
+        device: measured_device(device, machine)
         for device in kinds
         if not own or device.name in own
     }
@@ -73,14 +73,19 @@ def with_machine(setting: Setting, machine: MachineFile) -> Setting:
     return _with_links(measured, machine)
 
 
-def _with_facts(device: Device, machine: MachineFile) -> Device:
+def measured_device(device: Device, machine: MachineFile) -> Device:
+    """A device with the rates of its row in a machine file, and with the file's host.
+
+    A row that was tuned to runs of the user's own has the pace of the host from them.
+    """
     facts: dict[str, Fact] = dict(device.facts)
     for row in machine.rows:
         if row.name == device.name:
             stated = {key: row.values[key] for key in row.values if key in _FACTS}
             facts |= {key: value for key, value in stated.items() if not isinstance(value, tuple)}  # type: ignore[misc]
     model = shipped_calibration().model
-    if machine.host is not None and isinstance(model, GpuModel):
+    of_runs = any("tuned_host" in row.values and row.name == device.name for row in machine.rows)
+    if machine.host is not None and not of_runs and isinstance(model, GpuModel):
         facts |= host_factors(machine.host, model.host, machine.file)
     return replace(device, facts=facts, origin=machine.file)
 
@@ -168,9 +173,7 @@ def machine_remarks(machine: MachineFile, setting: Setting) -> tuple[Remark, ...
             )
         )
     if facts is not None and facts.disturbed:
-        found.append(
-            remark("measured_while_busy", file=machine.file, busy_cores=facts.busy_cores)
-        )
+        found.append(remark("measured_while_busy", file=machine.file, busy_cores=facts.busy_cores))
     if not any(f"tuned_{name}" in row.values for row in machine.rows for name in TUNED):
         found.append(remark("device_rates_assumed", device=setting.device, file=machine.file))
     joined = setting.num_workers > 1 and not setting.num_servers

@@ -101,7 +101,7 @@ class Clock:
         return min(found)
 
     def _wall_s(self, step: Callable[[], object], count: int) -> float:
-        now = time.perf_counter if self.device.type == "cuda" else time.process_time
+        now = time.perf_counter if self.device.type == "cuda" else time.thread_time
         self.wait()
         begin = now()
         for _ in range(count):
@@ -112,8 +112,8 @@ class Clock:
     def _between_events(self, run: Callable[[], object], count: int) -> tuple[float, float]:
         """Seconds of the device, and of the host until all was enqueued."""
         with torch.cuda.device(self.device):
-            first = torch.cuda.Event(enable_timing=True)
-            last = torch.cuda.Event(enable_timing=True)
+            first = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # of torch
+            last = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # of torch
             self.wait()
             begin = time.perf_counter()
             first.record()

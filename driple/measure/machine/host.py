@@ -67,7 +67,7 @@ def _each_us(clock: Clock, module: nn.Module, inputs: torch.Tensor, *, phase: st
         for _ in range(_REPEATED):
             if phase == "training":
                 made = run()
-                made.backward(torch.ones_like(made))
+                torch.autograd.backward(made, torch.ones_like(made))
             elif phase == "autocast":
                 with torch.no_grad(), torch.autocast(clock.device.type, torch.bfloat16):
                     run()
@@ -98,7 +98,7 @@ def _update(count: int, device: torch.device, optimizer: str) -> Callable[[], ob
 
     def step() -> object:
         made.zero_grad(set_to_none=True)
-        torch.cat(list(tensors)).sum().backward()
+        torch.autograd.backward(torch.cat(list(tensors)).sum())
         return made.step()
 
     return step

@@ -85,9 +85,7 @@ def loader_rates(
     found = []
     for count in counts:
         progress(f"data: {count} worker(s)")
-        found.append(
-            LoaderRate(workers=count, samples_per_s=_rate(_loader(data, count), seconds))
-        )
+        found.append(LoaderRate(workers=count, samples_per_s=_rate(_loader(data, count), seconds)))
     return found
 
 

@@ -168,7 +168,7 @@ def step_of(program: Program, device: torch.device) -> Callable[[], object]:
         optimizer.zero_grad(set_to_none=True)
         with cast():
             loss = nn.functional.cross_entropy(module(inputs), labels)
-        loss.backward()
+        torch.autograd.backward(loss)
         return optimizer.step()
 
     return train
