@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from driple.runs.tuning import TunedStep
     from driple.simulate.calibration import CalibratedDevice
 
-__all__ = ["PARTS", "MachineAsked", "host_of", "measure_machine", "tuned_row"]
+__all__ = ["PARTS", "QUIET_WAIT_S", "MachineAsked", "host_of", "measure_machine", "tuned_row"]
 
 PARTS = ("host", "gpu", "copies", "links")
 LAUNCH_US = 3.0
 """Microseconds of the host to start a kernel, where no GPU is there to measure it with."""
 _ANY_GPU = "H100"  # whose host is predicted where there is no GPU: no host's pace depends on it
-_QUIET_S = 10.0
+QUIET_WAIT_S = 10.0
+"""Seconds that a quiet machine is waited for."""
 _LEAST_KERNELS = 5
 _PIPES = ("half", "tf32", "plain", "memory")
 Progress = Callable[[str], None]
@@ -52,7 +53,7 @@ class MachineAsked:
 
     parts: tuple[str, ...] | None = None
     data: str | None = None
-    quiet_wait_s: float = _QUIET_S
+    quiet_wait_s: float = QUIET_WAIT_S
     effort: Effort | None = None
     link_effort: LinkEffort | None = None
 
@@ -218,19 +219,19 @@ def host_of(
     if not isinstance(calibration.model, GpuModel):
         raise TypeError("the shipped calibration of GPUs is of another form")
     usual, device = calibration.model.host, calibration.device(_ANY_GPU)
-    ratios: dict[bool, list[float]] = {False: [], True: []}
+    paces_us = []
     for program, seconds in timed:
         progress(f"host: {program.name}, predicted")
         step = _predicted(program, device)
         launches = float(step.starts.sum()) + step.update_starts
         whole_s = seconds + launches * (launch_us or 0.0) / 1e6
-        ratios[program.trains].append(whole_s / step.host_s)
+        paces_us.append(1e6 * usual.op_s * whole_s / step.host_s)
     return MachineHost(
-        us_per_op=1e6 * usual.op_s * median(ratios[False]),
-        us_per_op_training=1e6 * usual.op_s * usual.training * median(ratios[True]),
+        us_per_op=median(paces_us),
+        low_us=min(paces_us),
+        high_us=max(paces_us),
         us_per_tensor=1e6 * per_tensor_s,
-        programs=len(ratios[False]),
-        training_programs=len(ratios[True]),
+        programs=len(paces_us),
         launch_us=launch_us,
     )
 

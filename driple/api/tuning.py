@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from driple.api.results import Cell, Result
-from driple.catalog.fields import TUNED
+from driple.catalog.fields import EARLIER_TRAINING, TUNED
 from driple.catalog.machine_file import MachineFile, machine_text
 from driple.catalog.rows import Row, Value
 from driple.codec import Json, to_dict
@@ -77,7 +77,6 @@ class TuningResult(Result):
             "before_p90_pct": _quantile(before, 0.9),
             "helps": self.tuning.helps,
             "host_runs": self.tuning.host_runs,
-            "host_training_runs": self.tuning.host_training_runs,
             "steps": self._steps(),
         }
         return to_dict(tuned)
@@ -186,11 +185,11 @@ def write_tuning(result: TuningResult, file: Path) -> None:
     before = result.machine or MachineFile(file=str(file))
     measured = [row for row in before.rows if row.name == result.device]
     values: dict[str, Value] = dict(measured[0].values) if measured else {}
-    values.pop("tuned_kernels", None)
+    for name in ("tuned_kernels", *EARLIER_TRAINING):
+        values.pop(name, None)
     values |= {
         **{f"tuned_{name}": factor for name, factor in result.factors.items()},
         "tuned_host_runs": tuning.host_runs,
-        "tuned_host_training_runs": tuning.host_training_runs,
         "tuned_runs": len(result.runs),
         "tuned_median_pct": tuning.median_pct,
         "tuned_p90_pct": tuning.p90_pct,
@@ -203,8 +202,7 @@ def write_tuning(result: TuningResult, file: Path) -> None:
         replace(before, rows=(row, *others)),
         [
             f"What {result.device} reaches in {len(result.runs)} runs: factors on what is",
-            "assumed without them. host: how many times as long the host takes for an op;",
-            "host_training: how many times that in training steps.",
+            "assumed without them. host: how many times as long the host takes.",
         ],
     )
     atomic_write(file, text.encode(), error=ConfigError)

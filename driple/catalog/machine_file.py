@@ -1,9 +1,9 @@
-"""A machine as `driple measure --machine` found it: the file, read without trusting it, and its text.
+"""A machine as `driple measure --machine` found it: the file that is read and written.
 
     machine.toml -> read_machine -> MachineFile (host, rows of devices, collectives, copies, loader)
     MachineFile  -> machine_text -> machine.toml
 
-Devices are rows as in a catalogue file, so `device.toml` of `driple transfer --from gpu` is read too.
+Devices are rows as in a catalogue, so `device.toml` of `driple transfer --from gpu` is read too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "send")
 _MOST_ROWS, _MOST_SIZES = 2000, 64
 _TEXT, _FLAG, _RATE = Field(kind="text"), Field(kind="flag"), Field(kind="number", above=0)
 _US = Field(kind="number", above=0, most=1e6)
-_COUNT = Field(kind="whole", least=1, most=1e6)
+_COUNT, _DATE = Field(kind="whole", least=1, most=1e6), Field(kind="date")
 _FIELD = "field"
 Entry = TypeVar("Entry")
 
@@ -71,7 +71,7 @@ class MachineFacts:
     cpu: str = _stated(_TEXT)
     cores: int = _stated(_COUNT)
     torch: str = _stated(_TEXT)
-    date: datetime.date = _stated(Field(kind="date"))
+    date: datetime.date = _stated(_DATE)
     device: str | None = _optional(_TEXT)
     num_devices: int | None = _optional(_COUNT)
     busy_cores: float = _stated(Field(kind="number", least=0, most=1e6))
@@ -80,23 +80,23 @@ class MachineFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineHost:
-    """Seconds of the host, as the simulator counts ops: the median over programs.
+    """Seconds of the host, as the simulator counts ops: the median over small programs.
 
     Attributes:
-        us_per_op: to hand an op of a forward pass to a GPU.
-        us_per_op_training: the same in training steps.
+        us_per_op: to hand an op to a GPU.
+        low_us: the same of the program with the quickest ops.
+        high_us: of the one with the slowest.
         us_per_tensor: for each trained tensor: its gradient and its part of the update.
-        programs: forward passes that were timed.
-        training_programs: training steps that were timed.
+        programs: that were timed, training steps and forward passes.
         launch_us: microseconds of a launch that were added, since no GPU was there; None where
             launches were measured.
     """
 
     us_per_op: float = _stated(_US)
-    us_per_op_training: float = _stated(_US)
+    low_us: float = _stated(_US)
+    high_us: float = _stated(_US)
     us_per_tensor: float = _stated(_US)
     programs: int = _stated(_COUNT)
-    training_programs: int = _stated(_COUNT)
     launch_us: float | None = _optional(_US)
 
 

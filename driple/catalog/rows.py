@@ -16,6 +16,7 @@ from pathlib import Path
 
 from driple.catalog.fields import (
     DEVICE_FACTS,
+    EARLIER_TRAINING,
     GENERATION_FIELDS,
     HOST_RUNS,
     INSTANCE_FIELDS,
@@ -278,18 +279,16 @@ def _check_unknown(values: Mapping[str, Value], where: str) -> None:
 def _check_tuning(values: Mapping[str, Value], where: str) -> None:
     """Refuse a tuned device that lacks a part of what a tuning writes, as a file cut short does.
 
-    Earlier files do not tell training steps from others: their factor is 1 in both. Kernels that
-    were measured one by one tell of no host and no run.
+    Earlier files do not tell how many runs waited for their host. Kernels that were measured one by
+    one tell of no host and no run.
     """
     if values.keys().isdisjoint(TUNING_FACTS):
         return
-    needed: tuple[str, ...] = tuple(TUNING_FACTS)
-    if "tuned_kernels" in values:
-        needed = tuple(f"tuned_{name}" for name in TUNED if not name.startswith("host"))
-    else:
-        needed = tuple(name for name in needed if name != "tuned_kernels")
+    pipes = [f"tuned_{name}" for name in TUNED if name != "host"]
+    of_runs = [name for name in TUNING_FACTS if name not in (*EARLIER_TRAINING, "tuned_kernels")]
+    needed = pipes if "tuned_kernels" in values else of_runs
     lacking = [name for name in (*needed, "source", "date") if name not in values]
-    if not {"tuned_host_training", *HOST_RUNS}.issuperset(lacking):
+    if set(lacking) - {HOST_RUNS}:
         raise ConfigError(
             f"{where} is tuned and lacks {', '.join(lacking)}; a tuning writes them all: copy its "
             "file again, or write it anew with driple transfer --from gpu"

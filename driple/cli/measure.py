@@ -21,7 +21,7 @@ from driple.render.show import note, print_json
 if TYPE_CHECKING:
     from driple.api.json_types.commands import MeasureJson
     from driple.jobs import Workload
-    from driple.measure.testbed.campaign import CampaignRecord
+    from driple.measure.testbed.campaign import Campaign, CampaignRecord
 
 __all__ = ["measure"]
 
@@ -59,8 +59,8 @@ def measure(
         typer.Option(
             "-o",
             "--output",
-            help="folder to write, continued if it is there; runs/campaign. With --machine the file "
-            "to write; machine.toml",
+            help="folder to write, continued if it is there; runs/campaign. With --machine the "
+            "file; machine.toml",
         ),
     ] = None,
     machine: Annotated[
@@ -101,8 +101,9 @@ def measure(
     With --machine, measure this machine instead: the host's pace, kernels of each GPU, copies, and
     by torchrun on several machines or with several GPUs the links. Nothing is changed.
 
-    Training workloads needs root, iproute2, a C compiler and TensorFlow. Nothing else may run meanwhile: a run that
-    other load disturbs is done again. Stop it at any time; the same command continues.
+    Training workloads needs root, iproute2, a C compiler and TensorFlow. Nothing else may run
+    meanwhile: a run that other load disturbs is done again. Stop it at any time; the same command
+    continues.
 
     Examples:
 
@@ -165,19 +166,7 @@ def measure(
         quiet_wait_s=_QUIET_S if values.quiet_wait is None else values.quiet_wait,
     )
     campaign = Campaign(output, parsed, plan, limits)
-    with ending_on_sigterm(), progress_bar() as bar:
-        task = bar.add_task("measuring", total=None)
-
-        def progress(name: str, done: int, total: int, remark: str) -> None:
-            bar.update(task, description=name, completed=done, total=total)
-            if remark:
-                bar.console.print(f"{name}: {remark}", highlight=False)
-
-        failed = campaign.measure(
-            jobs, repeats=values.repeats, repeat_every=values.repeat_every, progress=progress
-        )
-    for line in failed:
-        note(f"failed: {line}")
+    failed = _measured(campaign, jobs, values)
     summary: MeasureJson = {
         "setting": setting,
         "workloads": len(jobs),
@@ -201,6 +190,24 @@ def measure(
             print(told)
     if failed:
         raise typer.Exit(1)
+
+
+def _measured(campaign: Campaign, jobs: list[Workload], values: _Values) -> list[str]:
+    """Measure with a bar; what failed, which is also noted."""
+    with ending_on_sigterm(), progress_bar() as bar:
+        task = bar.add_task("measuring", total=None)
+
+        def progress(name: str, done: int, total: int, remark: str) -> None:
+            bar.update(task, description=name, completed=done, total=total)
+            if remark:
+                bar.console.print(f"{name}: {remark}", highlight=False)
+
+        failed = campaign.measure(
+            jobs, repeats=values.repeats, repeat_every=values.repeat_every, progress=progress
+        )
+    for line in failed:
+        note(f"failed: {line}")
+    return failed
 
 
 def _append(about: CampaignRecord, out: Path, folder: Path) -> int:

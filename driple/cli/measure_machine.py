@@ -41,7 +41,7 @@ def measure_this_machine(
         ConfigError: options that do not belong here, or a file that cannot be written.
         MeasureError: a part that was asked for cannot be measured here.
     """
-    from driple.api.measuring_machine import MachineAsked, measure_machine
+    from driple.api.measuring_machine import QUIET_WAIT_S, MachineAsked, measure_machine
     from driple.catalog.machine_file import machine_text
     from driple.files import atomic_write
 
@@ -56,7 +56,7 @@ def measure_this_machine(
     asked = MachineAsked(
         parts=tuple(name.strip() for name in parts.split(",")) if parts else None,
         data=data,
-        **({} if quiet_wait_s is None else {"quiet_wait_s": quiet_wait_s}),
+        quiet_wait_s=QUIET_WAIT_S if quiet_wait_s is None else quiet_wait_s,
     )
     with ending_on_sigterm(), named_steps() as advance:
         made, remarks = measure_machine(asked, advance)
@@ -69,7 +69,7 @@ def measure_this_machine(
     )
     atomic_write(file, text.encode(), error=ConfigError)
     if json:
-        print_json({**made.to_dict(), "written": str(file)}, "measure")
+        print_json({**made.to_dict(), "written": str(file)}, "measure_machine")
         return
     from driple.render.machine_lines import machine_lines
 

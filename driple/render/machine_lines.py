@@ -21,10 +21,10 @@ def machine_lines(made: MachineFile) -> Iterator[str]:
         busy = f", other programs used {facts.busy_cores:.1f} cores: times may be too long"
         yield f"machine   {facts.cpu}, {facts.cores} cores{busy if facts.disturbed else ''}"
     if host is not None:
-        launch = "" if host.launch_us is None else f" ({host.launch_us:.3g} us assumed of a launch)"
+        launch = "" if host.launch_us is None else f"; {host.launch_us:.3g} us assumed of a launch"
         yield (
-            f"host      {host.us_per_op:.3g} us an op{launch}, {host.us_per_op_training:.3g} us in "
-            f"training, {host.us_per_tensor:.3g} us a trained tensor"
+            f"host      {host.us_per_op:.3g} us an op ({host.low_us:.3g} to {host.high_us:.3g} by "
+            f"program{launch}), {host.us_per_tensor:.3g} us a trained tensor"
         )
     for row in made.rows:
         factors = ", ".join(

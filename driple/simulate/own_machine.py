@@ -108,14 +108,8 @@ def host_factors(host: MachineHost, usual: HostPace, file: str) -> dict[str, Fac
         ConfigError: a pace that no host has.
     """
     factor = host.us_per_op / (_US * usual.op_s)
-    training = host.us_per_op_training / host.us_per_op / usual.training
-    found: dict[str, Fact] = {"tuned_host": factor, "tuned_host_training": training}
-    for name, value in found.items():
-        check_field(TUNING_FACTS[name], f"the pace of the host as {name}", value, file)
-    is_known = host.launch_us is None
-    counts = (host.programs + host.training_programs, host.training_programs)
-    found |= {name: count if is_known else 0 for name, count in zip(HOST_RUNS, counts, strict=True)}
-    return found
+    check_field(TUNING_FACTS["tuned_host"], "the host's pace, over the usual one,", factor, file)
+    return {"tuned_host": factor, HOST_RUNS: host.programs if host.launch_us is None else 0}
 
 
 def _with_devices(cluster: Cluster, changed: Mapping[Device, Device]) -> Cluster:
@@ -168,7 +162,8 @@ def machine_remarks(machine: MachineFile, setting: Setting) -> tuple[Remark, ...
                 "measured_host",
                 file=machine.file,
                 us_per_op=host.us_per_op,
-                us_per_op_training=host.us_per_op_training,
+                low_us=host.low_us,
+                high_us=host.high_us,
                 launch_us=host.launch_us,
             )
         )

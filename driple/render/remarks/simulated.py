@@ -112,9 +112,12 @@ def _tuned(
 
 
 def _measured_host(
-    *, file: str, us_per_op: float, us_per_op_training: float, launch_us: float | None
+    *, file: str, us_per_op: float, low_us: float, high_us: float, launch_us: float | None
 ) -> str:
-    words = f"the host of {file} takes {us_per_op:.3g} us an op, {us_per_op_training:.3g} us in training"
+    words = (
+        f"the host of {file} takes {us_per_op:.3g} us an op ({low_us:.3g} to {high_us:.3g} by "
+        "program)"
+    )
     if launch_us is None:
         return words
     return f"{words}, of which {launch_us:.3g} us for a launch are assumed: no GPU was there"
@@ -178,8 +181,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "tuned_device": _tuned,
     "measured_host": _measured_host,
     "measured_while_busy": (
-        "other programs used {busy_cores:.1f} cores while {file} was measured: its times may be too "
-        "long"
+        "other programs used {busy_cores:.1f} cores while {file} was measured: its times may be "
+        "too long"
     ),
     "device_rates_assumed": (
         "{file} has no GPU: what the kernels of {device} reach is that of published runs"
