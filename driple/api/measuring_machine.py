@@ -18,6 +18,8 @@ from driple.extras import require_torch
 from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
+    from driple.catalog import Device
+    from driple.catalog.catalog import Catalog
     from driple.catalog.rows import Value
     from driple.measure.machine.clock import Clock, Effort
     from driple.measure.machine.gpu import MeasuredKernel
@@ -26,11 +28,21 @@ if TYPE_CHECKING:
     from driple.runs.tuning import TunedStep
     from driple.simulate.calibration import CalibratedDevice
 
-__all__ = ["PARTS", "QUIET_WAIT_S", "MachineAsked", "host_of", "measure_machine", "tuned_row"]
+__all__ = [
+    "PARTS",
+    "QUIET_WAIT_S",
+    "MachineAsked",
+    "host_of",
+    "kernel_steps",
+    "measure_machine",
+    "tuned_row",
+]
 
 PARTS = ("host", "gpu", "copies", "links")
-LAUNCH_US = 3.0
-"""Microseconds of the host to start a kernel, where no GPU is there to measure it with."""
+LAUNCH_US = 9.0
+"""Microseconds of the host for a launch and all else that only a GPU asks of it, where none is
+there: published runs take 14 us an op, and programs on tensors of the host 5 us on the machine of
+this project (decision 0060). Nothing shows how far a user's host is from that."""
 _ANY_GPU = "H100"  # whose host is predicted where there is no GPU: no host's pace depends on it
 QUIET_WAIT_S = 10.0
 """Seconds that a quiet machine is waited for."""
@@ -120,7 +132,8 @@ def measure_machine(
         _measure_links(draft, asked, ranks, progress)
     if data is not None:
         draft.values["loader"] = tuple(loader_rates(data, progress=progress))
-    is_disturbed = load.most_cores > DISTURBING_CORES
+    in_use = any(one.code == "gpu_in_use" for one in draft.remarks)
+    is_disturbed = load.most_cores > DISTURBING_CORES or in_use
     made = MachineFile(
         file="this machine",
         rows=tuple(draft.rows),
@@ -322,10 +335,7 @@ def tuned_row(
 
     from driple.catalog import read_catalog
     from driple.catalog.fields import TUNED, TUNING_FACTS, check_field
-    from driple.catalog.machine_file import MachineFile
-    from driple.cluster.setting import Setting
     from driple.runs.tuning import factors_of
-    from driple.simulate.calibration import shipped_calibration
 
     if len(timed) < _LEAST_KERNELS:
         raise MeasureError(
@@ -340,9 +350,7 @@ def tuned_row(
         made = Row(name=bare, values=values, file="this machine", own=True)
         catalog = read_catalog((), MachineFile(file="this machine", rows=(made,)))
         known = catalog.device(bare)
-    there = Setting.parse(f"1x{known.name}", catalog=catalog)
-    device = shipped_calibration().device(known)
-    steps = [replace(_kernel_step(one, device, there), seconds=one.seconds) for one in timed]
+    steps = kernel_steps(timed, known, catalog)
     ones = np.ones(len(TUNED))
     factors = dict(zip(TUNED, factors_of(steps).tolist(), strict=True))
     for pipe in _PIPES:
@@ -355,6 +363,18 @@ def tuned_row(
     }
     row = Row(name=known.name, values=values, file="this machine", own=True)
     return row, [step.predicted_s(ones) for step in steps]
+
+
+def kernel_steps(
+    timed: Sequence[MeasuredKernel], known: Device, catalog: Catalog
+) -> list[TunedStep]:
+    """Kernels as the simulator takes them, on a device of a catalogue."""
+    from driple.cluster.setting import Setting
+    from driple.simulate.calibration import shipped_calibration
+
+    there = Setting.parse(f"1x{known.name}", catalog=catalog)
+    device = shipped_calibration().device(known)
+    return [replace(_kernel_step(one, device, there), seconds=one.seconds) for one in timed]
 
 
 def _kernel_step(one: MeasuredKernel, device: CalibratedDevice, there: Any) -> TunedStep:

@@ -17,9 +17,11 @@ from driple.api.arguments import (
     catalog_of,
     day_of,
     machine_of,
+    measured_over,
     names_of,
     own_setting,
     paths_of,
+    settings_of,
     unread_settings_of,
     whole_numbers_of,
 )
@@ -48,6 +50,7 @@ from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose,
 from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
+    from driple.catalog.catalog import Catalog
     from driple.planning.assumptions import Assumptions
     from driple.planning.changes import Change
     from driple.planning.evaluator import Evaluator
@@ -253,6 +256,7 @@ def _answer(
     known = (catalog or shipped_catalog()).instances
     book = book_of(question.prices, known, catalog)
     draft = _Draft(offers=measured_offers(profiles, known, book, question.amount))
+    draft.remarks += _of_machine(question.places, catalog)
     draft.remarks += [
         file.unused(path)
         for path, file in zip(question.prices.files, book.files, strict=True)
@@ -303,6 +307,18 @@ def _answer(
         changes=changes,
         remarks=tuple(draft.remarks),
     )
+
+
+def _of_machine(places: PlacesAsked, catalog: Catalog | None) -> list[Remark]:
+    """What a machine file leaves open of the settings, each once."""
+    from driple.simulate.own_machine import machine_remarks
+
+    own = places.machine
+    if own is None:
+        return []
+    settings = settings_of(places.settings, catalog, places.options, own)
+    each = [known for setting in settings for known in machine_remarks(own, setting)]
+    return [*dict.fromkeys([*each, *measured_over(own, places.catalogs)])]
 
 
 def _rank_of(question: _Question, offers: Sequence[Offer]) -> Rank:

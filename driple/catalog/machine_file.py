@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from driple.catalog.fields import Field, check_field
+from driple.catalog.fields import TUNING_FACTS, Field, check_field
 from driple.catalog.rows import TABLES, Row, parse_content, read_content
 from driple.checks import check_number
 from driple.codec import Json, to_dict
@@ -71,7 +71,7 @@ class MachineFacts:
     cpu: str = _stated(_TEXT)
     cores: int = _stated(_COUNT)
     torch: str = _stated(_TEXT)
-    date: datetime.date = _stated(_DATE)
+    date: datetime.date = field(metadata={_FIELD: _DATE})
     device: str | None = _optional(_TEXT)
     num_devices: int | None = _optional(_COUNT)
     busy_cores: float = _stated(Field(kind="number", least=0, most=1e6))
@@ -275,6 +275,12 @@ def read_machine(path: Path) -> MachineFile:
         )
     own = {name: content.pop(name) for name in (*_LISTS, *_SINGLE) if name in content}
     rows = parse_content(content, file, own=True)["devices"]
+    for row in rows:
+        if row.values.keys().isdisjoint(TUNING_FACTS):
+            raise ConfigError(
+                f"{file} states nothing measured of {row.name}; copy the file again, or give a "
+                "device that you describe yourself with --catalog"
+            )
     if not rows and own.keys().isdisjoint({"host", "collectives"}):
         raise ConfigError(
             f"{file} states no host, device or link; write it with driple measure --machine -o FILE"

@@ -30,6 +30,7 @@ from driple.simulate.measured_link import with_measured_link
 __all__ = ["host_factors", "machine_remarks", "measured_device", "with_machine"]
 
 _US = 1e6
+_BURST = 1.02  # times the rate of a large message, above which a smaller one was carried in a burst
 
 
 def with_machine(setting: Setting, machine: MachineFile) -> Setting:
@@ -138,7 +139,7 @@ def _with_links(setting: Setting, machine: MachineFile) -> Setting:
 
 def _table(each: Collective) -> NcclTable:
     """Its times, without messages that a limited network carried in a burst."""
-    is_kept = np.array(each.bytes_per_s) <= each.sustained_bytes_per_s
+    is_kept = np.array(each.bytes_per_s) <= _BURST * each.sustained_bytes_per_s
     return NcclTable(
         sizes=np.array(each.sizes)[is_kept],
         seconds=np.array(each.seconds)[is_kept],

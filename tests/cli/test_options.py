@@ -39,6 +39,7 @@ MEANING = {
     "--json": ("one JSON",),
     "--link": ("driple trace link",),
     "--link-bandwidth": ("bus bandwidth of a large all-reduce",),
+    "--machine": ("your machine",),
     "--list": ("paper", "cpu"),
     "--grad-accumulation": ("passes per update",),
     "--lora": ("LoRA adapters",),
