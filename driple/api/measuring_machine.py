@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from driple.catalog import Device
     from driple.catalog.catalog import Catalog
     from driple.catalog.rows import Value
-    from driple.measure.machine.clock import Clock, Effort
+    from driple.measure.machine.clock import Effort
     from driple.measure.machine.gpu import MeasuredKernel
     from driple.measure.machine.links import LinkEffort, Ranks
-    from driple.measure.machine.programs import Program
+    from driple.measure.machine.programs import HostProgram
     from driple.runs.tuning import TunedStep
     from driple.simulate.calibration import CalibratedDevice
 
@@ -165,15 +166,13 @@ def _gpus(asked: MachineAsked, wanted: Collection[str], remarks: list[Remark]) -
 
 
 def _facts(draft: _Draft, busy_cores: float, *, disturbed: bool) -> MachineFacts:
-    import torch
-
     from driple.measure.counters.machine import host_facts
 
     host = host_facts()
     return MachineFacts(
         cpu=host.cpu,
         cores=host.cores or 1,
-        torch=torch.__version__,
+        torch=version("torch"),
         date=datetime.datetime.now(tz=datetime.UTC).date(),
         device=draft.rows[0].name if draft.rows else None,
         num_devices=len(draft.gpus) or None,
@@ -182,36 +181,22 @@ def _facts(draft: _Draft, busy_cores: float, *, disturbed: bool) -> MachineFacts
     )
 
 
-def _clock(device: str, asked: MachineAsked) -> Clock:
-    import torch
-
-    from driple.measure.machine.clock import Clock, Effort
-
-    return Clock(torch.device(device), asked.effort or Effort())
-
-
 def _measure_host(draft: _Draft, asked: MachineAsked, progress: Progress) -> None:
-    import torch
+    from driple.measure.machine.clock import Clock
+    from driple.measure.machine.host import measure_host
 
-    from driple.measure.machine.host import op_times, program_seconds, tensor_s
-    from driple.measure.machine.programs import PROGRAMS
-
-    clock = _clock("cuda:0" if draft.gpus else "cpu", asked)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # tiny tensors; the time of other threads is no time of the host
-    try:
-        programs = [one for one in PROGRAMS if draft.gpus or one.tells_without_gpu]
-        timed = program_seconds(clock, progress, programs)
-        draft.values["ops"] = tuple(op_times(clock, progress))
-        per_tensor_s = tensor_s(clock)
-    finally:
-        torch.set_num_threads(threads)
-    launch_us = None if draft.gpus else LAUNCH_US
-    draft.values["host"] = host_of(timed, per_tensor_s, launch_us=launch_us, progress=progress)
+    times = measure_host(Clock.of("cuda:0" if draft.gpus else "cpu", asked.effort), progress)
+    draft.values["ops"] = times.ops
+    draft.values["host"] = host_of(
+        times.programs,
+        times.tensor_s,
+        launch_us=None if draft.gpus else LAUNCH_US,
+        progress=progress,
+    )
 
 
 def host_of(
-    timed: Sequence[tuple[Program, float]],
+    timed: Sequence[tuple[HostProgram, float]],
     per_tensor_s: float,
     *,
     launch_us: float | None,
@@ -249,7 +234,7 @@ def host_of(
     )
 
 
-def _predicted(program: Program, device: CalibratedDevice) -> TunedStep:
+def _predicted(program: HostProgram, device: CalibratedDevice) -> TunedStep:
     task = {"optimizer": program.optimizer} if program.trains else {"task": "forward"}
     return _step(program.module(), program.batch(), device, precision=program.precision, **task)
 
@@ -266,13 +251,14 @@ def _step(module: Any, batch: Any, device: CalibratedDevice, **options: Any) -> 
 
 def _measure_gpus(draft: _Draft, asked: MachineAsked, progress: Progress) -> None:
     """Each kind of GPU by its first one; of the others a few kernels, to see a slow one."""
+    from driple.measure.machine.clock import Clock
     from driple.measure.machine.gpu import KERNELS, gpu_facts, kernel_seconds, memory_bytes_per_s
     from driple.measure.machine.new_device import device_values
 
     first: dict[str, list[MeasuredKernel]] = {}
     times: list[KernelTime] = []
     for number, name in enumerate(draft.gpus):
-        clock = _clock(f"cuda:{number}", asked)
+        clock = Clock.of(f"cuda:{number}", asked.effort)
         if name in first:
             few = [one.kernel for one in first[name]][:_LEAST_KERNELS]
             timed = kernel_seconds(clock, few, progress)
@@ -379,10 +365,8 @@ def kernel_steps(
 
 def _kernel_step(one: MeasuredKernel, device: CalibratedDevice, there: Any) -> TunedStep:
     """A kernel as the simulator takes it, of which the host takes no time."""
-    import torch
-
     kernel = one.kernel
-    inputs = tuple(torch.empty(shape, device="meta") for shape in kernel.shapes)
+    inputs = kernel.inputs("meta")
     step = _step(
         kernel.module(),
         inputs if len(inputs) > 1 else inputs[0],
@@ -396,12 +380,13 @@ def _kernel_step(one: MeasuredKernel, device: CalibratedDevice, there: Any) -> T
 
 
 def _measure_copies(draft: _Draft, asked: MachineAsked, progress: Progress) -> None:
+    from driple.measure.machine.clock import Clock
     from driple.measure.machine.copies import copy_rates
 
     found = []
     for number in range(len(draft.gpus)):
         progress(f"cuda:{number}: copies to and from the host")
-        found += copy_rates(_clock(f"cuda:{number}", asked))
+        found += copy_rates(Clock.of(f"cuda:{number}", asked.effort))
     draft.values["copies"] = tuple(found)
 
 

@@ -97,7 +97,7 @@ _FACTS = frozenset((*DEVICE_FACTS, *TUNING_FACTS))
 def host_factors(host: MachineHost, usual: HostPace, file: str) -> dict[str, Fact]:
     """A measured host as the fields of a tuned device.
 
-    Without a GPU the launch was assumed: the host is then not said to be known, so that the
+    Without a GPU the launch was assumed: the host is then not taken as known, so that the
     interval of the answer still holds the step on a slower one.
 
     Args:

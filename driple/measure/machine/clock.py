@@ -47,6 +47,11 @@ class Clock:
     device: torch.device
     effort: Effort = Effort()
 
+    @classmethod
+    def of(cls, device: str, effort: Effort | None = None) -> Clock:
+        """A clock of a device by its name."""
+        return cls(torch.device(device), effort or Effort())
+
     def wait(self) -> None:
         """Until the device has done all that it was given."""
         if self.device.type == "cuda":

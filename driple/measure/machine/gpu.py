@@ -1,6 +1,6 @@
 """Kernels of each GPU: products, convolutions, attention, norms, reductions, element by element.
 
-Clock -> (Kernel, seconds of the device) ...;  facts of a device that no catalogue has
+Clock -> (KernelProgram, seconds of the device) ...;  facts of a device that no catalogue has
 
 Not run on a GPU by this project yet: its tests run the same code on the processor. Each kernel is a
 small module in a forward pass, which the simulator predicts as it predicts any job.
@@ -21,7 +21,7 @@ from driple.measure.machine.clock import Clock
 __all__ = [
     "KERNELS",
     "GpuFacts",
-    "Kernel",
+    "KernelProgram",
     "MeasuredKernel",
     "check_gpus",
     "gpu_facts",
@@ -57,7 +57,7 @@ class _Mean(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kernel:
+class KernelProgram:
     """One kernel as a module.
 
     Attributes:
@@ -74,20 +74,24 @@ class Kernel:
     shapes: tuple[tuple[int, ...], ...]
     multiply_adds: float = 0.0
 
+    def inputs(self, device: torch.device | str) -> tuple[Tensor, ...]:
+        """Tensors of its shapes, without values of their own on `meta`."""
+        return tuple(torch.rand(shape, device=device) for shape in self.shapes)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredKernel:
     """Seconds of a kernel, and the bytes that it moves at the least."""
 
-    kernel: Kernel
+    kernel: KernelProgram
     seconds: float
     nbytes: float
 
 
-def _kernels() -> Iterator[Kernel]:
+def _kernels() -> Iterator[KernelProgram]:
     for precision in ("bf16", "tf32", "fp32"):
         for side in (1024, 2048, 4096, 8192):
-            yield Kernel(
+            yield KernelProgram(
                 name=f"product {side}",
                 precision=precision,
                 module=lambda side=side: nn.Linear(side, side, bias=False),  # type: ignore[misc]
@@ -96,7 +100,7 @@ def _kernels() -> Iterator[Kernel]:
             )
     for precision in ("bf16", "tf32"):
         for channels, size, kernel in ((64, 56, 3), (256, 28, 3), (512, 14, 1)):
-            yield Kernel(
+            yield KernelProgram(
                 name=f"convolution {kernel}x{kernel} of {channels}",
                 precision=precision,
                 module=lambda c=channels, k=kernel: nn.Conv2d(  # type: ignore[misc]
@@ -105,7 +109,7 @@ def _kernels() -> Iterator[Kernel]:
                 shapes=((64, channels, size, size),),
                 multiply_adds=64.0 * channels**2 * size**2 * kernel**2,
             )
-        yield Kernel(
+        yield KernelProgram(
             name="batch norm",
             precision=precision,
             module=lambda: nn.BatchNorm2d(256),
@@ -113,7 +117,7 @@ def _kernels() -> Iterator[Kernel]:
         )
     for precision in ("bf16", "fp32"):
         heads = (8, 16, 2048, 64)
-        yield Kernel(
+        yield KernelProgram(
             name="attention 2048",
             precision=precision,
             module=_Attention,
@@ -123,11 +127,13 @@ def _kernels() -> Iterator[Kernel]:
         rows = (8192, 4096)
         for name, module in (("layer norm", lambda: nn.LayerNorm(4096)), ("gelu", nn.GELU),
                              ("softmax", lambda: nn.Softmax(dim=-1)), ("mean", _Mean)):  # fmt: skip
-            yield Kernel(name=name, precision=precision, module=module, shapes=(rows,))
-        yield Kernel(name="sum of two", precision=precision, module=_Sum, shapes=(rows, rows))
+            yield KernelProgram(name=name, precision=precision, module=module, shapes=(rows,))
+        yield KernelProgram(
+            name="sum of two", precision=precision, module=_Sum, shapes=(rows, rows)
+        )
 
 
-KERNELS: tuple[Kernel, ...] = tuple(_kernels())
+KERNELS: tuple[KernelProgram, ...] = tuple(_kernels())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,7 +211,7 @@ def _clock_under_load(number: int) -> float | None:
 
 def kernel_seconds(
     clock: Clock,
-    kernels: Sequence[Kernel] = KERNELS,
+    kernels: Sequence[KernelProgram] = KERNELS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[MeasuredKernel]:
     """Seconds of the device for each kernel that it can run and that the host keeps it busy with.
@@ -220,7 +226,7 @@ def kernel_seconds(
         progress(f"{clock.device}: {kernel.name}, {kernel.precision}")
         dtype = _DTYPES[kernel.precision]
         module = kernel.module().to(clock.device, dtype).eval()
-        inputs = [torch.rand(shape, device=clock.device).to(dtype) for shape in kernel.shapes]
+        inputs = [one.to(dtype) for one in kernel.inputs(clock.device)]
         with torch.no_grad(), _tf32(allowed=kernel.precision == "tf32"):
             try:
                 seconds = clock.kernel_s(lambda module=module, inputs=inputs: module(*inputs))  # type: ignore[misc]

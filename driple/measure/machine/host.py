@@ -1,30 +1,67 @@
 """Seconds of the host: tiny steps, single ops, and what each trained tensor adds.
 
-Clock -> (Program, seconds) ...;  OpTime by kind;  seconds of a trained tensor
+Clock -> (HostProgram, seconds) ...;  OpTime by kind;  seconds of a trained tensor
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from driple.catalog.machine_file import OpTime
 from driple.measure.machine.clock import Clock
-from driple.measure.machine.programs import PROGRAMS, Program, op_modules, step_of
+from driple.measure.machine.programs import PROGRAMS, HostProgram, op_modules, step_of
 
-__all__ = ["op_times", "program_seconds", "tensor_s"]
+__all__ = ["HostTimes", "measure_host", "op_times", "program_seconds", "tensor_s"]
 
 _FEW, _MANY = 16, 112  # trained tensors; the difference is that of as many as a network has
 _REPEATED = 8  # runs of an op in a step, so that the step's own time is a small part
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostTimes:
+    """What a host takes.
+
+    Attributes:
+        programs: with the seconds of a step.
+        ops: by kind.
+        tensor_s: seconds for each trained tensor.
+    """
+
+    programs: tuple[tuple[HostProgram, float], ...]
+    ops: tuple[OpTime, ...]
+    tensor_s: float
+
+
+def measure_host(clock: Clock, progress: Callable[[str], None] = lambda _: None) -> HostTimes:
+    """Time all programs that show the pace of the host with this device.
+
+    Args:
+        clock: of a GPU, or of the processor.
+        progress: called with each step of the work.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # tiny tensors; the time of other threads is no time of the host
+    try:
+        is_gpu = clock.device.type == "cuda"
+        programs = [one for one in PROGRAMS if is_gpu or one.counts_without_gpu]
+        return HostTimes(
+            programs=tuple(program_seconds(clock, progress, programs)),
+            ops=tuple(op_times(clock, progress)),
+            tensor_s=tensor_s(clock),
+        )
+    finally:
+        torch.set_num_threads(threads)
+
+
 def program_seconds(
     clock: Clock,
     progress: Callable[[str], None] = lambda _: None,
-    programs: Sequence[Program] = PROGRAMS,
-) -> list[tuple[Program, float]]:
+    programs: Sequence[HostProgram] = PROGRAMS,
+) -> list[tuple[HostProgram, float]]:
     """Seconds of a step of each program.
 
     Args:

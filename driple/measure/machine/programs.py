@@ -1,6 +1,6 @@
 """Small programs whose kernels take next to no time, so that the host decides: tiny training steps.
 
-    Program (model, batch, precision, optimizer) -> step() -> seconds of the host
+    HostProgram (model, batch, precision, optimizer) -> step() -> seconds of the host
 
 The same models are read as jobs (`driple.api.machine`), whose ops the simulator counts.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-__all__ = ["PROGRAMS", "Program", "op_modules", "step_of"]
+__all__ = ["PROGRAMS", "HostProgram", "op_modules", "step_of"]
 
 _WIDTH, _HEADS, _TOKENS, _BATCH, _CLASSES = 16, 2, 8, 2, 10
 
@@ -84,7 +84,7 @@ _MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
+class HostProgram:
     """A tiny step.
 
     Attributes:
@@ -100,8 +100,8 @@ class Program:
     optimizer: str = "momentum"
 
     @property
-    def tells_without_gpu(self) -> bool:
-        """Whether it tells of a host whose tensors are its own.
+    def counts_without_gpu(self) -> bool:
+        """Whether it shows the pace of a host whose tensors are its own.
 
         There convolutions take their time in oneDNN, and lists of tensors go one by one.
         """
@@ -129,17 +129,17 @@ class Program:
 
 
 PROGRAMS = (
-    *(Program(model=name, trains=False) for name in _MODELS),
-    *(Program(model=name, trains=True) for name in _MODELS),
-    Program(model="mlp", trains=True, optimizer="adamw"),
-    Program(model="transformer", trains=True, optimizer="adamw"),
-    Program(model="transformer", trains=False, precision="amp-bf16"),
-    Program(model="mlp", trains=False, precision="amp-bf16"),
-    Program(model="transformer", trains=True, precision="amp-bf16"),
+    *(HostProgram(model=name, trains=False) for name in _MODELS),
+    *(HostProgram(model=name, trains=True) for name in _MODELS),
+    HostProgram(model="mlp", trains=True, optimizer="adamw"),
+    HostProgram(model="transformer", trains=True, optimizer="adamw"),
+    HostProgram(model="transformer", trains=False, precision="amp-bf16"),
+    HostProgram(model="mlp", trains=False, precision="amp-bf16"),
+    HostProgram(model="transformer", trains=True, precision="amp-bf16"),
 )
 
 
-def step_of(program: Program, device: torch.device) -> Callable[[], object]:
+def step_of(program: HostProgram, device: torch.device) -> Callable[[], object]:
     """A function that runs one step, as people write it."""
     module = program.module().to(device)
     inputs, labels = (one.to(device) for one in program.batch())

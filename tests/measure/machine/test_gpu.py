@@ -11,7 +11,7 @@ from driple.measure.machine.copies import copy_rates
 from driple.measure.machine.gpu import (
     KERNELS,
     GpuFacts,
-    Kernel,
+    KernelProgram,
     MeasuredKernel,
     check_gpus,
     kernel_seconds,
@@ -23,7 +23,7 @@ QUICK = Clock(torch.device("cpu"), Effort(rounds=1, round_s=1e-4, tries=1))
 NAMED = {(one.name, one.precision): one for one in KERNELS}
 
 
-def small(kernel: Kernel) -> Kernel:
+def small(kernel: KernelProgram) -> KernelProgram:
     """The same with a batch of one sample, or few."""
     return replace(kernel, shapes=tuple((1, *shape[1:]) for shape in kernel.shapes))
 
