@@ -270,8 +270,8 @@ def read_machine(path: Path) -> MachineFile:
     odd = set(content) - {"format", "devices", *_LISTS, *_SINGLE}
     if odd:
         raise ConfigError(
-            f"{file} has an unknown table {sorted(odd)[0]!r}; --machine takes a file of driple "
-            "measure --machine, and --catalog one of devices, links and instances"
+            f"{file} has an unknown table {sorted(odd)[0]!r}; a machine file is written by driple "
+            "measure --machine; devices, links and instances are for driple predict --catalog"
         )
     own = {name: content.pop(name) for name in (*_LISTS, *_SINGLE) if name in content}
     rows = parse_content(content, file, own=True)["devices"]
@@ -279,7 +279,7 @@ def read_machine(path: Path) -> MachineFile:
         if row.values.keys().isdisjoint(TUNING_FACTS):
             raise ConfigError(
                 f"{file} states nothing measured of {row.name}; copy the file again, or give a "
-                "device that you describe yourself with --catalog"
+                "device that you describe yourself to driple predict --catalog"
             )
     if not rows and own.keys().isdisjoint({"host", "collectives"}):
         raise ConfigError(

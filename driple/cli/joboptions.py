@@ -54,7 +54,7 @@ MachineOption = Annotated[
         "--machine",
         metavar="FILE",
         help="file of driple measure --machine: the host, GPUs and links of your machine, which "
-        "take precedence over --catalog",
+        "take precedence over catalogues",
     ),
 ]
 

@@ -82,8 +82,10 @@ def tune(
             "written; more runs, or runs of more different jobs, may help"
         )
         return
-    flag = "--catalog" if machine is None else "--machine"
-    note(f"wrote {written}; driple predict JOB --setting {setting.name} {flag} {written}")
+    if machine is None:
+        note(f"wrote {written}; driple predict JOB --setting {setting.name} --catalog {written}")
+    else:
+        note(f"wrote {written}; driple predict JOB --setting {setting.name} --machine {written}")
 
 
 def _show(result: TuningResult) -> None:

@@ -49,17 +49,17 @@ def with_machine(setting: Setting, machine: MachineFile) -> Setting:
     """
     if setting.on_cpu:
         raise ConfigError(
-            f"--machine {machine.file} is of hosts and links of GPUs, and {setting.name} computes "
-            "on processors: bring it to your machine with driple measure --calibrate and --set "
-            "host=FILE"
+            f"{machine.file} is of hosts and links of GPUs, and {setting.name} computes "
+            "on processors: bring it to your machine with driple measure --calibrate and driple "
+            "predict --set host=FILE"
         )
     own = {row.name: row for row in machine.rows}
     kinds = dict.fromkeys(setting.cluster.devices)
     if own and not any(device.name in own for device in kinds):
         raise ConfigError(
-            f"--machine {machine.file} was measured on {', '.join(own)}, and {setting.name} has "
+            f"{machine.file} was measured on {', '.join(own)}, and {setting.name} has "
             f"{', '.join(dict.fromkeys(device.name for device in kinds))}; measure there, or leave "
-            "it out"
+            "the file out"
         )
     changed = {
         device: measured_device(device, machine)
@@ -132,8 +132,7 @@ def _with_links(setting: Setting, machine: MachineFile) -> Setting:
         link = cluster.network if each.machines > 1 else cluster.link
         several = max(len(one.devices) for one in cluster.machines) > 1
         if link is not None and (each.machines > 1 or several):
-            named = f"--machine {machine.file}"
-            setting = with_measured_link(setting, link, _table(each), named)
+            setting = with_measured_link(setting, link, _table(each), machine.file)
     return setting
 
 

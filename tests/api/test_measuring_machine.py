@@ -6,13 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from driple.api.measuring_machine import (
-    MachineAsked,
-    host_of,
-    kernel_steps,
-    measure_machine,
-    tuned_row,
-)
+from driple.api.measured_gpu import kernel_steps, tuned_row
+from driple.api.measuring_machine import MachineAsked, host_of, measure_machine
 from driple.catalog import read_catalog
 from driple.catalog.fields import TUNED
 from driple.catalog.machine_file import MachineFile
