@@ -83,6 +83,7 @@ def tuned_row(
 
     from driple.catalog import read_catalog
     from driple.catalog.fields import TUNED, TUNING_FACTS, check_field
+    from driple.catalog.machine_file import MachineFile
     from driple.runs.tuning import factors_of
 
     if len(timed) < LEAST_KERNELS:

@@ -190,7 +190,8 @@ def parse_content(content: Mapping[str, object], file: str, *, own: bool) -> dic
     """The rows of tables that were read, by table; arguments and errors as of `parse_file`."""
     if not _OF_MACHINES.isdisjoint(content):
         raise ConfigError(
-            f"{file} is a file of driple measure --machine; give it as driple predict --machine {file}"
+            f"{file} is a file of driple measure --machine; give it to driple predict --machine "
+            f"{file}"
         )
     odd = set(content) - {"format", "sources", *TABLES}
     if odd:

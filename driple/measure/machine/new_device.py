@@ -39,8 +39,8 @@ def device_values(
         best[one.kernel.precision] = max(best[one.kernel.precision], rate)
     if not facts.generation or bytes_per_s is None or not all(best.values()):
         raise MeasureError(
-            f"{facts.name} is in no catalogue, and not enough is known of it to add it; describe "
-            "it in a file for driple predict --catalog, or leave gpu out, as in --set parts=host,links"
+            f"{facts.name} is in no catalogue, and not enough is known of it to add it; leave "
+            "gpu out, as in --set parts=host,links, and describe it for driple predict --catalog"
         )
     has_tensor_cores = best["bf16"] > _TENSOR_CORES * best["fp32"]
     values: dict[str, Value] = {
