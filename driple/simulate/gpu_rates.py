@@ -12,14 +12,15 @@ a step takes the time of the slower of both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, lru_cache
 from math import isclose, log
 from typing import Any
 
 from driple.catalog import DEVICES, Device
-from driple.catalog.fields import EARLIER_TRAINING, TUNED
+from driple.catalog.fields import EARLIER_TRAINING, HOST_RUNS, TUNED
 from driple.checks import check_number
+from driple.codec import json_field
 from driple.errors import CatalogError
 from driple.remarks import Remark, remark
 from driple.simulate.gpu_kernels import Runtime
@@ -37,6 +38,7 @@ __all__ = [
     "tuned_host",
     "tuned_shares",
     "tuning_remarks",
+    "with_host",
 ]
 
 _MOST_DEVICES = 1024  # whose shares are kept
@@ -235,6 +237,8 @@ class HostPace:
         update_s: for a kernel of the optimizer's update.
         step_s: for what happens once in a step.
         sharpness: exponent with which the times of host and device meet, as in `smooth_max`.
+        fastest: how many times as long the fastest known host takes.
+        slowest: how many times as long the slowest known host takes.
     """
 
     op_s: float
@@ -244,6 +248,8 @@ class HostPace:
     update_s: float
     step_s: float
     sharpness: float
+    fastest: float = field(default=1.0, metadata=json_field(optional=True))
+    slowest: float = field(default=1.0, metadata=json_field(optional=True))
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -298,20 +304,29 @@ def tuned_shares(device: Device, shares: GpuShares) -> GpuShares:
 
 def tuned_host(device: Device, host: HostPace) -> HostPace:
     """The pace of the host in the user's own runs, where a catalogue file states it."""
-    factor = host_factor(device)
+    factor = host_factor(device, host)
     return host if factor == 1.0 else host.slower(factor)
 
 
-def host_factor(device: Device) -> float:
+def host_factor(device: Device, host: HostPace) -> float:
     """How many times as long as usual the host takes in the user's own runs; 1 where none tells.
 
-    Earlier files have a factor of training steps in place of time for each tensor, which is
-    `_EARLIER_TRAINING` in the mean of such runs.
+    Files of earlier versions state how many times as long as the fastest one, which was the usual
+    one then. They have a factor of training steps too, in place of time for each tensor: in the
+    mean of such runs it was `_EARLIER_TRAINING`.
     """
     factor, (training, runs) = _tuned(device, "host"), map(device.find, EARLIER_TRAINING)
-    if training is None or runs == 0:
+    if device.find("tuned_host") is None or (training is None and device.find(HOST_RUNS)):
         return factor
-    return factor * float(training) / _EARLIER_TRAINING
+    over_training = 1.0 if training is None or runs == 0 else float(training) / _EARLIER_TRAINING
+    return factor * over_training * host.fastest
+
+
+def with_host(device: Device, factor: float) -> Device:
+    """The device with a host that takes `factor` times as long as the usual one."""
+    kept = {name: fact for name, fact in device.facts.items() if name not in EARLIER_TRAINING}
+    told = 1 if device.find("tuned_host") is None else device.find(HOST_RUNS) or 1
+    return replace(device, facts={**kept, "tuned_host": factor, HOST_RUNS: told})
 
 
 def tuning_remarks(device: Device) -> tuple[Remark, ...]:
