@@ -102,7 +102,7 @@ def test_a_tuned_device_is_answered_by_the_simulator(table: Path, tmp_path: Path
     shown = driple("predict", RESNET20, "--setting", "V100-P1w2", "--catalog", file, "--json")
     (answer,) = json.loads(shown.stdout)["answers"]
     assert answer["method"] == "simulator"
-    assert "V100 is tuned to runs of your own" in answer["reason"]["text"]
+    assert "V100 is tuned to measurements of your own" in answer["reason"]["text"]
     words = refused(
         *("predict", RESNET20, "--setting", "1xV100", "--catalog", file, "--method", "simulator"),
         *("--set", "host_us_per_op=20"),
