@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from driple.catalog.machine_file import Collective, KernelTime, MachineFile
+from driple.quantities import duration, rate
 
 __all__ = ["machine_lines"]
 
@@ -18,7 +19,7 @@ def machine_lines(made: MachineFile) -> Iterator[str]:
     """The lines that `driple measure --machine` prints."""
     facts, host = made.machine, made.host
     if facts is not None:
-        busy = f", other programs used {facts.busy_cores:.1f} cores: times may be too long"
+        busy = f"; other programs used {facts.busy_cores:.1f} cores: times may be too long"
         yield f"machine   {facts.cpu}, {facts.cores} cores{busy if facts.disturbed else ''}"
     if host is not None:
         launch = "" if host.launch_us is None else f"; {host.launch_us:.3g} us assumed of a launch"
@@ -38,7 +39,7 @@ def machine_lines(made: MachineFile) -> Iterator[str]:
         yield f"kernels   {', '.join(best)}"
     for pinned in (True, False):
         rates = [
-            f"{each.bytes_per_s / 1e9:.3g} GB/s {'to' if each.to_device else 'from'} the GPU"
+            f"{rate(each.bytes_per_s / 1e6)} {'to' if each.to_device else 'from'} the GPU"
             for each in made.copies
             if each.pinned is pinned and each.device == 0
         ]
@@ -71,11 +72,11 @@ def _links(collectives: Sequence[Collective]) -> Iterator[str]:
         groups.setdefault((each.machines, each.ranks), []).append(each)
     for (machines, ranks), those in groups.items():
         rates = ", ".join(
-            f"{each.collective} {each.sustained_bytes_per_s / 1e9:.3g} GB/s" for each in those
+            f"{each.collective} {rate(each.sustained_bytes_per_s / 1e6)}" for each in those
         )
         where = f"{machines} machines" if machines > 1 else "one machine"
-        latency_us = 1e6 * those[0].latency_s
         yield (
-            f"links     {ranks} processes on {where} ({those[0].backend}): {rates}; "
-            f"{latency_us:.3g} us a step"
+            f"links     {ranks} processes on {where} by {those[0].backend}: a step of "
+            f"{duration(those[0].latency_s)}, and"
         )
+        yield f"          {rates}"

@@ -1,8 +1,5 @@
 """Collectives between processes: alone on this machine, and over links of a set rate."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +8,8 @@ from driple.catalog.machine_file import COLLECTIVES, read_machine
 from driple.errors import MeasureError
 from driple.measure.machine.link_process import local_links
 from driple.measure.machine.links import ranks_of_environment
-from driple.measure.testbed.network import ClusterNetwork
+from scripts.refresh_own_machine import measure_pair
 from tests.measure.testbed.test_cluster import needs_cluster
-
-_LONGEST_S = 180
 
 
 @pytest.mark.slow
@@ -32,22 +27,7 @@ def test_two_processes_of_this_machine_time_all_collectives() -> None:
 def test_links_of_two_machines_have_the_set_rate(bits_per_s: float, tmp_path: Path) -> None:
     """`measure --machine` on two processes, each in a namespace, is within 10 % of the rate."""
     file = tmp_path / "machine.toml"
-    roles = ("m0", "m1")
-    with ClusterNetwork(roles, bits_per_s) as network:
-        host = network.address("m0", 0).partition(":")[0]
-        running = []
-        for rank, role in enumerate(roles):
-            own = {"RANK": f"{rank}", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1",
-                   "MASTER_ADDR": host, "MASTER_PORT": "29531", "OMP_NUM_THREADS": "1"}  # fmt: skip
-            command = ("-m", "driple", "measure", "--machine", "-o", str(file),
-                       "--set", "parts=links", "--set", "quiet_wait=0")  # fmt: skip
-            running.append(
-                subprocess.Popen(
-                    [*network.command_prefix(role), sys.executable, *command],
-                    env={**os.environ, **own},
-                )
-            )
-        assert [process.wait(_LONGEST_S) for process in running] == [0, 0]
+    measure_pair(file, bits_per_s, "--set", "parts=links", "--set", "quiet_wait=0")
     rates = {one.collective: one for one in read_machine(file).collectives}
     for name in ("all_reduce", "send"):
         assert rates[name].machines == 2
