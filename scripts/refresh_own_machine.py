@@ -3,7 +3,7 @@
     python -m scripts.refresh_own_machine             the page, from docs/machine.toml
     python -m scripts.refresh_own_machine --measure   docs/machine.toml anew, then the page
 
-The machine has two processes on this host, joined by links of 2 Gbit/s (network namespaces; root and
+The machine has two processes on this host, joined by links of 2 Gbit/s (network namespaces: root,
 iproute2). Measure where nothing else runs.
 """
 

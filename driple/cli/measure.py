@@ -10,7 +10,7 @@ import typer
 
 from driple.cli.extras import require_tensorflow
 from driple.cli.measure_machine import measure_this_machine
-from driple.cli.outputs import check_output_folder, output_folder
+from driple.cli.outputs import check_output_folder, output_folder, output_place
 from driple.cli.overrides import number, override, set_option, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
@@ -61,6 +61,7 @@ def measure(
             "--output",
             help="folder to write, continued if it is there; runs/campaign. With --machine the "
             "file; machine.toml",
+            callback=output_place,
         ),
     ] = None,
     machine: Annotated[
