@@ -116,7 +116,7 @@ def measure_machine(
     draft = _Draft()
     if ranks is not None and ranks.rank > 0:
         if "links" in wanted:
-            _measure_links(draft, asked, ranks, progress)
+            _measure_links(draft, asked, ranks, lambda _: None)  # the first one shows progress
         return None, ()
     data = None if asked.data is None else made_data(asked.data)
     draft.gpus = _gpus(asked, wanted, draft.remarks)

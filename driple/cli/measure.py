@@ -102,7 +102,7 @@ def measure(
     With --machine, measure this machine instead: the host's pace, kernels of each GPU, copies, and
     by torchrun on several machines or with several GPUs the links. Nothing is changed.
 
-    Training workloads needs root, iproute2, a C compiler and TensorFlow. Nothing else may run
+    Training of workloads needs root, iproute2, a C compiler and TensorFlow. Nothing else may run
     meanwhile: a run that other load disturbs is done again. Stop it at any time; the same command
     continues.
 

@@ -67,7 +67,11 @@ def measure_this_machine(
     text = machine_text(
         made, ["Written by driple measure --machine; driple predict --machine FILE"]
     )
-    atomic_write(file, text.encode(), error=ConfigError)
+    try:
+        atomic_write(file, text.encode(), error=ConfigError)
+    except ConfigError:
+        print(text, end="")  # a full disk does not cost the minute
+        raise
     if json:
         print_json({**made.to_dict(), "written": str(file)}, "measure_machine")
         return

@@ -8,6 +8,7 @@ import pytest
 
 from driple.catalog.machine_file import MachineFile, machine_text, read_machine
 from driple.catalog.rows import Row
+from driple.errors import ConfigError
 from tests.api.test_schema import errors_of
 from tests.catalog.test_machine_file import H100, HOST, RING, WHOLE
 from tests.cli.test_main import driple, refused
@@ -119,6 +120,26 @@ def test_options_of_campaigns_and_of_machines_do_not_mix(tmp_path: Path) -> None
         "measure", "--machine", "--data", "missing.py:f", "--set", "parts=host", "-o", file
     )
     assert not file.exists()
+
+
+def test_a_full_disk_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was measured is printed where it cannot be written."""
+    from driple import files
+    from driple.api import measuring_machine
+    from driple.cli.measure_machine import measure_this_machine
+
+    def full(*_: object, **__: object) -> None:
+        raise ConfigError("cannot write: No space left on device; free some space")
+
+    monkeypatch.setattr(measuring_machine, "measure_machine", lambda *_: (WHOLE, ()))
+    monkeypatch.setattr(files, "atomic_write", full)
+    file = tmp_path / "machine.toml"
+    with pytest.raises(ConfigError, match="No space"):
+        measure_this_machine(file, parts="", data=None, quiet_wait_s=0, unused=(), json=False)
+    file.write_text(capsys.readouterr().out)
+    assert read_machine(file).host == HOST
 
 
 def test_a_tuning_goes_on_from_a_machine_file(tmp_path: Path) -> None:
