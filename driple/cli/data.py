@@ -16,6 +16,7 @@ from driple.cli.progress import progress_bar
 from driple.cli.train import USUAL_DATASETS, datasets_folder
 from driple.jobs.load import JobOptions
 from driple.render.show import note, print_json, print_table, print_targets
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import DataListJson, DataMadeJson, DataSetJson, LabelJson
@@ -109,7 +110,7 @@ def _describe(dataset: Path, *, json: bool) -> None:
         }
         print_json(described, "data_set")
         return
-    print(f"{data.name}: {len(data.examples)} workloads on {data.setting}")
+    print(f"{data.name}: {counted(len(data.examples), 'workload')} on {data.setting}")
     print("families: " + ", ".join(f"{name} {count}" for name, count in families.items()))
     _print_origin(data.about)
     repeats = {} if data.about.repeatability is None else data.about.repeatability.median_cv
@@ -130,8 +131,8 @@ def _print_origin(about: Provenance) -> None:
         return
     first, last = about.measured.first[:10], about.measured.last[:10]
     print(
-        f"{about.num_runs} runs of {len(about.origins) or 1} campaign(s), measured from {first} to "
-        f"{last}"
+        f"{counted(about.num_runs or 0, 'run')} of {counted(len(about.origins) or 1, 'campaign')}, "
+        f"measured from {first} to {last}"
     )
 
 
@@ -280,9 +281,9 @@ def _print_made(folder: Path, data: Dataset, *, json: bool) -> None:
         }
         print_json(made, "data_made")
     elif data.about.num_runs:
-        print(f"{len(data.examples)} workloads, {data.about.num_runs} runs")
+        print(f"{counted(len(data.examples), 'workload')}, {counted(data.about.num_runs, 'run')}")
     else:
-        print(f"{len(data.examples)} workloads")
+        print(counted(len(data.examples), "workload"))
 
 
 @data_app.command("label")
