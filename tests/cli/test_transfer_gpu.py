@@ -49,7 +49,7 @@ def test_the_written_row_makes_predictions_right_and_answers_state_it(
     shown = driple(*command)
     assert shown.returncode == 0, shown.stderr
     assert "1 of 8 rows are of other devices" in shown.stderr
-    assert "1 rows are of several devices" in shown.stderr
+    assert "1 row of several devices" in shown.stderr
     assert "V100, 6 runs: median error" in shown.stdout
     found = json.loads(driple(*command, "--json").stdout)
     assert errors_of(found) == []
