@@ -120,6 +120,11 @@ def measure_machine(
         return None, ()
     data = None if asked.data is None else made_data(asked.data)
     draft.gpus = _gpus(asked, wanted, draft.remarks)
+    if asked.parts is not None and "links" in wanted and ranks is None and len(draft.gpus) < 2:
+        raise MeasureError(
+            "links join several GPUs or machines, and one process with at most one GPU was "
+            "started; start it on each by torchrun -m driple measure --machine, or leave links out"
+        )
     progress("waiting for a quiet machine")
     load = OtherLoad(asked.quiet_wait_s)
     if "host" in wanted:
@@ -292,10 +297,5 @@ def _measure_links(
     elif len(draft.gpus) > 1:
         progress(f"links: {len(draft.gpus)} GPUs of this machine")
         draft.values["collectives"] = tuple(local_links(len(draft.gpus)))
-    elif asked.parts is not None:
-        raise MeasureError(
-            "links join several GPUs or machines, and one process with at most one GPU was "
-            "started; start it on each by torchrun -m driple measure --machine, or leave links out"
-        )
     else:
         draft.remarks.append(remark("no_links_measured"))

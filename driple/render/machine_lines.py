@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from driple.catalog.machine_file import Collective, KernelTime, MachineFile
 from driple.quantities import duration, rate
+from driple.units import counted
 
 __all__ = ["machine_lines"]
 
@@ -47,11 +48,12 @@ def machine_lines(made: MachineFile) -> Iterator[str]:
             yield f"copies    {', '.join(rates)}{', page-locked memory' if pinned else ''}"
     yield from _links(made.collectives)
     if made.loader:
-        best_rate = max(made.loader, key=lambda each: each.samples_per_s)
-        yield (
-            f"data      {best_rate.samples_per_s:.3g} samples/s with {best_rate.workers} workers, "
-            f"{made.loader[0].samples_per_s:.3g} with {made.loader[0].workers}"
+        first, best_rate = made.loader[0], max(made.loader, key=lambda each: each.samples_per_s)
+        shown = dict.fromkeys((best_rate, first))
+        each_rate = (
+            f"{one.samples_per_s:,.0f} with {counted(one.workers, 'worker')}" for one in shown
         )
+        yield f"data      samples/s: {', '.join(each_rate)}"
 
 
 def _best(kernels: Sequence[KernelTime]) -> list[str]:
