@@ -82,6 +82,7 @@ EXTRAS = {
         "graph.torch.",
         "inspector.",
         "jobs.pytorch.",
+        "measure.machine.",
         "profiler.",
         "training.",
     ),

@@ -316,7 +316,9 @@ def host_factor(device: Device, host: HostPace) -> float:
     mean of such runs it was `_EARLIER_TRAINING`.
     """
     factor, (training, runs) = _tuned(device, "host"), map(device.find, EARLIER_TRAINING)
-    if device.find("tuned_host") is None or (training is None and device.find(HOST_RUNS)):
+    if device.find("tuned_host") is None or (
+        training is None and device.find(HOST_RUNS) is not None
+    ):
         return factor
     over_training = 1.0 if training is None or runs == 0 else float(training) / _EARLIER_TRAINING
     return factor * over_training * host.fastest

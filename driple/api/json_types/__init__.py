@@ -44,6 +44,7 @@ QUESTIONS: Mapping[str, Any] = {
     "evaluate": validate.EvaluateJson,
     "evaluate-published": validate.PublishedJson,
     "measure": commands.MeasureJson,
+    "measure_machine": commands.MachineJson,
     "env": commands.EnvJson,
 }
 """The type of the answer to each question, without `question` where the command line adds it."""
