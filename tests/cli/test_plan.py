@@ -29,7 +29,7 @@ def test_a_plan_fits_in_100_columns_and_begins_with_its_recommendation(
     """With long names of machines too; where a row is a guess, none of its numbers stands alone."""
     names = ("Standard_ND96isr_H100_v5", "a2-megagpu-16g", "p4d.24xlarge")
     chosen = [part for name in names for part in ("--instance", name)]
-    shown = driple("plan", RESNET50, "--batch-size", 32, *chosen, *limits).stdout
+    shown = driple("plan", "bert-tiny", *chosen, *limits).stdout
     assert shown.startswith("Rent ")
     assert max(map(len, shown.splitlines())) <= 100
     for name in names:
@@ -42,15 +42,12 @@ def test_a_plan_fits_in_100_columns_and_begins_with_its_recommendation(
 
 
 def test_a_guess_in_a_plan_says_what_would_narrow_it() -> None:
-    """Whether the errors of published runs are wide, or a slower host makes it so."""
-    for more, why in (
-        (("--setting", "8xH100", *ONE_WAY), "as such jobs are this far off"),
-        (("--instance", "p5.4xlarge"), "as a slower host may take this much longer"),
-    ):
-        shown = unwrapped(driple("plan", "bert-tiny", *more).stdout)
-        assert ": a guess: " in shown
-        narrowed = "a few runs of yours narrow it (driple transfer --from gpu)."
-        assert f"A guess, {why}; {narrowed}" in shown
+    """Errors of published runs on eight devices are wide; on one, known hosts are not so far."""
+    shown = unwrapped(driple("plan", "bert-tiny", "--setting", "8xH100", *ONE_WAY).stdout)
+    assert ": a guess: " in shown
+    narrowed = "a few runs of yours narrow it (driple transfer --from gpu)."
+    assert f"A guess, as such jobs are this far off; {narrowed}" in shown
+    assert ": a guess: " not in driple("plan", "bert-tiny", "--instance", "p5.4xlarge").stdout
 
 
 def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
@@ -381,7 +378,7 @@ def test_machines_of_ones_own_need_no_price(tmp_path: Path) -> None:
     done = driple(*ask)
     assert "Take 8xH100/NVLink (ddp, batch 4, fp32): " in done.stdout
     (row,) = [line for line in done.stdout.splitlines() if line.startswith("8xH100/NVLink ")]
-    assert re.search(r" -  [\d.]+ GiB$", row)
+    assert re.search(r" -  [\d.]+ GiB( |$)", row)
     explained = driple(*ask, "--explain").stdout
     assert "no price is known of your own 8xH100/NVLink" in explained
     assert driple(*ask, "--format", "slurm").stdout.startswith("#!/bin/bash")

@@ -154,7 +154,7 @@ def learned_anew(steps: Sequence[TunedStep], seen: npt.NDArray[np.int64]) -> Flo
                 np.log(one.compute_s.sum()),
                 np.log(one.memory_s.sum()),
                 np.log(one.starts.sum()),
-                float(one.trains),
+                float(one.update_starts > 0),
             )
             for one in steps
         ]
