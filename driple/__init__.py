@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from driple.marks import mark_step
+
 if TYPE_CHECKING:
     from driple.api.inspecting import inspect
     from driple.api.planning import plan
@@ -46,6 +48,7 @@ __all__ = [
     "job_of_module",
     "load_checkpoint",
     "load_job",
+    "mark_step",
     "plan",
     "predict",
     "read_graph",

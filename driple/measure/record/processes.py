@@ -1,0 +1,163 @@
+"""A process and its descendants: CPU time to the nanosecond, memory and disk traffic.
+
+    pid --/proc/PID/task/*/children--> processes --their CPU clocks--> nanoseconds of the tree
+
+The CPU clock of a process counts all of its threads, also those that ended, needs no permission,
+and is one system call. A process that ended keeps the time it had when it was read last.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from pathlib import Path
+
+from driple.errors import MeasureError
+
+__all__ = ["ProcessTree", "allowed_cores"]
+
+_PROC = Path("/proc")
+_CPU_CLOCK = 2  # CPUCLOCK_SCHED of <linux/posix-timers.h>
+
+
+class ProcessTree:
+    """A process with its descendants; `refresh` finds new ones.
+
+    Args:
+        pid: of the process.
+
+    Raises:
+        MeasureError: there is no such process.
+    """
+
+    def __init__(self, pid: int) -> None:
+        try:
+            self._ended = os.pidfd_open(pid)
+        except OSError as error:
+            raise MeasureError(
+                f"--pid {pid}: {error.strerror}; give the number of a running process (ps, pgrep)"
+            ) from error
+        self._poll = select.poll()
+        self._poll.register(self._ended, select.POLLIN)
+        self.pid = pid
+        self._clocks: dict[int, int] = {}  # CPU clocks by process
+        self._gone_ns = 0
+        self._last_ns: dict[int, int] = {}
+        self._disk = (0, 0)
+        self.refresh()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes that are running."""
+        return tuple(self._clocks)
+
+    def is_over(self) -> bool:
+        """Whether the first process has ended."""
+        return bool(self._poll.poll(0))
+
+    def refresh(self) -> None:
+        """Find processes that were started since the last call."""
+        waiting, seen = [self.pid], set()
+        while waiting:
+            pid = waiting.pop()
+            if pid in seen:
+                continue
+            seen.add(pid)
+            self._clocks.setdefault(pid, (~pid << 3) | _CPU_CLOCK)
+            waiting += _children(pid)
+
+    def cpu_ns(self) -> int:
+        """CPU time that the tree has used so far, in nanoseconds."""
+        total, ended = self._gone_ns, []
+        for pid, clock in self._clocks.items():
+            try:
+                now = time.clock_gettime_ns(clock)
+            except OSError:
+                ended.append(pid)
+                now = self._last_ns.get(pid, 0)
+            self._last_ns[pid] = now
+            total += now
+        for pid in ended:
+            del self._clocks[pid]
+            self._gone_ns += self._last_ns.pop(pid)
+        return total
+
+    def memory_bytes(self) -> int:
+        """Resident memory of the tree; pages that processes share count in each of them."""
+        page = os.sysconf("SC_PAGE_SIZE")
+        return sum(
+            int(words[1]) * page for pid in self._clocks if (words := _words(pid, "statm"))
+        )
+
+    def disk_bytes(self) -> tuple[int, int] | None:
+        """Bytes that the tree has read from and written to disks; None without permission."""
+        totals = [0, 0]
+        for pid in self._clocks:
+            words = _words(pid, "io")
+            if not words:
+                if pid == self.pid and not self.is_over():
+                    return None
+                continue
+            values = dict(zip(words[::2], words[1::2], strict=False))
+            totals[0] += int(values.get("read_bytes:", 0))
+            totals[1] += int(values.get("write_bytes:", 0))
+        # A parent takes over the counts of a child that it has waited for.
+        self._disk = (max(self._disk[0], totals[0]), max(self._disk[1], totals[1]))
+        return self._disk
+
+    def close(self) -> None:
+        """Give the process's handle back."""
+        os.close(self._ended)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(word) for thread in threads for word in _words(pid, f"task/{thread}/children")]
+
+
+def _words(pid: int, file: str) -> list[str]:
+    """Words of a file of a process; none if it has ended, or may not be read."""
+    try:
+        return (_PROC / str(pid) / file).read_text().split()
+    except OSError:
+        return []
+
+
+def allowed_cores(pid: int) -> float:
+    """Cores that a process may use: its affinity, or the CPU quota of its control groups."""
+    cores = float(len(os.sched_getaffinity(pid)))
+    try:
+        lines = (_PROC / str(pid) / "cgroup").read_text().splitlines()
+    except OSError:
+        return cores
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if controllers == "":
+            base = Path("/sys/fs/cgroup")
+            quota = _numbers(_up(base, group, "cpu.max"))
+        elif "cpu" in controllers.split(","):
+            base = Path("/sys/fs/cgroup/cpu")
+            quota = [
+                *_numbers(_up(base, group, "cpu.cfs_quota_us")),
+                *_numbers(_up(base, group, "cpu.cfs_period_us")),
+            ]
+        else:
+            continue
+        if len(quota) == 2 and quota[0] > 0 and quota[1] > 0:
+            cores = min(cores, quota[0] / quota[1])
+    return cores
+
+
+def _up(base: Path, group: str, name: str) -> Path:
+    return base / group.strip("/") / name
+
+
+def _numbers(file: Path) -> list[float]:
+    try:
+        return [float(word) for word in file.read_text().split() if word != "max"]
+    except (OSError, ValueError):
+        return []
