@@ -9,6 +9,7 @@ steps (validation after each tenth); `ambiguous_s` names such lags where they fi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,8 @@ _MOST_PIECES = 10
 _PIECE_SAMPLES = 300  # a piece has at least
 _WEAK = 0.25  # a lower peak of the autocorrelation is no period
 _AS_GOOD = 0.85  # of the highest peak: the smallest such lag is the period
-_NEAR = 0.12  # relative difference of pieces with the same period
+_NEAR = 0.5  # logarithm: pieces that are slower or faster than that have another period
+_PERIODS, _SHORT_PIECE = 20, 150  # in a piece of the window: periods, and samples at least
 _FOLLOWED = 0.4  # of the first peak: multiples of the period are followed down to this height
 
 
@@ -33,8 +35,8 @@ class Period:
 
     Attributes:
         period_s: mean over the window, seconds.
-        low_s: 10th percentile of the periods of pieces of the window.
-        high_s: 90th percentile.
+        low_s: lower end of its doubt: two standard errors over pieces of the window.
+        high_s: upper end.
         strength: autocorrelation at the period, up to 1.
         start: first sample of the window in which the traces repeat.
         end: sample after the last.
@@ -59,57 +61,63 @@ def find_period(traces: FloatArray, grid_s: float) -> Period | None:
     """
     num = traces.shape[1]
     for pieces in range(min(_MOST_PIECES, num // _PIECE_SAMPLES), 0, -3):
-        edges = np.linspace(0, num, pieces + 1).astype(int)
-        own = [_own_period(traces[:, a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-        known = [lag for lag, _ in own if lag > 0]
-        if len(known) <= pieces / 3:
-            continue
-        middle = float(np.median(known))
-        agree = np.array([lag > 0 and abs(lag / middle - 1) < _NEAR for lag, _ in own])
-        first, last = _longest_run(agree)
-        start, end = int(edges[first]), int(edges[last])
-        if end - start >= _LEAST_PERIODS * middle:
-            return _refined(traces, grid_s, start, end, middle)
+        known = [lag for _, _, lag in _pieces(traces, 0, num, pieces) if lag > 0]
+        if len(known) > pieces / 3:
+            return _refined(traces, grid_s, float(np.median(known)))
     return None
 
 
-def _refined(
-    traces: FloatArray, grid_s: float, start: int, end: int, about: float
-) -> Period:
-    """The period of a window, from multiples of it as far as they can be followed."""
+def _refined(traces: FloatArray, grid_s: float, about: float) -> Period | None:
+    """The period of the window that repeats, from pieces of about as many periods each.
+
+    A piece may be faster or slower than others, as steps of a shared machine are; the mean counts
+    the periods of every piece.
+    """
+    num = traces.shape[1]
+    pieces = _pieces(traces, 0, num, max(1, round(num / max(_PERIODS * about, _SHORT_PIECE))))
+    agree = np.array([abs(np.log(lag / about)) < _NEAR if lag else False for _, _, lag in pieces])
+    if not agree.any():
+        return None
+    places = np.flatnonzero(agree)
+    start, end = pieces[int(places[0])][0], pieces[int(places[-1])][1]
+    kept = [piece for piece, fits in zip(pieces, agree, strict=True) if fits]
+    lags = np.array([lag for _, _, lag in kept])
+    samples = np.array([last - first for first, last, _ in kept])
+    lag = float(samples.sum() / (samples / lags).sum())
+    doubt = float(lags.std() / np.sqrt(len(lags))) if len(lags) > 1 else 0.1 * lag
     wave = _autocorrelation(traces[:, start:end])
-    lag = _followed(wave, about)
-    num = max(1, min(_MOST_PIECES, int((end - start) / (_LEAST_PERIODS * 2 * lag))))
-    edges = np.linspace(start, end, num + 1).astype(int)
-    own = [
-        _followed(_autocorrelation(traces[:, a:b]), lag)
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
-    ]
-    low, high = np.percentile([*own, lag], (10, 90))
-    at = round(lag)
+    height = _peak_near(wave, lag)[1]
     others = [
         other
         for other in (lag / 3, lag / 2, 2 * lag, 3 * lag)
         if _LEAST_LAG <= other < len(wave) - 1
-        and _peak_near(wave, other)[1] > (1 if other > lag else _AS_GOOD**2) * wave[at]
+        and _peak_near(wave, other)[1] > (1.05 if other > lag else _AS_GOOD**2) * height
     ]
     return Period(
         period_s=lag * grid_s,
-        low_s=float(low) * grid_s,
-        high_s=float(high) * grid_s,
-        strength=float(wave[at]),
+        low_s=(lag - 2 * doubt) * grid_s,
+        high_s=(lag + 2 * doubt) * grid_s,
+        strength=float(np.clip(height, 0, 1)),
         start=start,
         end=end,
         ambiguous_s=tuple(other * grid_s for other in others),
     )
 
 
-def _own_period(traces: FloatArray) -> tuple[float, float]:
-    """Lag of a piece in samples and its height; lag 0 without a period."""
+def _pieces(
+    traces: FloatArray, start: int, end: int, num: int
+) -> list[tuple[int, int, float]]:
+    """First sample, end and period (0: none) of equal pieces."""
+    edges = np.linspace(start, end, num + 1).astype(int).tolist()
+    return [(a, b, _own_period(traces[:, a:b])) for a, b in pairwise(edges)]
+
+
+def _own_period(traces: FloatArray) -> float:
+    """Period of a piece in samples; 0 without one."""
     wave = _autocorrelation(traces)
     most = len(traces[0]) // _LEAST_PERIODS
     if most <= _LEAST_LAG + 1:
-        return 0.0, 0.0
+        return 0.0
     inner = wave[1 : most + 1]
     is_peak = (inner >= wave[:most]) & (inner > wave[2 : most + 2])
     lags = np.flatnonzero(is_peak) + 1
@@ -117,10 +125,10 @@ def _own_period(traces: FloatArray) -> tuple[float, float]:
     dips = np.flatnonzero(wave < 0)
     lags = lags[lags >= max(_LEAST_LAG, dips[0] if len(dips) else len(wave))]
     if not len(lags) or wave[lags].max() < _WEAK:
-        return 0.0, 0.0
+        return 0.0
     best = wave[lags].max()
     lag = int(lags[wave[lags] >= _AS_GOOD * best][0])
-    return _peak_near(wave, float(lag))
+    return _followed(wave, float(lag))
 
 
 def _followed(wave: FloatArray, lag: float) -> float:
@@ -164,17 +172,3 @@ def _autocorrelation(traces: FloatArray) -> FloatArray:
         count += 1
     mean: FloatArray = total / max(count, 1)
     return mean
-
-
-def _longest_run(mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """First and last-but-one place of the longest run of true values."""
-    best = (0, 0)
-    start = None
-    for place, value in enumerate([*mask.tolist(), False]):
-        if value and start is None:
-            start = place
-        elif not value and start is not None:
-            if place - start > best[1] - best[0]:
-                best = (start, place)
-            start = None
-    return best

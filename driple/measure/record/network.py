@@ -10,7 +10,6 @@ hardware counts: the rest are ends of tunnels and of containers.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,8 @@ __all__ = ["NetworkCounters", "find_network"]
 _LOOPBACK = "lo"
 _IPOIB = "32"  # ARPHRD_INFINIBAND: what it carries, the port counts
 _MAX_TABLE = 1 << 20
+_LINE_BYTES = 250
+_RECEIVED, _SENT = 0, 8  # columns of /proc/net/dev
 # Counters of a port: sent, received, bytes of a unit.
 _PORT_FILES = (
     ("counters/port_xmit_data", "counters/port_rcv_data", 4),
@@ -83,16 +84,10 @@ def find_network(
         if is_own
         else [name for name in there if name != _LOOPBACK]
     )
-    if is_own:
-        os.close(descriptor)
-        tx = _files(folder / name / "statistics/tx_bytes" for name in names)
-        rx = _files(folder / name / "statistics/rx_bytes" for name in names)
-        loopback = _files([folder / _LOOPBACK / "statistics/tx_bytes"] if "lo" in there else [])
-    else:
-        readers = _TableReaders(descriptor)
-        tx = [readers.column(name, 8) for name in names]
-        rx = [readers.column(name, 0) for name in names]
-        loopback = [readers.column(_LOOPBACK, 8)] if _LOOPBACK in there else []
+    table_readers = _TableReaders(descriptor)
+    tx = [table_readers.column(name, _SENT) for name in names]
+    rx = [table_readers.column(name, _RECEIVED) for name in names]
+    loopback = [table_readers.column(_LOOPBACK, _SENT)] if _LOOPBACK in there else []
     tx += [_scaled(open_counter(str(path / files[0])), files[2]) for path, files in ports]
     rx += [_scaled(open_counter(str(path / files[1])), files[2]) for path, files in ports]
     return NetworkCounters(
@@ -114,7 +109,7 @@ def _is_same(folder: Path, names: Sequence[str], table: int) -> bool:
         return False
     files = _files(folder / name / "statistics/rx_bytes" for name in names)
     rows = _TableReaders(table)
-    columns = [rows.column(name, 0) for name in names]
+    columns = [rows.column(name, _RECEIVED) for name in names]
     before = [read() for read in files]
     between = [read() for read in columns]
     after = [read() for read in files]
@@ -156,20 +151,25 @@ class _TableReaders:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._table = descriptor, b""
+        self._room = 2 * len(os.pread(descriptor, _MAX_TABLE, 0)) + 4096  # numbers grow
         self._first: tuple[str, int] | None = None
 
     def column(self, name: str, number: int) -> Reader:
         """The reader of a column of one interface."""
         self._first = self._first or (name, number)
         is_first = self._first == (name, number)
-        start = rb"(?:^|\n)\s*" + re.escape(name).encode() + rb":\s*"
-        search = re.compile(start + rb"\d+\s+" * number + rb"(\d+)").search
+        begins = (f"\n{name}:".encode(), f" {name}:".encode())
 
         def read() -> int:
             if is_first:
-                self._table = os.pread(self._descriptor, _MAX_TABLE, 0)
-            match = search(self._table)
-            return int(match[1]) if match else 0
+                self._table = os.pread(self._descriptor, self._room, 0)
+            table = self._table
+            for begin in begins:
+                place = table.find(begin)
+                if place >= 0:
+                    words = table[place + len(begin) : place + _LINE_BYTES].split(None, number + 1)
+                    return int(words[number])
+            return 0
 
         return read
 

@@ -18,6 +18,8 @@ from driple.errors import MeasureError
 __all__ = ["ProcessTree", "allowed_cores"]
 
 _PROC = Path("/proc")
+_LOOK_EVERY = 20
+_MOST_BYTES = 1 << 16
 _CPU_CLOCK = 2  # CPUCLOCK_SCHED of <linux/posix-timers.h>
 
 
@@ -40,10 +42,12 @@ class ProcessTree:
             ) from error
         self._poll = select.poll()
         self._poll.register(self._ended, select.POLLIN)
-        self.pid = pid
+        self.pid, self._asked = pid, 0
         self._clocks: dict[int, int] = {}  # CPU clocks by process
-        self._gone_ns = 0
+        self._active: dict[int, int] = {}  # those that every row reads
+        self._ended_ns = 0
         self._last_ns: dict[int, int] = {}
+        self._refreshed_ns: dict[int, int] = {}
         self._disk = (0, 0)
         self.refresh()
 
@@ -53,35 +57,43 @@ class ProcessTree:
         return tuple(self._clocks)
 
     def is_over(self) -> bool:
-        """Whether the first process has ended."""
-        return bool(self._poll.poll(0))
+        """Whether the first process has ended; asked often, it looks at every 20th call."""
+        self._asked += 1
+        return self._asked % _LOOK_EVERY == 0 and bool(self._poll.poll(0))
 
     def refresh(self) -> None:
-        """Find processes that were started since the last call."""
+        """Find processes that were started since the last call, and those that work.
+
+        A process that has used no CPU time since the last call is read at the next one only.
+        """
         waiting, seen = [self.pid], set()
         while waiting:
             pid = waiting.pop()
-            if pid in seen:
-                continue
-            seen.add(pid)
-            self._clocks.setdefault(pid, (~pid << 3) | _CPU_CLOCK)
-            waiting += _children(pid)
+            if pid not in seen:
+                seen.add(pid)
+                self._clocks.setdefault(pid, (~pid << 3) | _CPU_CLOCK)
+                waiting += _children(pid)
+        self._active = dict(self._clocks)
+        self.cpu_ns()
+        self._active = {
+            pid: clock
+            for pid, clock in self._clocks.items()
+            if self._last_ns[pid] != self._refreshed_ns.get(pid)
+        }
+        self._refreshed_ns = dict(self._last_ns)
 
     def cpu_ns(self) -> int:
         """CPU time that the tree has used so far, in nanoseconds."""
-        total, ended = self._gone_ns, []
-        for pid, clock in self._clocks.items():
+        last, ended = self._last_ns, []
+        for pid, clock in self._active.items():
             try:
-                now = time.clock_gettime_ns(clock)
+                last[pid] = time.clock_gettime_ns(clock)
             except OSError:
                 ended.append(pid)
-                now = self._last_ns.get(pid, 0)
-            self._last_ns[pid] = now
-            total += now
         for pid in ended:
-            del self._clocks[pid]
-            self._gone_ns += self._last_ns.pop(pid)
-        return total
+            del self._clocks[pid], self._active[pid]
+            self._ended_ns += last.pop(pid, 0)
+        return self._ended_ns + sum(last.values())
 
     def memory_bytes(self) -> int:
         """Resident memory of the tree; pages that processes share count in each of them."""
@@ -96,7 +108,7 @@ class ProcessTree:
         for pid in self._clocks:
             words = _words(pid, "io")
             if not words:
-                if pid == self.pid and not self.is_over():
+                if pid == self.pid and not self._poll.poll(0):
                     return None
                 continue
             values = dict(zip(words[::2], words[1::2], strict=False))
@@ -122,9 +134,15 @@ def _children(pid: int) -> list[int]:
 def _words(pid: int, file: str) -> list[str]:
     """Words of a file of a process; none if it has ended, or may not be read."""
     try:
-        return (_PROC / str(pid) / file).read_text().split()
+        descriptor = os.open(f"/proc/{pid}/{file}", os.O_RDONLY)
     except OSError:
         return []
+    try:
+        return os.read(descriptor, _MOST_BYTES).decode().split()
+    except OSError:
+        return []
+    finally:
+        os.close(descriptor)
 
 
 def allowed_cores(pid: int) -> float:

@@ -45,6 +45,8 @@ __all__ = ["LiveView", "RecordPlan", "record_command", "record_process"]
 
 _LOCK_FILE = "recorder.lock"
 _BLOCK_S = 1.0
+# A job starts its processes in the first seconds; later ones are looked for less often.
+_YOUNG_BLOCKS, _RARE_BLOCKS = 15, 5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -120,7 +122,7 @@ def record_command(
         process = _start(command, environment)
         recording = _Recording(process.pid, tuple(command), plan, show, say, nvml)
         with _forwarding(process):
-            failure = recording.run(host, lambda: process.poll() is not None)
+            failure = recording.run(host, recording.sources.tree.is_over)
             status = process.wait()
         status = 128 - status if status < 0 else status
         recording.finish(status, failure)
@@ -177,6 +179,7 @@ class _Recording:
         self.sources: Sources = open_sources(pid, plan.interfaces, nvml)
         self._names = list(self.sources.columns)
         self._numbers = {name: i for i, name in enumerate(self.sources.gauges)}
+        self._num_blocks = 0
         self._wall_ahead_ns: int | None = None
         self._about: RecordAbout | None = None
         self._failure: MeasureError | None = None
@@ -238,7 +241,9 @@ class _Recording:
 
     def _add(self, writer: BlockWriter, rows: array[int]) -> None:
         """One block: readings of the gauges, both clocks, and the live line."""
-        self.sources.tree.refresh()
+        self._num_blocks += 1
+        if self._num_blocks < _YOUNG_BLOCKS or self._num_blocks % _RARE_BLOCKS == 0:
+            self.sources.tree.refresh()
         readings = self.sources.read_gauges()
         monotonic_ns, wall_ns = time.monotonic_ns(), time.time_ns()
         ahead_ns = wall_ns - monotonic_ns

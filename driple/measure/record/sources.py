@@ -55,7 +55,7 @@ class Sources:
         disk = self.tree.disk_bytes()
         if disk is not None:
             readings += [("disk_read_bytes", now_ns, disk[0]), ("disk_write_bytes", now_ns, disk[1])]
-        elif not self.tree.is_over():
+        else:
             self.missing.setdefault(
                 "disk", "reads and writes of another user's process need root; run as that user"
             )

@@ -39,6 +39,7 @@ __all__ = [
     "RecordAbout",
     "RecordEnd",
     "StepMarks",
+    "read_marks",
     "read_record",
     "write_about",
 ]
@@ -311,7 +312,7 @@ def read_record(folder: Path) -> Record:
             for number, name in enumerate(about.gauges)
             for mine in (readings[readings[:, 0] == number],)
         },
-        marks=tuple(_marks(folder / STEPS_FOLDER)),
+        marks=tuple(read_marks(folder / STEPS_FOLDER)),
         clock_ns=np.array([[block.wall_ns, block.monotonic_ns] for block in blocks]),
         unread_bytes=len(data) - used,
     )
@@ -396,8 +397,15 @@ def _read_about(folder: Path) -> RecordAbout:
     return about
 
 
-def _marks(folder: Path) -> Iterable[StepMarks]:
-    """Marks of every process with two or more; a mark that was cut is left out."""
+def read_marks(folder: Path) -> Iterable[StepMarks]:
+    """Marks of every process with two or more; a mark that was cut is left out.
+
+    Args:
+        folder: `steps` of a record.
+
+    Raises:
+        TraceError: a file is too large, or holds no marks.
+    """
     files = sorted(folder.glob(f"*{STEPS_SUFFIX}"))[:_MAX_STEP_FILES] if folder.is_dir() else []
     for file in files:
         try:
