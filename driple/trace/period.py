@@ -1,9 +1,13 @@
-"""Period of a job's traces: the length of a step where nothing marks steps.
+"""Period of a job's counters: the length of a step where nothing marks steps.
 
-    traces [k, n] -> autocorrelation -> smallest lag that is as good as any -> its multiples -> period
+    counters over time -> on an axis on which steps are even -> autocorrelation -> period
+
+Steps of one job differ in time, above all on shared machines, but not in the bytes that they send
+and allocate. So every growing counter, and time itself, is tried as the axis on which the others
+are laid out; the axis with the strongest autocorrelation counts the steps.
 
 Pure: no clock, no files. A period may be a part of a step (two like bursts in each) or several
-steps (validation after each tenth); `ambiguous_s` names such lags where they fit nearly as well.
+steps (accumulated gradients); `ambiguous_s` names such lengths where they fit nearly as well.
 """
 
 from __future__ import annotations
@@ -22,6 +26,10 @@ _LEAST_LAG = 4  # samples; shorter steps do not show
 _LEAST_PERIODS = 4  # in a piece, for its own period
 _MOST_PIECES = 10
 _PIECE_SAMPLES = 300  # a piece has at least
+_LEAST_STEPS = 8  # in the whole window
+_PHASES = 8
+_ONE_PIECE = 0.05  # relative doubt of a period that a single piece gives
+_PAUSE = 5.0  # times the median: validation, a checkpoint or a pause, and no step
 _WEAK = 0.25  # a lower peak of the autocorrelation is no period
 _AS_GOOD = 0.85  # of the highest peak: the smallest such lag is the period
 _NEAR = 0.5  # logarithm: pieces that are slower or faster than that have another period
@@ -35,80 +43,127 @@ class Period:
 
     Attributes:
         period_s: mean over the window, seconds.
-        low_s: lower end of its doubt: two standard errors over pieces of the window.
+        low_s: lower end of its doubt: two standard errors of its steps.
         high_s: upper end.
         strength: autocorrelation at the period, up to 1.
-        start: first sample of the window in which the traces repeat.
-        end: sample after the last.
-        ambiguous_s: other lags that fit nearly as well, such as twice the period; seconds.
+        start_s: begin of the window in which the counters repeat, seconds from the first sample.
+        end_s: its end.
+        ambiguous_s: other lengths that fit nearly as well, such as twice the period; seconds.
     """
 
     period_s: float
     low_s: float
     high_s: float
     strength: float
-    start: int
-    end: int
+    start_s: float
+    end_s: float
     ambiguous_s: tuple[float, ...]
 
 
-def find_period(traces: FloatArray, grid_s: float) -> Period | None:
-    """The period that traces of several resources share; None if they do not repeat.
+def find_period(exact: FloatArray, others: FloatArray, grid_s: float) -> Period | None:
+    """The period that counters of several resources share; None if they do not repeat.
 
     Args:
-        traces: shape [k, n], evenly spaced; any units.
+        exact: shape [k, n], counters that grow by the same amount in every step, such as bytes on
+            a network; at even times, any units.
+        others: shape [m, n], counters that grow by about the same amount, such as CPU time.
         grid_s: seconds between two samples.
     """
-    num = traces.shape[1]
-    for pieces in range(min(_MOST_PIECES, num // _PIECE_SAMPLES), 0, -3):
-        known = [lag for _, _, lag in _pieces(traces, 0, num, pieces) if lag > 0]
-        if len(known) > pieces / 3:
-            return _refined(traces, grid_s, float(np.median(known)))
+    num = max(exact.shape[1], others.shape[1])
+    if num < _PIECE_SAMPLES:
+        return None
+    time = np.arange(num, dtype=np.float64)
+    even, uneven = _curves(exact, time), [time, *_curves(others, time)]
+    for axes in (even, uneven):
+        periods = [_on_axis(axis, [*even, *uneven], grid_s) for axis in axes]
+        known = [period for period in periods if period is not None]
+        if known:
+            return max(known, key=lambda period: period.strength)
     return None
 
 
-def _refined(traces: FloatArray, grid_s: float, about: float) -> Period | None:
-    """The period of the window that repeats, from pieces of about as many periods each.
+def _curves(counters: FloatArray, time: FloatArray) -> list[FloatArray]:
+    """Counters that grow, from 0 to n - 1; ties are broken, so that each place has one time."""
+    curves = []
+    for counter in counters:
+        total = float(counter[-1] - counter[0])
+        if total > 0:
+            curve = (counter - counter[0]) / total + 1e-9 * time / len(time)
+            curves.append(curve * (len(time) - 1) / curve[-1])
+    return curves
 
-    A piece may be faster or slower than others, as steps of a shared machine are; the mean counts
-    the periods of every piece.
-    """
-    num = traces.shape[1]
-    pieces = _pieces(traces, 0, num, max(1, round(num / max(_PERIODS * about, _SHORT_PIECE))))
-    agree = np.array([abs(np.log(lag / about)) < _NEAR if lag else False for _, _, lag in pieces])
-    if not agree.any():
+
+def _on_axis(axis: FloatArray, curves: list[FloatArray], grid_s: float) -> Period | None:
+    """The period of the other curves along one of them."""
+    num = len(axis)
+    even = np.arange(num, dtype=np.float64)
+    if len(curves) < 2:  # noqa: PLR2004  # nothing to lay out along the axis
         return None
-    places = np.flatnonzero(agree)
-    start, end = pieces[int(places[0])][0], pieces[int(places[-1])][1]
-    kept = [piece for piece, fits in zip(pieces, agree, strict=True) if fits]
+    traces = np.array(
+        [np.diff(np.interp(even, axis, curve)) for curve in curves if curve is not axis]
+    )
+    traces = np.sqrt(np.maximum(traces, 0))  # so that one pause does not outweigh all steps
+    about = _about(traces)
+    if about is None:
+        return None
+    pieces = _pieces(traces, max(1, round(num / max(_PERIODS * about, _SHORT_PIECE))))
+    kept = [piece for piece in pieces if piece[2] and abs(np.log(piece[2] / about)) < _NEAR]
+    if not kept:
+        return None
     lags = np.array([lag for _, _, lag in kept])
-    samples = np.array([last - first for first, last, _ in kept])
-    lag = float(samples.sum() / (samples / lags).sum())
-    doubt = float(lags.std() / np.sqrt(len(lags))) if len(lags) > 1 else 0.1 * lag
+    if sum((end - start) / lag for start, end, lag in kept) < _LEAST_STEPS:
+        return None
+    at_s = np.interp(even, axis, np.arange(num, dtype=np.float64)) * grid_s
+    steps_s = np.concatenate([_spans(at_s, *piece) for piece in kept])
+    steps_s = steps_s[steps_s <= _PAUSE * np.median(steps_s)]
+    period_s = float(steps_s.mean())
+    num_steps = len(steps_s) / _PHASES
+    doubt = max(
+        float(steps_s.std() / period_s / np.sqrt(num_steps)),
+        float(lags.std() / lags.mean() / np.sqrt(len(lags))) if len(lags) > 1 else _ONE_PIECE,
+    )
+    start, end = kept[0][0], kept[-1][1]
     wave = _autocorrelation(traces[:, start:end])
+    lag = float(np.median(lags))
     height = _peak_near(wave, lag)[1]
-    others = [
-        other
-        for other in (lag / 3, lag / 2, 2 * lag, 3 * lag)
-        if _LEAST_LAG <= other < len(wave) - 1
-        and _peak_near(wave, other)[1] > (1.05 if other > lag else _AS_GOOD**2) * height
+    ratios = [
+        ratio
+        for ratio in (1 / 3, 1 / 2, 2, 3)
+        if _LEAST_LAG <= ratio * lag < len(wave) - 1
+        and _peak_near(wave, ratio * lag)[1] > (1.05 if ratio > 1 else _AS_GOOD**2) * height
     ]
     return Period(
-        period_s=lag * grid_s,
-        low_s=(lag - 2 * doubt) * grid_s,
-        high_s=(lag + 2 * doubt) * grid_s,
+        period_s=period_s,
+        low_s=period_s * max(0.0, 1 - 2 * doubt),
+        high_s=period_s * (1 + 2 * doubt),
         strength=float(np.clip(height, 0, 1)),
-        start=start,
-        end=end,
-        ambiguous_s=tuple(other * grid_s for other in others),
+        start_s=float(at_s[start]),
+        end_s=float(at_s[end]),
+        ambiguous_s=tuple(ratio * period_s for ratio in ratios),
     )
 
 
-def _pieces(
-    traces: FloatArray, start: int, end: int, num: int
-) -> list[tuple[int, int, float]]:
+def _spans(at_s: FloatArray, start: int, end: int, lag: float) -> FloatArray:
+    """Seconds of each period of a piece of an axis, begun at several phases."""
+    phases = np.arange(_PHASES) / _PHASES * lag
+    places = [np.arange(start + phase, end - lag, lag) for phase in phases]
+    whole = np.arange(len(at_s), dtype=np.float64)
+    return np.concatenate([np.diff(np.interp(place, whole, at_s)) for place in places])
+
+
+def _about(traces: FloatArray) -> float | None:
+    """The period of most pieces, longer pieces if short ones have none."""
+    num = traces.shape[1]
+    for count in range(min(_MOST_PIECES, num // _PIECE_SAMPLES), 0, -3):
+        known = [lag for _, _, lag in _pieces(traces, count) if lag > 0]
+        if len(known) > count / 3:
+            return float(np.median(known))
+    return None
+
+
+def _pieces(traces: FloatArray, count: int) -> list[tuple[int, int, float]]:
     """First sample, end and period (0: none) of equal pieces."""
-    edges = np.linspace(start, end, num + 1).astype(int).tolist()
+    edges = np.linspace(0, traces.shape[1], count + 1).astype(int).tolist()
     return [(a, b, _own_period(traces[:, a:b])) for a, b in pairwise(edges)]
 
 

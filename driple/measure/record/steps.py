@@ -20,7 +20,7 @@ __all__ = ["StepTimes", "steps_of"]
 _SLOW = 1.5  # times the median: leading steps that take longer are warm-up
 _PAUSE = 5.0  # times the median: validation, a checkpoint or a pause, and no step
 _LEAST_MARKED = 3  # steps
-_TRACES = (LOOPBACK, "net_tx", "net_rx", CPU, ALLOCATED)
+_EXACT, _OTHERS = (LOOPBACK, "net_tx", "net_rx", ALLOCATED), (CPU,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,38 +93,34 @@ def _marked(marks: list[Int64Array]) -> StepTimes:
 
 def _by_period(record: Record) -> StepTimes:
     samples, grid_s = record.samples, record.about.period_s
-    start_ns, end_ns = int(samples.before_ns[0]), int(samples.before_ns[-1])
-    columns = [name for name in _TRACES if name in samples.names]
-    traces = np.array(
-        [
-            samples.to_trace(
-                name,
-                resource="net_tx",
-                unit="MB/s",
-                scale=1e-6,
-                grid_s=grid_s,
-                start_ns=start_ns,
-                end_ns=end_ns,
-            ).amount
-            for name in columns
-        ]
+    rows = samples.whole
+    time_s = (samples.before_ns[rows] - samples.before_ns[0]) / 1e9
+    even_s = np.arange(0, time_s[-1], grid_s)
+    exact, others = (
+        np.array(
+            [
+                np.interp(even_s, time_s, samples.values[rows, samples.names.index(name)])
+                for name in names
+                if name in samples.names
+            ]
+        ).reshape(-1, len(even_s))
+        for names in (_EXACT, _OTHERS)
     )
-    period = find_period(traces, grid_s)
+    period = find_period(exact, others, grid_s)
     if period is None:
         raise TraceError(
             f"{record.folder} has no marked steps, and its traces do not repeat every "
             f"{4 * grid_s:g} s or more; call driple.mark_step() at the end of each step and record "
             "again"
         )
-    window_s = (period.end - period.start) * grid_s
     return StepTimes(
         step_s=period.period_s,
         low_s=period.low_s,
         high_s=period.high_s,
         source="period",
-        num_steps=int(window_s / period.period_s),
+        num_steps=int((period.end_s - period.start_s) / period.period_s),
         num_pauses=0,
-        start_ns=start_ns + round(period.start * grid_s * 1e9),
-        end_ns=start_ns + round(period.end * grid_s * 1e9),
+        start_ns=int(samples.before_ns[0]) + round(period.start_s * 1e9),
+        end_ns=int(samples.before_ns[0]) + round(period.end_s * 1e9),
         ambiguous_s=period.ambiguous_s,
     )
