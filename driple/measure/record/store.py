@@ -39,6 +39,7 @@ __all__ = [
     "RecordAbout",
     "RecordEnd",
     "StepMarks",
+    "is_record",
     "read_marks",
     "read_record",
     "write_about",
@@ -271,6 +272,11 @@ def write_about(folder: Path, about: RecordAbout) -> None:
 
     data = json.dumps(to_dict(about, error=MeasureError), indent=2).encode() + b"\n"
     atomic_write(folder / ABOUT_FILE, data, error=MeasureError)
+
+
+def is_record(folder: Path) -> bool:
+    """Whether a folder is one of `driple record`."""
+    return (folder / ABOUT_FILE).is_file() and (folder / SAMPLES_FILE).is_file()
 
 
 def read_record(folder: Path) -> Record:
