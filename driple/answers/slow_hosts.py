@@ -2,8 +2,8 @@
 
     Simulation on a GPU setting -> SlowHost: its step time, and what the host takes for an op
 
-Hosts differ more than GPUs of one kind: on a virtual machine with an H100 (datasets/measured-h100)
-PyTorch takes several times as long to start a kernel as on the hosts that the calibration knows.
+Hosts differ more than GPUs of one kind: on virtual machines with an H100 and an H200 PyTorch takes
+twice as long to start a kernel as on the hosts that the calibration knows.
 Nobody knows a user's host before a run, so an answer that depends on it says by how much.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from driple.catalog.fields import HOST_RUNS
+from driple.catalog.fields import EARLIER_TRAINING, HOST_RUNS
 from driple.simulate.device_models import GpuModel
-from driple.simulate.gpu_rates import tuned_host
+from driple.simulate.gpu_rates import host_factor, tuned_host
 from driple.simulate.run import iteration_time_s, simulate_steps
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = [
     "NINE_OF_TEN",
     "SLOWER",
-    "SLOWER_TRAINING",
     "SlowHost",
     "host_is_told",
     "interval_with",
@@ -35,13 +34,11 @@ __all__ = [
 ]
 
 SLOWER = 1.9
-"""How many times as long the host of datasets/measured-h100 takes as those of published runs:
-`driple.runs.tuning.factors_of` on all its steps, to two digits."""
-SLOWER_TRAINING = 1.6
-"""How many times that in training steps; the same of the host of datasets/measured-h200."""
+"""How many times as long the hosts of datasets/measured-h100 and -h200 take as those of published
+runs: `driple.runs.tuning.factors_of` on all steps of each, 2.0 and 1.8."""
 NINE_OF_TEN = 1.4
-"""How many times as long as that host's simulated step nine of ten of its steps were at most, of
-those that wait for it: hosts take from half to twice their mean for an op, by what it launches."""
+"""How many times as long as such a host's simulated step nine of ten steps were at most, of those
+that wait for it: hosts take from half to twice their mean for an op, by what it launches."""
 _MATTERS = 1.1  # a step that grows less does not wait for its host
 _MOST_GROWTH = 2.0
 """A step with servers grows by no more than this times what is added to its computing: 1.6 times in
@@ -59,8 +56,7 @@ class SlowHost:
         usual_us: microseconds that the host of the answer takes for an op.
         slow_us: that the slower one takes.
         is_tuned: whether the device is tuned to runs of the user's own, which tell nothing of his
-            host in such steps.
-        is_told: whether his runs tell of his host in other steps.
+            host.
         as_measured: whether steps like this one were measured on the slower host; else its pace is
             what it was in PyTorch without a compiler.
     """
@@ -69,7 +65,6 @@ class SlowHost:
     usual_us: float
     slow_us: float
     is_tuned: bool = False
-    is_told: bool = False
     as_measured: bool = True
 
 
@@ -91,7 +86,7 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
     if not isinstance(model, GpuModel):
         return None
     kinds = dict.fromkeys(place.topology.workers)
-    slower = {device: _slower(device, trains=runtime.trains) for device in kinds}
+    slower = {device: _slower(device) for device in kinds}
     changed = [both for both in slower.items() if both[0] != both[1]]
     if not changed:
         return None
@@ -113,7 +108,6 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
         usual_us=usual_us,
         slow_us=slow_us,
         is_tuned=any(device.find("tuned_host") is not None for device in kinds),
-        is_told=any(host_is_told(device) for device in kinds),
         as_measured=not runtime.compiled and runtime.library == "torch2",
     )
 
@@ -136,26 +130,16 @@ def _added_s(
 
 
 def host_is_told(device: Device) -> bool:
-    """Whether the user's own runs tell of the host of a device, in some kind of step."""
-    return device.find("tuned_host") is not None and device.find(HOST_RUNS[0]) != 0
+    """Whether the user's own runs tell of the host of a device."""
+    return device.find("tuned_host") is not None and device.find(HOST_RUNS) != 0
 
 
-def _slower(device: Device, *, trains: bool) -> Device:
-    """The device with a slower host, as far as the user's own runs do not tell of his.
-
-    Runs that do not wait for their host tell nothing, and forward passes nothing of training.
-    """
-    factor, training = SLOWER, SLOWER_TRAINING
+def _slower(device: Device) -> Device:
+    """The device with a slower host, unless the user's own runs tell of his."""
     if host_is_told(device):
-        if not trains or device.find(HOST_RUNS[1]) != 0:
-            return device
-        factor = 1.0
-    own = {name: float(device.find(name) or 1.0) for name in ("tuned_host", "tuned_host_training")}
-    facts = {
-        "tuned_host": own["tuned_host"] * factor,
-        "tuned_host_training": own["tuned_host_training"] * training,
-    }
-    return replace(device, facts={**device.facts, **facts})
+        return device
+    kept = {name: fact for name, fact in device.facts.items() if name not in EARLIER_TRAINING}
+    return replace(device, facts={**kept, "tuned_host": host_factor(device) * SLOWER})
 
 
 def interval_with(

@@ -65,7 +65,6 @@ class TuningResult(Result):
             "before_p90_pct": _quantile(before, 0.9),
             "helps": self.tuning.helps,
             "host_runs": self.tuning.host_runs,
-            "host_training_runs": self.tuning.host_training_runs,
             "steps": self._steps(),
         }
         return to_dict(tuned)
@@ -160,15 +159,13 @@ def write_tuning(result: TuningResult, file: Path) -> None:
     factors = "\n".join(f"tuned_{name} = {tuning.factors[name]:.4g}" for name in TUNED)
     source = _toml(f"tuned to {len(result.runs)} runs of {Path(result.table).name}")
     text = f"""# What {result.device} reaches in {len(result.runs)} runs: factors on what is
-# assumed without them. host: how many times as long the host takes for an op; host_training: how
-# many times that in training steps.
+# assumed without them. host: how many times as long the host takes.
 format = 1
 
 [[devices]]
 name = {_toml(result.device)}
 {factors}
 tuned_host_runs = {tuning.host_runs}
-tuned_host_training_runs = {tuning.host_training_runs}
 tuned_runs = {len(result.runs)}
 tuned_median_pct = {tuning.median_pct:.3g}
 tuned_p90_pct = {tuning.p90_pct:.3g}

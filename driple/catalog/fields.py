@@ -54,11 +54,12 @@ class Field:
     most: float = 1e30
 
 
-# What a user's own runs tell of a device: factors on what kernels reach of its peaks, on the
-# seconds that its host takes for an op, and on these in training steps once more.
-TUNED = ("half", "tf32", "plain", "memory", "host", "host_training")
-# How many of the runs wait for their host, so that they tell of it; in all, and of these training.
-HOST_RUNS = ("tuned_host_runs", "tuned_host_training_runs")
+# What a user's own runs tell of a device: factors on what kernels reach of its peaks, and on the
+# seconds of its host.
+TUNED = ("half", "tf32", "plain", "memory", "host")
+HOST_RUNS = "tuned_host_runs"  # that wait for their host, so that they tell of it
+# Earlier files have a second factor of the host, in training steps, and how many runs told of it.
+EARLIER_TRAINING = ("tuned_host_training", "tuned_host_training_runs")
 _FACTOR = Field(kind="number", least=0.02, most=50)
 _RATE = Field(kind="number", above=0)
 _FLAG, _TEXT, _TEXTS = Field(kind="flag"), Field(kind="text"), Field(kind="texts")
@@ -87,7 +88,9 @@ DEVICE_FACTS: Mapping[str, Field] = MappingProxyType(
 TUNING_FACTS: Mapping[str, Field] = MappingProxyType(
     {
         **{f"tuned_{name}": _FACTOR for name in TUNED},
-        **{name: Field(kind="whole", most=1e6) for name in HOST_RUNS},
+        HOST_RUNS: Field(kind="whole", most=1e6),
+        EARLIER_TRAINING[0]: _FACTOR,
+        EARLIER_TRAINING[1]: Field(kind="whole", most=1e6),
         "tuned_runs": Field(kind="whole", least=1, most=1e6),
         "tuned_median_pct": Field(kind="number", most=1e6),
         "tuned_p90_pct": Field(kind="number", most=1e6),

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from driple.catalog.fields import (
     DEVICE_FACTS,
+    EARLIER_TRAINING,
     GENERATION_FIELDS,
     HOST_RUNS,
     INSTANCE_FIELDS,
@@ -246,12 +247,13 @@ def _check_unknown(values: Mapping[str, Value], where: str) -> None:
 def _check_tuning(values: Mapping[str, Value], where: str) -> None:
     """Refuse a tuned device that lacks a part of what a tuning writes, as a file cut short does.
 
-    Earlier files do not tell training steps from others: their factor is 1 in both.
+    Earlier files do not tell how many runs waited for their host.
     """
     if values.keys().isdisjoint(TUNING_FACTS):
         return
-    lacking = [name for name in (*TUNING_FACTS, "source", "date") if name not in values]
-    if not {"tuned_host_training", *HOST_RUNS}.issuperset(lacking):
+    needed = (name for name in (*TUNING_FACTS, "source", "date") if name not in EARLIER_TRAINING)
+    lacking = [name for name in needed if name not in values]
+    if set(lacking) - {HOST_RUNS}:
         raise ConfigError(
             f"{where} is tuned and lacks {', '.join(lacking)}; a tuning writes them all: copy its "
             "file again, or write it anew with driple transfer --from gpu"

@@ -99,12 +99,8 @@ def _show(result: TuningResult) -> None:
         f"{found['before_median_pct']:.1f} % and {found['before_p90_pct']:.1f} %"
     )
     factors = ", ".join(f"{name} {value:.3g}" for name, value in tuning.factors.items())
-    print(
-        "what the device reaches, over what was assumed (host: its seconds; host_training: these "
-        f"once more, in training): {factors}"
-    )
-    told = f"{tuning.host_runs} of the runs wait for their host and tell of it"
-    print(f"{told}, {tuning.host_training_runs} of them training" if tuning.host_runs else told)
+    print(f"what the device reaches, over what was assumed (host: its seconds): {factors}")
+    print(f"{tuning.host_runs} of the runs wait for their host and tell of it")
 
 
 def _seconds(value: object) -> str:

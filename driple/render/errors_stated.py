@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from driple.training.uncertainty import Coverage
 
 __all__ = [
+    "HOST_ADVICE",
     "coverage_sentence",
-    "host_advice",
     "host_sentence",
     "impossible_sentence",
     "slow_host_sentence",
     "stated_error_sentence",
 ]
 
+HOST_ADVICE = "if you know yours, --set host_us_per_op=N simulates it"
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
 
 
@@ -74,13 +75,6 @@ def slow_host_sentence(slow: SlowHost) -> str:
         f"assumed; on one that takes {slow.slow_us:.0f} us, {machine}, the step is "
         f"{slow.step_s:.3g} s"
     )
-
-
-def host_advice(slow: SlowHost) -> str:
-    """How a user of `predict` says what his host is."""
-    if slow.is_told:
-        return "runs of such steps tell of yours (driple transfer --from gpu)"
-    return "if you know yours, --set host_us_per_op=N simulates it"
 
 
 def host_sentence(host: HostTuning) -> str:

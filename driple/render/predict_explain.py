@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from driple.remarks import Remark
 from driple.render.errors_stated import (
-    host_advice,
+    HOST_ADVICE,
     host_sentence,
     slow_host_sentence,
     stated_error_sentence,
@@ -150,7 +150,7 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
         shown = "targets and iteration time are" if step is None else "the iteration time is"
         note(f"{shown} the mean over the {own}")
     if answer.slow_host is not None:
-        print(f"{slow_host_sentence(answer.slow_host)}; {host_advice(answer.slow_host)}")
+        print(f"{slow_host_sentence(answer.slow_host)}; {HOST_ADVICE}")
     if answer.stated is not None:
         print(stated_error_sentence(answer.stated))
 
@@ -305,7 +305,7 @@ def _print_doubts(answer: Answer) -> None:
         print(f"{name}, simulator: {stated_error_sentence(answer.stated)}")
     if answer.slow_host is not None:
         slow = answer.slow_host
-        print(f"{name}, simulator: {slow_host_sentence(slow)}; {host_advice(slow)}")
+        print(f"{name}, simulator: {slow_host_sentence(slow)}; {HOST_ADVICE}")
     if answer.compared is not None:
         print(sentence(trust_of(answer.compared)))
     for one in answer.answers:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.catalog import DEVICES
 from driple.catalog.fields import TUNED, TUNING_FACTS, check_field
 from driple.errors import ConfigError
 from driple.runs.solver import least_squares
@@ -30,9 +31,11 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 LEAST_RUNS = 5  # fewer leave too little to check the factors on
-# By how much (natural logarithm, one standard deviation) devices without rows of their own turned
-# out to differ from their generation, and hosts from the usual one; in the order of `TUNED`.
-_SPREAD = np.array([0.3, 0.3, 0.3, 0.2, 0.45, 0.4])
+# By how much (natural logarithm, one standard deviation) devices without published rows turned out
+# to differ from their generation, those with rows from what the rows say, and hosts from the usual
+# one; in the order of `TUNED`.
+_SPREAD = np.array([0.3, 0.3, 0.3, 0.2, 0.6])
+_SPREAD_OF_KNOWN = np.array([0.15, 0.15, 0.15, 0.1, 0.6])
 _TOLERANCE = 0.07  # of the logarithm of a time; a larger error counts by its size
 _MOST_FOLDS = 10
 _MOST_EVALUATIONS = 20
@@ -57,10 +60,10 @@ class TunedStep:
         starts: kernels that are started.
         channel_s: of the blocks of one channel each, which no factor changes.
         host_s: of the host for the whole step.
-        trains: whether it is a training step.
         update_s: of the device for the optimizer's update, bytes at the peak.
         update_starts: kernels of the update.
         efficiency: of the device.
+        is_known: whether published rows tell of the device, or of its chip.
     """
 
     name: str
@@ -74,10 +77,10 @@ class TunedStep:
     starts: FloatArray
     channel_s: FloatArray
     host_s: float
-    trains: bool
     update_s: float
     update_starts: int
     efficiency: GpuEfficiency
+    is_known: bool
 
     def predicted_s(self, factors: FloatArray) -> float:
         """Seconds of the step with factors, in the order of `TUNED`."""
@@ -94,7 +97,7 @@ class TunedStep:
             xp=np,
         ).sum()
         busy += self.update_s / memory + self.update_starts * kernels.start_s
-        host_s = self.host_s * factors[4] * (factors[5] if self.trains else 1.0)
+        host_s = self.host_s * factors[4]
         return float(smooth_max(busy, host_s, self.efficiency.host.sharpness, np))
 
     def waits(self, factors: FloatArray) -> bool:
@@ -110,14 +113,12 @@ class Tuning:
     Attributes:
         factors: by the names of `TUNED`, on what the device reaches (`host`: on its seconds).
         host_runs: how many runs wait for their host, so that they tell of it.
-        host_training_runs: how many of these train.
         before: of each run, predicted over measured seconds without tuning.
         left_out: the same with factors from the other runs, those of its group left out too.
     """
 
     factors: dict[str, float]
     host_runs: int
-    host_training_runs: int
     before: FloatArray
     left_out: FloatArray
 
@@ -175,7 +176,11 @@ def tuned_step(
         rate = device.spec.bytes_per_s * efficiency.kernels.update_share
         update_s, update_starts = update.moved_bytes / rate, update.num_kernels
     host_s = efficiency.host.of_step(
-        job.runtime, launches=float(starts.sum()), runs=float(runs.sum()), updates=update_starts
+        job.runtime,
+        launches=float(starts.sum()),
+        runs=float(runs.sum()),
+        updates=update_starts,
+        tensors=job.handed_tensors,
     )
     return TunedStep(
         name=name,
@@ -189,10 +194,10 @@ def tuned_step(
         starts=starts[there],
         channel_s=(peaks.channel_s(efficiency.kernels, job.runtime) * runs)[there],
         host_s=host_s,
-        trains=job.runtime.trains,
         update_s=float(update_s),
         update_starts=update_starts,
         efficiency=efficiency,
+        is_known=device.measured_on in DEVICES,
     )
 
 
@@ -226,11 +231,9 @@ def tune(steps: Sequence[TunedStep], progress: Callable[[str], None] = lambda _:
     factors = factors_of(steps)
     for name, factor in zip(TUNED, factors.tolist(), strict=True):
         check_field(TUNING_FACTS[f"tuned_{name}"], f"the factor of {name}", factor, "these runs")
-    telling = [one for one in steps if one.waits(factors)]
     return Tuning(
         factors=dict(zip(TUNED, factors.tolist(), strict=True)),
-        host_runs=len(telling),
-        host_training_runs=sum(one.trains for one in telling),
+        host_runs=sum(one.waits(factors) for one in steps),
         before=before,
         left_out=left_out,
     )
@@ -267,12 +270,13 @@ def factors_of(steps: Sequence[TunedStep]) -> FloatArray:
         MissingExtraError: scipy is not installed.
     """
     measured = np.log([one.seconds for one in steps])
+    spread = _SPREAD_OF_KNOWN if steps[0].is_known else _SPREAD
 
     def residuals(logs: FloatArray) -> FloatArray:
         factors = np.exp(logs)
         off = np.log([one.predicted_s(factors) for one in steps]) - measured
         near = np.sqrt(1 + (off / _TOLERANCE) ** 2) - 1
-        return np.concatenate([np.sign(off) * np.sqrt(2 * near), logs / _SPREAD])
+        return np.concatenate([np.sign(off) * np.sqrt(2 * near), logs / spread])
 
     found = least_squares(residuals, np.zeros(len(TUNED)), max_nfev=_MOST_EVALUATIONS)
     factors: FloatArray = np.exp(np.asarray(found.x, dtype=np.float64))

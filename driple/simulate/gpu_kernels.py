@@ -81,12 +81,10 @@ class Runtime:
     Attributes:
         library: generation of the framework and its libraries.
         compiled: whether a compiler (`torch.compile`, XLA) fuses ops and picks kernels.
-        trains: whether it is a training step, with gradients.
     """
 
     library: Library = "torch2"
     compiled: bool = False
-    trains: bool = True
 
     def __post_init__(self) -> None:
         check_choice("library", self.library, LIBRARIES)

@@ -18,7 +18,7 @@ from math import isclose, log
 from typing import Any
 
 from driple.catalog import DEVICES, Device
-from driple.catalog.fields import TUNED
+from driple.catalog.fields import EARLIER_TRAINING, HOST_RUNS, TUNED
 from driple.checks import check_number
 from driple.codec import json_field
 from driple.errors import CatalogError
@@ -26,10 +26,12 @@ from driple.remarks import Remark, remark
 from driple.simulate.gpu_kernels import Runtime
 
 __all__ = [
+    "TENSOR_OPS",
     "GpuReached",
     "GpuShares",
     "HostPace",
     "balance_factor",
+    "host_factor",
     "is_better",
     "is_tuned",
     "peaks",
@@ -41,6 +43,12 @@ __all__ = [
 _MOST_DEVICES = 1024  # whose shares are kept
 _ROUNDED = 0.1  # data sheets state peaks at clocks of their own
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
+TENSOR_OPS = 2.3
+"""How many ops' time of the host each trained tensor takes in a training step of PyTorch: adding up
+its gradient, setting that to zero, the optimizer's lists. From 249 steps of two machines
+that waited for their host: 60 us a tensor and 26 us an op, with or without a gradient (decision
+0059)."""
+_EARLIER_TRAINING = 1.5  # 1.6 on hosts to which 1.07 is left beside the time for each tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,7 +236,8 @@ class HostPace:
         update_s: for a kernel of the optimizer's update.
         step_s: for what happens once in a step.
         sharpness: exponent with which the times of host and device meet, as in `smooth_max`.
-        training: factor on all of it in training steps, which published runs say nothing of.
+        fastest: how many times as long the fastest known host takes.
+        slowest: how many times as long the slowest known host takes.
     """
 
     op_s: float
@@ -238,7 +247,8 @@ class HostPace:
     update_s: float
     step_s: float
     sharpness: float
-    training: float = field(default=1.0, metadata=json_field(optional=True))
+    fastest: float = field(default=1.0, metadata=json_field(optional=True))
+    slowest: float = field(default=1.0, metadata=json_field(optional=True))
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -247,13 +257,11 @@ class HostPace:
     def each_s(self, runtime: Runtime) -> float:
         """Seconds for one op, or one kernel of a compiled step."""
         eager = {"torch1": self.torch1_op_s, "tensorflow": self.tensorflow_op_s}
-        usual_s = self.compiled_s if runtime.compiled else eager.get(runtime.library, self.op_s)
-        return usual_s * self._longer(runtime)
+        return self.compiled_s if runtime.compiled else eager.get(runtime.library, self.op_s)
 
-    def _longer(self, runtime: Runtime) -> float:
-        return self.training if runtime.trains else 1.0
-
-    def of_step(self, runtime: Runtime, *, launches: float, runs: float, updates: int) -> float:
+    def of_step(
+        self, runtime: Runtime, *, launches: float, runs: float, updates: int, tensors: int
+    ) -> float:
         """Seconds of the host for a step.
 
         A compiler hands over no later than the ops one by one would be.
@@ -263,19 +271,21 @@ class HostPace:
             launches: kernels that are started.
             runs: executions of ops.
             updates: kernels of the optimizer's update.
+            tensors: trained ones, whose gradients a program in Python hands on one by one.
         """
         eager = replace(runtime, compiled=False)
         each_s = min(launches * self.each_s(runtime), runs * self.each_s(eager))
-        return each_s + (self.step_s + updates * self.update_s) * self._longer(runtime)
+        each_s += tensors * TENSOR_OPS * self.each_s(eager)
+        return each_s + self.step_s + updates * self.update_s
 
-    def slower(self, factor: float, *, training: float = 1.0) -> HostPace:
-        """A host that takes `factor` times as long, and `training` times that in training."""
+    def slower(self, factor: float) -> HostPace:
+        """A host that takes `factor` times as long."""
         paces = {
             one.name: getattr(self, one.name) * factor
             for one in fields(self)
             if one.name.endswith("_s")
         }
-        return replace(self, **paces, training=self.training * training)
+        return replace(self, **paces)
 
 
 def is_tuned(device: Device) -> bool:
@@ -293,8 +303,22 @@ def tuned_shares(device: Device, shares: GpuShares) -> GpuShares:
 
 def tuned_host(device: Device, host: HostPace) -> HostPace:
     """The pace of the host in the user's own runs, where a catalogue file states it."""
-    factor, training = _tuned(device, "host"), _tuned(device, "host_training")
-    return host.slower(factor, training=training) if factor != 1.0 or training != 1.0 else host
+    factor = host_factor(device, host)
+    return host if factor == 1.0 else host.slower(factor)
+
+
+def host_factor(device: Device, host: HostPace) -> float:
+    """How many times as long as usual the host takes in the user's own runs; 1 where none tells.
+
+    Files of earlier versions state how many times as long as the fastest one, which was the usual
+    one then. They have a factor of training steps too, in place of time for each tensor: in the
+    mean of such runs it was `_EARLIER_TRAINING`.
+    """
+    factor, (training, runs) = _tuned(device, "host"), map(device.find, EARLIER_TRAINING)
+    if device.find("tuned_host") is None or (training is None and device.find(HOST_RUNS)):
+        return factor
+    over_training = 1.0 if training is None or runs == 0 else float(training) / _EARLIER_TRAINING
+    return factor * over_training * host.fastest
 
 
 def tuning_remarks(device: Device) -> tuple[Remark, ...]:

@@ -138,6 +138,7 @@ def gpu_op_times(  # noqa: PLR0917
     device: Device,
     efficiency: GpuEfficiency,
     runtime: Runtime,
+    tensors: int,
 ) -> OpTimes:
     """How long each op of a graph keeps a device, all its turns together.
 
@@ -151,6 +152,7 @@ def gpu_op_times(  # noqa: PLR0917
         device: that runs them.
         efficiency: what it reaches of its peaks.
         runtime: software that runs them.
+        tensors: trained ones, which take time of the host.
     """
     peaks = peak_seconds(table, device)
     shares = efficiency.kernel_shares(peaks.facts, runtime)
@@ -179,6 +181,7 @@ def gpu_op_times(  # noqa: PLR0917
         launches=float(launches.sum()),
         runs=float(runs.sum()),
         updates=0 if update is None else update.num_kernels,
+        tensors=tensors,
     )
     device_s = busy_s.sum()
     if update is not None:

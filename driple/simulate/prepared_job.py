@@ -201,18 +201,23 @@ class PreparedJob:
                 device.spec,
                 efficiency,
                 self.runtime,
+                self.handed_tensors,
             )
         times = op_times(kinds.table, kinds.kind_of, kinds.executions, device.spec, efficiency)
         return times if kinds.fused is None else fused_times(times, kinds.fused)
+
+    @property
+    def handed_tensors(self) -> int:
+        """Trained tensors whose gradients the host hands on one by one; TensorFlow's ops do it."""
+        trains = self.graph.is_training and self.runtime.library != "tensorflow"
+        return len(self.graph.traffic.without_states().sent_bytes) if trains else 0
 
     @property
     def runtime(self) -> Runtime:
         """Software that runs the step."""
         usual: Library = "tensorflow" if self.graph.framework == "tensorflow" else "torch2"
         compiled = self.program.fused or self.kinds.fused is not None
-        return Runtime(
-            self.program.library or usual, compiled=compiled, trains=self.graph.is_training
-        )
+        return Runtime(self.program.library or usual, compiled=compiled)
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
         """The step of a worker with this device; without servers, all messages name server 0.

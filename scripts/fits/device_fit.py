@@ -29,6 +29,7 @@ from driple.simulate.gpu_kernels import (
     smooth_max,
 )
 from driple.simulate.gpu_rates import (
+    TENSOR_OPS,
     GpuReached,
     GpuShares,
     HostPace,
@@ -170,6 +171,7 @@ class _Data:
             [_MS * row.update.moved_bytes / row.device.bytes_per_s for row in rows]
         )
         self.update_kernels = single([row.update.num_kernels for row in rows])
+        self.tensor_ops = single([TENSOR_OPS * row.tensors for row in rows])
         self.step_launches = single(np.bincount(table.row_of, table.launches, len(rows)))
         self.hosted = single([not row.alone for row in rows])
         self.step_runs = single(np.bincount(table.row_of, table.runs, len(rows)))
@@ -321,6 +323,7 @@ class _Parameters:
         )
         host = (
             each_ms
+            + data.tensor_ops * pace[data.eager_pace_of]
             + data.update_kernels * pace[PACES.index("update_s")]
             + pace[PACES.index("step_s")]
         ) * data.hosted

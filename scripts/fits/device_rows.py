@@ -46,6 +46,7 @@ def torch_steps(
                 source=f"{row.source} {row.library}",
                 seconds=row.step_s,
                 weight=weight,
+                tensors=job.handed_tensors,
             ),
         )
 

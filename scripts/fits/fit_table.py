@@ -38,6 +38,7 @@ class StepRow:
         seconds: measured.
         weight: in the fit.
         alone: whether kernels were timed by themselves, so that no host delays them.
+        tensors: trained ones that the host hands on.
     """
 
     device: Device
@@ -47,6 +48,7 @@ class StepRow:
     seconds: float
     weight: float = 1.0
     alone: bool = False
+    tensors: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,6 +29,7 @@ from driple.runs.validation.shipped import Shipped
 from driple.runs.validation.splits import HeldOutPart
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import OpKinds
+from scripts.fits.hosts import with_usual_host
 from scripts.fits.device_fit import FitOptions, fit_devices
 from scripts.fits.device_rows import tensorflow_steps, torch_steps
 from scripts.fits.family_sizes import LARGEST, SMALLEST, FamilySizes, work_of_sample
@@ -174,11 +175,14 @@ class GpuFits:
         return fold_of(_family_of(model), self._shipped.folds)
 
     def without(self, left_out: LeftOut = NOTHING) -> GpuModel:
-        """The fit that does not see a part of the steps.
+        """The fit that does not see a part of the steps, with the usual host.
 
         Raises:
             ConfigError: nothing would be left, or a kept fit is damaged.
         """
+        return with_usual_host(self._fit(left_out))
+
+    def _fit(self, left_out: LeftOut) -> GpuModel:
         if left_out not in self._known:
             file = None if self._cache is None else self._cache / f"{self._key(left_out)}.json"
             if file is not None and file.exists():
@@ -209,7 +213,7 @@ class GpuFits:
         if not seen:
             raise ConfigError(f"no published step is left without {left_out.name}")
         if len(seen) == len(tags) and left_out != NOTHING:
-            return self.without(NOTHING)
+            return self._fit(NOTHING)
         self._progress(
             "fit of all devices" if left_out == NOTHING else f"fit without {left_out.name}"
         )

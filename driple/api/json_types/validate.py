@@ -139,6 +139,5 @@ class TuningJson(TypedDict):
     before_p90_pct: float
     helps: bool
     host_runs: int
-    host_training_runs: int
     steps: Sequence[TunedStepJson]
     written: NotRequired[str | None]

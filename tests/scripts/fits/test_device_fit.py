@@ -42,6 +42,7 @@ def row(job: PreparedJob, device: str, seconds: float, source: str = "one") -> S
         update=job.graph.update,
         source=source,
         seconds=seconds,
+        tensors=job.handed_tensors,
     )
 
 
