@@ -46,6 +46,7 @@ class Period:
         low_s: lower end of its doubt: two standard errors of its steps.
         high_s: upper end.
         strength: autocorrelation at the period, up to 1.
+        num_steps: periods that were counted.
         start_s: begin of the window in which the counters repeat, seconds from the first sample.
         end_s: its end.
         ambiguous_s: other lengths that fit nearly as well, such as twice the period; seconds.
@@ -55,6 +56,7 @@ class Period:
     low_s: float
     high_s: float
     strength: float
+    num_steps: int
     start_s: float
     end_s: float
     ambiguous_s: tuple[float, ...]
@@ -78,8 +80,14 @@ def find_period(exact: FloatArray, others: FloatArray, grid_s: float) -> Period 
         periods = [_on_axis(axis, [*even, *uneven], grid_s) for axis in axes]
         known = [period for period in periods if period is not None]
         if known:
-            return max(known, key=lambda period: period.strength)
+            return max(known, key=_support)
     return None
+
+
+def _support(period: Period) -> float:
+    """Strength of a period, and the share of its window that repeats."""
+    span_s = period.end_s - period.start_s
+    return period.strength * period.num_steps * period.period_s / span_s
 
 
 def _curves(counters: FloatArray, time: FloatArray) -> list[FloatArray]:
@@ -114,8 +122,9 @@ def _on_axis(axis: FloatArray, curves: list[FloatArray], grid_s: float) -> Perio
     if sum((end - start) / lag for start, end, lag in kept) < _LEAST_STEPS:
         return None
     at_s = np.interp(even, axis, np.arange(num, dtype=np.float64)) * grid_s
-    steps_s = np.concatenate([_spans(at_s, *piece) for piece in kept])
-    steps_s = steps_s[steps_s <= _PAUSE * np.median(steps_s)]
+    begins_s, steps_s = (np.concatenate(part) for part in zip(*(_spans(at_s, *piece) for piece in kept), strict=True))
+    is_step = steps_s <= _PAUSE * np.median(steps_s)
+    begins_s, steps_s = begins_s[is_step], steps_s[is_step]
     period_s = float(steps_s.mean())
     num_steps = len(steps_s) / _PHASES
     doubt = max(
@@ -137,18 +146,24 @@ def _on_axis(axis: FloatArray, curves: list[FloatArray], grid_s: float) -> Perio
         low_s=period_s * max(0.0, 1 - 2 * doubt),
         high_s=period_s * (1 + 2 * doubt),
         strength=float(np.clip(height, 0, 1)),
-        start_s=float(at_s[start]),
-        end_s=float(at_s[end]),
+        num_steps=round(num_steps),
+        start_s=float(begins_s.min()),
+        end_s=float((begins_s + steps_s).max()),
         ambiguous_s=tuple(ratio * period_s for ratio in ratios),
     )
 
 
-def _spans(at_s: FloatArray, start: int, end: int, lag: float) -> FloatArray:
-    """Seconds of each period of a piece of an axis, begun at several phases."""
+def _spans(
+    at_s: FloatArray, start: int, end: int, lag: float
+) -> tuple[FloatArray, FloatArray]:
+    """Begin and length in seconds of each period of a piece of an axis, from several phases."""
     phases = np.arange(_PHASES) / _PHASES * lag
-    places = [np.arange(start + phase, end - lag, lag) for phase in phases]
     whole = np.arange(len(at_s), dtype=np.float64)
-    return np.concatenate([np.diff(np.interp(place, whole, at_s)) for place in places])
+    times = [np.interp(np.arange(start + phase, end - lag, lag), whole, at_s) for phase in phases]
+    return (
+        np.concatenate([own[:-1] for own in times]),
+        np.concatenate([np.diff(own) for own in times]),
+    )
 
 
 def _about(traces: FloatArray) -> float | None:

@@ -118,7 +118,7 @@ def _by_period(record: Record) -> StepTimes:
         low_s=period.low_s,
         high_s=period.high_s,
         source="period",
-        num_steps=int((period.end_s - period.start_s) / period.period_s),
+        num_steps=period.num_steps,
         num_pauses=0,
         start_ns=int(samples.before_ns[0]) + round(period.start_s * 1e9),
         end_ns=int(samples.before_ns[0]) + round(period.end_s * 1e9),
