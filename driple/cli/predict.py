@@ -89,6 +89,14 @@ def predict(
     link_bandwidth: Annotated[
         str | None, typer.Option(metavar="RATE|FILE", help=LINK_BANDWIDTH_HELP)
     ] = None,
+    measured: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="REC",
+            help="folder of driple record of this job: shows what was measured beside the answer; "
+            "once for each host",
+        ),
+    ] = None,
     explain: Annotated[
         bool,
         typer.Option(
@@ -125,6 +133,8 @@ def predict(
 
       driple predict timm:resnet50 --setting 2x8xV100/NVLink+25G --link-bandwidth 1.2GB/s
 
+      driple predict train.py:build --setting 8xH100 --measured runs/record
+
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
     """
     from driple.api.predicting import predict as ask
@@ -151,6 +161,7 @@ def predict(
         host_us_per_op=values.host_us_per_op,
         host=values.host,
         link_bandwidth=link_bandwidth,
+        measured=measured or (),
         datasets=values.datasets,
         catalogs=catalog or (),
     )
@@ -170,6 +181,13 @@ def predict(
     if json:
         print_json(result.to_dict())
         return
+    _print_all(answers, method, untimed=untimed, explain=explain)
+
+
+def _print_all(
+    answers: Sequence[Answer], method: str, *, untimed: bool, explain: bool
+) -> None:
+    """The answers as they were asked for, then the record beside each."""
     if untimed:
         _print(answers)
     elif method == "all":
@@ -183,6 +201,11 @@ def predict(
             print_explained(answer)
     else:
         _print(answers)
+    for answer in answers:
+        if answer.measured is not None:
+            from driple.render.measured_table import print_measured
+
+            print_measured(answer.measured)
 
 
 def _note_inspectors(answers: Sequence[Answer]) -> None:

@@ -1,0 +1,53 @@
+"""Sentences on what differs between a prediction and the record of the same job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from driple.quantities import size
+
+__all__ = ["SENTENCES"]
+
+_ALIKE = 0.05
+
+
+def _step(*, factor: float, inside: bool | None) -> str:
+    if abs(factor - 1) <= _ALIKE:
+        words = "the step takes as long as predicted"
+    elif factor > 1:
+        words = f"the step takes {factor:.2g} times as long as predicted"
+    else:
+        words = f"the step is {100 * (1 - factor):.0f} % shorter than predicted"
+    if inside is None:
+        return words
+    return f"{words}, {'within' if inside else 'outside'} the interval"
+
+
+def _memory(*, predicted: float, measured: float) -> str:
+    words = f"the device shows {size(measured)} in use, predicted are {size(predicted)}"
+    if measured > predicted:
+        return f"{words}: other processes, cached blocks, or another batch or precision"
+    return f"{words}: another batch, precision or optimizer, or recomputation"
+
+
+def _bytes(*, sent: bool, predicted_mb: float, measured_mb: float) -> str:
+    verb = "sends" if sent else "receives"
+    words = f"the host {verb} {measured_mb:.3g} MB a step, predicted are {predicted_mb:.3g} MB"
+    if measured_mb > predicted_mb:
+        return f"{words}: input from the network, another scheme, or other programs"
+    return f"{words}: devices of one host, compressed or accumulated gradients, or another scheme"
+
+
+SENTENCES: Mapping[str, str | Callable[..., str]] = {
+    "measured_step": _step,
+    "measured_device_waits": (
+        "the device is busy {measured:.0f} % of the time, predicted are {predicted:.0f} %: it "
+        "waits, for the host, the input pipeline or the network"
+    ),
+    "measured_device_slower": (
+        "the device is busy {measured:.0f} % of the time, as predicted: its own work takes longer "
+        "(clocks, another precision, other programs)"
+    ),
+    "measured_memory": _memory,
+    "measured_bytes": _bytes,
+}
