@@ -18,6 +18,7 @@ from driple.answers.ready_job import ReadyJob
 from driple.answers.slow_hosts import SlowHost, host_is_told, slow_host
 from driple.answers.stated_error import stated_error
 from driple.answers.tcp_networks import steps_by_tcp, taken_as_rdma
+from driple.answers.timelines import timelines
 from driple.errors import ConfigError
 from driple.estimate import LEVEL, estimate
 from driple.remarks import Remark, remark
@@ -100,16 +101,18 @@ def _answer(
     host_is_known: bool = False,
 ) -> MethodAnswer:
     stated = error_of(ready, place)
+    host_is_known |= all(host_is_told(device) for device in place.topology.workers)
     slow: SlowHost | None = None
     if not host_is_known:
         slow = slow_host(ready.prepared, place, step_s=step_s)
+    lines = timelines(ready.prepared, place, host_is_known=host_is_known)
     by_network = steps_by_tcp(ready.prepared, place)
     return MethodAnswer(
         setting=place.setting,
         step_time=estimate(
             step_s,
             "simulator",
-            ends=simulated_ends(step_s, stated, slow, by_network),
+            ends=simulated_ends(step_s, stated, slow, by_network, lines),
             level=LEVEL,
         ),
         p90=stated.p90,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
     from driple.answers.error_statement import StatedError
     from driple.answers.slow_hosts import SlowHost
+    from driple.answers.timelines import Timelines
     from driple.cluster.setting import Setting
     from driple.dataset.lookup import StoredWorkload
     from driple.inspector.predict import Prediction
@@ -43,6 +44,7 @@ def simulated_ends(
     stated: StatedError,
     slow: SlowHost | None,
     by_network: tuple[float, float] | None = None,
+    lines: Timelines | None = None,
 ) -> tuple[float, float] | None:
     """The interval of a simulated time: the one rule for it, in every question.
 
@@ -52,13 +54,18 @@ def simulated_ends(
         slow: the step on a slower host; None where it makes no difference.
         by_network: the step over the fastest and the slowest network that it may have; None where
             it is known what the network reaches.
+        lines: of device and host, on one GPU: the stated error is that of kernels.
 
     Returns:
-        That of the stated error, which holds nine of ten steps on the slower host too; else, by
+        That of the stated error, and of what is not known of the host; else, by
         the 90th percentile of the errors; with the steps over both networks. None if the error is
         not known.
     """
-    known = interval_with(stated.interval_of(seconds), None if slow is None else slow.step_s)
+    known = stated.interval_of(seconds)
+    if known is not None and lines is not None:
+        known = lines.ends(seconds, (known[0] / seconds, known[1] / seconds))
+    else:
+        known = interval_with(known, None if slow is None else slow.step_s)
     ends = ends_of_p90(seconds, stated.p90) if known is None else known
     if ends is None or by_network is None:
         return ends

@@ -1,4 +1,4 @@
-"""What a step takes on a slower host than those of published runs.
+"""What a step takes on the slowest host that is known.
 
     Simulation on a GPU setting -> SlowHost: its step time, and what the host takes for an op
 
@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from driple.catalog.fields import EARLIER_TRAINING, HOST_RUNS
+from driple.answers.timelines import UNKNOWN_HOST
+from driple.catalog.fields import HOST_RUNS
 from driple.simulate.device_models import GpuModel
-from driple.simulate.gpu_rates import host_factor, tuned_host
+from driple.simulate.gpu_rates import HostPace, host_factor, tuned_host, with_host
 from driple.simulate.run import iteration_time_s, simulate_steps
 
 if TYPE_CHECKING:
@@ -25,20 +26,12 @@ if TYPE_CHECKING:
     from driple.simulate.prepared_job import PreparedJob
 
 __all__ = [
-    "NINE_OF_TEN",
-    "SLOWER",
     "SlowHost",
     "host_is_told",
     "interval_with",
     "slow_host",
 ]
 
-SLOWER = 1.9
-"""How many times as long the hosts of datasets/measured-h100 and -h200 take as those of published
-runs: `driple.runs.tuning.factors_of` on all steps of each, 2.0 and 1.8."""
-NINE_OF_TEN = 1.4
-"""How many times as long as such a host's simulated step nine of ten steps were at most, of those
-that wait for it: hosts take from half to twice their mean for an op, by what it launches."""
 _MATTERS = 1.1  # a step that grows less does not wait for its host
 _MOST_GROWTH = 2.0
 """A step with servers grows by no more than this times what is added to its computing: 1.6 times in
@@ -86,7 +79,7 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
     if not isinstance(model, GpuModel):
         return None
     kinds = dict.fromkeys(place.topology.workers)
-    slower = {device: _slower(device) for device in kinds}
+    slower = {device: _slower(device, model.host) for device in kinds}
     changed = [both for both in slower.items() if both[0] != both[1]]
     if not changed:
         return None
@@ -134,12 +127,11 @@ def host_is_told(device: Device) -> bool:
     return device.find("tuned_host") is not None and device.find(HOST_RUNS) != 0
 
 
-def _slower(device: Device) -> Device:
-    """The device with a slower host, unless the user's own runs tell of his."""
+def _slower(device: Device, host: HostPace) -> Device:
+    """The device with the slowest known host, unless the user's own runs tell of his."""
     if host_is_told(device):
         return device
-    kept = {name: fact for name, fact in device.facts.items() if name not in EARLIER_TRAINING}
-    return replace(device, facts={**kept, "tuned_host": host_factor(device) * SLOWER})
+    return with_host(device, host_factor(device, host) * host.slowest)
 
 
 def interval_with(
@@ -148,4 +140,4 @@ def interval_with(
     """An interval that holds nine of ten steps on a slower host too; None where there was none."""
     if ends is None or slow_step_s is None:
         return ends
-    return ends[0], max(ends[1], NINE_OF_TEN * slow_step_s)
+    return ends[0], max(ends[1], UNKNOWN_HOST[1] * slow_step_s)

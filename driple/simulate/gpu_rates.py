@@ -38,6 +38,7 @@ __all__ = [
     "tuned_host",
     "tuned_shares",
     "tuning_remarks",
+    "with_host",
 ]
 
 _MOST_DEVICES = 1024  # whose shares are kept
@@ -319,6 +320,13 @@ def host_factor(device: Device, host: HostPace) -> float:
         return factor
     over_training = 1.0 if training is None or runs == 0 else float(training) / _EARLIER_TRAINING
     return factor * over_training * host.fastest
+
+
+def with_host(device: Device, factor: float) -> Device:
+    """The device with a host that takes `factor` times as long as the usual one."""
+    kept = {name: fact for name, fact in device.facts.items() if name not in EARLIER_TRAINING}
+    told = 1 if device.find("tuned_host") is None else device.find(HOST_RUNS) or 1
+    return replace(device, facts={**kept, "tuned_host": factor, HOST_RUNS: told})
 
 
 def tuning_remarks(device: Device) -> tuple[Remark, ...]:

@@ -29,11 +29,11 @@ from driple.runs.validation.shipped import Shipped
 from driple.runs.validation.splits import HeldOutPart
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import OpKinds
-from scripts.fits.hosts import with_usual_host
 from scripts.fits.device_fit import FitOptions, fit_devices
 from scripts.fits.device_rows import tensorflow_steps, torch_steps
 from scripts.fits.family_sizes import LARGEST, SMALLEST, FamilySizes, work_of_sample
 from scripts.fits.fit_table import FitTable, StepRow, fit_table
+from scripts.fits.hosts import with_usual_host
 from scripts.fits.links import program_of
 from scripts.fits.measured_kernels import kernel_steps
 from scripts.fits.op_rows import op_steps

@@ -29,6 +29,7 @@ def with_usual_host(model: GpuModel) -> GpuModel:
     paces = replace(
         host,
         op_s=host.op_s * usual,
+        compiled_s=host.compiled_s * usual,
         fastest=min(factors.values()) / usual,
         slowest=max(factors.values()) / usual,
     )

@@ -1,0 +1,97 @@
+"""The two timelines of a step on one GPU, and the interval that the doubts about both leave.
+
+    PreparedJob, Place --timelines--> Timelines --ends--> interval of the step
+
+Errors of published runs are those of kernels: nearly all of them keep their device busy. A step
+that waits for its host is as uncertain as the host, whatever its kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from driple.simulate.device_models import GpuModel
+from driple.simulate.gpu_kernels import smooth_max
+from driple.simulate.gpu_rates import host_factor, with_host
+from driple.simulate.place import Place
+from driple.simulate.prepared_job import PreparedJob
+
+__all__ = ["KNOWN_HOST", "UNKNOWN_HOST", "Timelines", "timelines"]
+
+KNOWN_HOST = (0.72, 1.6)
+"""Ends of the host's seconds where its pace is known, over those simulated: nine of ten steps of
+our own that wait for their host, with ten steps of other models known (decision 0059)."""
+UNKNOWN_HOST = (0.9, 1.2)
+"""The same on the fastest and on the slowest known host, where the pace is not known."""
+_LITTLE, _MUCH = 1e-6, 1e4  # factors on the host's pace that leave one of the timelines
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timelines:
+    """What a step would take if the device or the host alone decided.
+
+    Attributes:
+        device_s: kernels, one after another.
+        host_s: handing them to the device.
+        sharpness: exponent with which the two meet.
+        fastest: how many times as long the host may take at best.
+        slowest: at worst.
+    """
+
+    device_s: float
+    host_s: float
+    sharpness: float
+    fastest: float
+    slowest: float
+
+    def ends(self, step_s: float, device: tuple[float, float]) -> tuple[float, float]:
+        """Interval of a step.
+
+        Args:
+            step_s: simulated.
+            device: factors on the kernels' seconds, to the ends of their interval.
+        """
+        usual_s = self._step_s(1.0, 1.0)
+        low_s = self._step_s(device[0], self.fastest)
+        high_s = self._step_s(device[1], self.slowest)
+        return step_s * low_s / usual_s, step_s * high_s / usual_s
+
+    def _step_s(self, device: float, host: float) -> float:
+        return float(smooth_max(device * self.device_s, host * self.host_s, self.sharpness, np))
+
+
+def timelines(prepared: PreparedJob, place: Place, *, host_is_known: bool) -> Timelines | None:
+    """The timelines of a step on one GPU; None of several devices, servers or processors.
+
+    Args:
+        prepared: the job.
+        place: machine and its calibration.
+        host_is_known: whether the user said, or his runs tell, how fast the host is.
+
+    Raises:
+        GraphError: a graph that cannot be simulated.
+    """
+    model, topology = place.calibration.model, place.topology
+    if not isinstance(model, GpuModel) or len(topology.workers) != 1 or topology.server_machine:
+        return None
+    (device,) = topology.workers
+
+    def step_s(factor: float) -> float:
+        known = factor * host_factor(device, model.host)
+        other = place.calibration.device(with_host(device, known))
+        plan = prepared.plan(other, 0, "round_robin")
+        return plan.compute_s + prepared.update_seconds(other)
+
+    fastest, slowest = KNOWN_HOST
+    if not host_is_known:
+        fastest = UNKNOWN_HOST[0] * model.host.fastest
+        slowest = UNKNOWN_HOST[1] * model.host.slowest
+    return Timelines(
+        device_s=step_s(_LITTLE),
+        host_s=step_s(_MUCH) / _MUCH,
+        sharpness=model.host.sharpness,
+        fastest=fastest,
+        slowest=slowest,
+    )
