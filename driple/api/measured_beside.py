@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from driple.errors import TraceError
-from driple.estimate import estimate
+from driple.estimate import Interval, estimate
 from driple.remarks import Remark, remark
 from driple.trace.targets import NETWORK, UNITS
 
 if TYPE_CHECKING:
     from driple.api.json_types.predict import MeasuredJson
     from driple.api.predicting import Answer
-    from driple.estimate import Interval
     from driple.measure.record.use import RunUse
     from driple.trace.targets import Targets
 
@@ -117,7 +116,9 @@ def measured_beside(answer: Answer, use: RunUse) -> MeasuredRecord:
                 resource="memory",
                 unit="bytes",
                 predicted=held.device_total.value,
-                interval=held.device_total.interval,
+                interval=None
+                if held.device_total.lower is None
+                else Interval(low=held.device_total.lower, high=held.device_total.upper),
                 measured=None if use.device_bytes is None else float(use.device_bytes),
             )
         )
@@ -137,7 +138,7 @@ def measured_beside(answer: Answer, use: RunUse) -> MeasuredRecord:
         rows=tuple(rows),
         steps_by=use.steps.source,
         num_steps=use.steps.num_steps,
-        differences=tuple(_differences({row.resource: row for row in rows})),
+        differences=(*_places(answer, use), *_differences({row.resource: row for row in rows})),
         missing=dict(use.missing),
         targets=None if use.missing else use.targets(),
     )
@@ -152,6 +153,25 @@ def _means(targets: Targets) -> dict[str, float]:
     }
 
 
+def _places(answer: Answer, use: RunUse) -> list[Remark]:
+    """Where the record is of other devices, or of another number of them."""
+    setting = answer.setting
+    own = use.gpus[0] if use.gpus else "CPU"
+    wanted = setting.worker.name
+    is_same = setting.worker.is_cpu if not use.gpus else _letters(wanted) in _letters(own)
+    if not is_same:
+        return [remark("measured_elsewhere", recorded=own, asked=wanted)]
+    if use.num_devices != setting.num_workers:
+        return [
+            remark("measured_number", recorded=use.num_devices, asked=setting.num_workers)
+        ]
+    return []
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
 def _differences(rows: dict[str, MeasuredRow]) -> list[Remark]:
     """What differs, and what that says of the job."""
     step, busy = _pair(rows, "step"), _pair(rows, "device_util")
@@ -163,7 +183,9 @@ def _differences(rows: dict[str, MeasuredRow]) -> list[Remark]:
         if busy is not None and waits:
             found.append(remark("measured_device_waits", predicted=busy[0], measured=busy[1]))
         elif busy is not None and longer:
-            found.append(remark("measured_device_slower", measured=busy[1]))
+            found.append(
+                remark("measured_device_slower", predicted=busy[0], measured=busy[1])
+            )
         for resource in NETWORK:
             rate = _pair(rows, resource)
             if rate is not None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["print_measured"]
 
+_LEAST = 1e-3  # MB/s or percent: less is none
+
 
 def print_measured(record: MeasuredRecord) -> None:
     """The table, and a line for each difference.
@@ -44,4 +46,6 @@ def _text(row: MeasuredRow, value: float | None) -> str:
         return "-"
     if row.unit == "s":
         return duration(value)
-    return size(value) if row.unit == "bytes" else f"{value:.3g} {row.unit}"
+    if row.unit == "bytes":
+        return size(value)
+    return f"{value:.3g} {row.unit}" if value >= _LEAST else f"0 {row.unit}"

@@ -398,6 +398,9 @@ def _read_about(folder: Path) -> RecordAbout:
             f"{file}: period of {about.period_s} s and {about.cores} cores; both must be above 0 "
             "and no larger than an hour and a million; record again"
         )
+    numbers = [name[3:].partition(".")[0] for name in about.gauges if name.startswith("gpu")]
+    if any(not n.isdecimal() or int(n) >= len(about.gpus) for n in numbers):
+        raise TraceError(f"{file} has readings of a GPU that it does not name; record again")
     if len(about.columns) > _MAX_COLUMNS or len(about.gauges) > _MAX_COLUMNS:
         raise TraceError(f"{file} names over {_MAX_COLUMNS} counters; record again")
     return about

@@ -41,6 +41,7 @@ class RunUse:
         missing: resources without a label, and why.
         device_bytes: most memory in use on a GPU; None without one.
         host_bytes: most resident memory of the job's processes on a host.
+        gpus: names of the GPUs of the job; empty on CPUs.
         num_devices: GPUs, or processes that mark steps, of all hosts.
         remarks: what a reader should know, a sentence each.
     """
@@ -51,6 +52,7 @@ class RunUse:
     missing: Mapping[str, str]
     device_bytes: int | None
     host_bytes: int
+    gpus: tuple[str, ...]
     num_devices: int
     remarks: tuple[str, ...]
 
@@ -82,9 +84,10 @@ def run_use(records: Sequence[Record], *, grid_s: float = LABEL_GRID_S) -> RunUs
     means: dict[str, list[float]] = {name: [] for name in RESOURCES}
     missing: dict[str, str] = {}
     step_s = fmean(one.step_s for one in steps)
-    num_devices = 0
+    num_devices, names = 0, []
     for record, window in zip(records, windows, strict=True):
         gpus = _own_gpus(record)
+        names += [record.about.gpus[int(gpu.removeprefix("gpu"))] for gpu in gpus]
         num_devices += len(gpus) or max(1, len(record.marks))
         for resource in RESOURCES:
             try:
@@ -104,6 +107,7 @@ def run_use(records: Sequence[Record], *, grid_s: float = LABEL_GRID_S) -> RunUs
         host_bytes=max(
             int(record.gauges["memory_bytes"].values.max(initial=0)) for record in records
         ),
+        gpus=tuple(names),
         num_devices=num_devices,
         remarks=tuple(dict.fromkeys(remarks)),
     )

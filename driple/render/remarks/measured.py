@@ -9,6 +9,7 @@ from driple.quantities import size
 __all__ = ["SENTENCES"]
 
 _ALIKE = 0.05
+_NOTHING_MB = 1e-3  # the chatter of a machine
 
 
 def _step(*, factor: float, inside: bool | None) -> str:
@@ -32,21 +33,29 @@ def _memory(*, predicted: float, measured: float) -> str:
 
 def _bytes(*, sent: bool, predicted_mb: float, measured_mb: float) -> str:
     verb = "sends" if sent else "receives"
-    words = f"the host {verb} {measured_mb:.3g} MB a step, predicted are {predicted_mb:.3g} MB"
+    amount = "nothing" if measured_mb < _NOTHING_MB else f"{measured_mb:.3g} MB a step"
+    words = f"the host {verb} {amount}, predicted are {predicted_mb:.3g} MB a step"
     if measured_mb > predicted_mb:
         return f"{words}: input from the network, another scheme, or other programs"
     return f"{words}: devices of one host, compressed or accumulated gradients, or another scheme"
 
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
+    "measured_elsewhere": (
+        "the record is of {recorded}, the answer of {asked}: give the --setting that was recorded"
+    ),
+    "measured_number": (
+        "the record is of {recorded} device(s), the answer of {asked}: give the --setting that was "
+        "recorded, or the records of all hosts"
+    ),
     "measured_step": _step,
     "measured_device_waits": (
         "the device is busy {measured:.0f} % of the time, predicted are {predicted:.0f} %: it "
         "waits, for the host, the input pipeline or the network"
     ),
     "measured_device_slower": (
-        "the device is busy {measured:.0f} % of the time, as predicted: its own work takes longer "
-        "(clocks, another precision, other programs)"
+        "the device is busy {measured:.0f} % of the time, predicted are {predicted:.0f} %: its own "
+        "work takes longer (clocks, another precision, other programs)"
     ),
     "measured_memory": _memory,
     "measured_bytes": _bytes,

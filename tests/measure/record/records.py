@@ -35,6 +35,7 @@ def write_record(
     boot_id: str = "a",
     rows_per_block: int = 100,
     rank: int = 0,
+    gpus: Sequence[str] = (),
 ) -> Path:
     """A record whose counters grow at the given rates per second, a value a row.
 
@@ -49,6 +50,7 @@ def write_record(
         boot_id: of the machine.
         rows_per_block: rows of a block.
         rank: of the first process; the next ones follow.
+        gpus: names of the GPUs.
     """
     gauges = {"memory_bytes": [(0.0, 2**30)], **(gauges or {})}
     (folder / "steps").mkdir(parents=True)
@@ -64,7 +66,7 @@ def write_record(
         remarks=(),
         interfaces=("eth0",),
         cores=cores,
-        gpus=(),
+        gpus=tuple(gpus),
         boot_id=boot_id,
         clock_error_s=None,
         host=MeasuringHost(cpu="a CPU", memory_write_bytes_per_s=10_000_000_000),

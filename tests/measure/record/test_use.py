@@ -130,9 +130,10 @@ def test_the_gpus_of_the_job_count_and_idle_ones_do_not(tmp_path: Path) -> None:
         "gpu1.memory_bytes": [(1.0, 70 * 2**30)],
         "gpu1.own": [(1.0, 0)],
     }
-    use = run_use([_host(tmp_path / "r", gauges=gauges)])
+    use = run_use([_host(tmp_path / "r", gauges=gauges, gpus=["A", "B"])])
     label = use.labels["device_util"]
     assert (label.burst_amount, use.labels["device_mem_util"].burst_amount) == (90, 45)
     assert (label.burst_duration_s, label.idle_duration_s) == pytest.approx((0.6, 0.4), rel=0.1)
     assert use.device_bytes == 5 * 2**30
+    assert use.gpus == ("A",)
     assert use.num_devices == 1
