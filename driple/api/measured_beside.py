@@ -138,7 +138,7 @@ def measured_beside(answer: Answer, use: RunUse) -> MeasuredRecord:
         rows=tuple(rows),
         steps_by=use.steps.source,
         num_steps=use.steps.num_steps,
-        differences=(*_places(answer, use), *_differences({row.resource: row for row in rows})),
+        differences=tuple(_places(answer, use) or _differences({row.resource: row for row in rows})),
         missing=dict(use.missing),
         targets=None if use.missing else use.targets(),
     )
@@ -186,10 +186,7 @@ def _differences(rows: dict[str, MeasuredRow]) -> list[Remark]:
             found.append(
                 remark("measured_device_slower", predicted=busy[0], measured=busy[1])
             )
-        for resource in NETWORK:
-            rate = _pair(rows, resource)
-            if rate is not None:
-                found += _bytes_remark(resource, step, rate)
+        found += _bytes_remark(step, [_pair(rows, resource) for resource in NETWORK])
     memory = _pair(rows, "memory")
     if memory is not None and abs(memory[1] / memory[0] - 1) > _ALIKE:
         found.append(remark("measured_memory", predicted=memory[0], measured=memory[1]))
@@ -213,15 +210,19 @@ def _step_remark(row: MeasuredRow, predicted: float, measured: float) -> Remark:
 
 
 def _bytes_remark(
-    resource: str, step: tuple[float, float], rate: tuple[float, float]
+    step: tuple[float, float], rates: Sequence[tuple[float, float] | None]
 ) -> list[Remark]:
-    """Bytes of a step, which do not depend on how long it takes."""
-    predicted_mb, measured_mb = rate[0] * step[0], rate[1] * step[1]
-    if max(rate) < _SILENT_MB_PER_S or abs(measured_mb / predicted_mb - 1) <= _ALIKE:
+    """Bytes of a step, which do not depend on how long it takes; sent, then received."""
+    known = [rate for rate in rates if rate is not None and max(rate) >= _SILENT_MB_PER_S]
+    predicted_mb = [rate[0] * step[0] for rate in known]
+    measured_mb = [rate[1] * step[1] for rate in known]
+    if len(known) < len(rates) or all(
+        abs(own / expected - 1) <= _ALIKE
+        for own, expected in zip(measured_mb, predicted_mb, strict=True)
+    ):
         return []
-    sent = resource == "net_tx"
     return [
-        remark("measured_bytes", sent=sent, predicted_mb=predicted_mb, measured_mb=measured_mb)
+        remark("measured_bytes", predicted_mb=tuple(predicted_mb), measured_mb=tuple(measured_mb))
     ]
 
 

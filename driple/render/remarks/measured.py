@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from driple.quantities import size
 
@@ -31,11 +31,15 @@ def _memory(*, predicted: float, measured: float) -> str:
     return f"{words}: another batch, precision or optimizer, or recomputation"
 
 
-def _bytes(*, sent: bool, predicted_mb: float, measured_mb: float) -> str:
-    verb = "sends" if sent else "receives"
-    amount = "nothing" if measured_mb < _NOTHING_MB else f"{measured_mb:.3g} MB a step"
-    words = f"the host {verb} {amount}, predicted are {predicted_mb:.3g} MB a step"
-    if measured_mb > predicted_mb:
+def _bytes(*, predicted_mb: Sequence[float], measured_mb: Sequence[float]) -> str:
+    if max(measured_mb) < _NOTHING_MB:
+        amount = "sends and receives nothing"
+    else:
+        amount = f"sends {measured_mb[0]:.3g} and receives {measured_mb[1]:.3g} MB a step"
+    words = (
+        f"the host {amount}, predicted are {predicted_mb[0]:.3g} and {predicted_mb[1]:.3g} MB a step"
+    )
+    if sum(measured_mb) > sum(predicted_mb):
         return f"{words}: input from the network, another scheme, or other programs"
     return f"{words}: devices of one host, compressed or accumulated gradients, or another scheme"
 
