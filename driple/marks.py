@@ -50,7 +50,7 @@ def _open(now_ns: int) -> int:
     os.register_at_fork(after_in_child=_forget)
     name = f"{os.getpid()}-{now_ns}{STEPS_SUFFIX}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-    descriptor = os.open(os.path.join(folder, name), flags, 0o644)
+    descriptor = os.open(f"{folder}/{name}", flags, 0o644)
     rank = os.environ.get("RANK", "")
     number = int(rank) if rank.isascii() and rank.isdecimal() and len(rank) < 10 else -1
     os.write(descriptor, STEPS_MAGIC + struct.pack("<qq", os.getpid(), number))

@@ -138,7 +138,9 @@ def measured_beside(answer: Answer, use: RunUse) -> MeasuredRecord:
         rows=tuple(rows),
         steps_by=use.steps.source,
         num_steps=use.steps.num_steps,
-        differences=tuple(_places(answer, use) or _differences({row.resource: row for row in rows})),
+        differences=tuple(
+            _places(answer, use) or _differences({row.resource: row for row in rows})
+        ),
         missing=dict(use.missing),
         targets=None if use.missing else use.targets(),
     )
@@ -162,9 +164,7 @@ def _places(answer: Answer, use: RunUse) -> list[Remark]:
     if not is_same:
         return [remark("measured_elsewhere", recorded=own, asked=wanted)]
     if use.num_devices != setting.num_workers:
-        return [
-            remark("measured_number", recorded=use.num_devices, asked=setting.num_workers)
-        ]
+        return [remark("measured_number", recorded=use.num_devices, asked=setting.num_workers)]
     return []
 
 
@@ -183,9 +183,7 @@ def _differences(rows: dict[str, MeasuredRow]) -> list[Remark]:
         if busy is not None and waits:
             found.append(remark("measured_device_waits", predicted=busy[0], measured=busy[1]))
         elif busy is not None and longer:
-            found.append(
-                remark("measured_device_slower", predicted=busy[0], measured=busy[1])
-            )
+            found.append(remark("measured_device_slower", predicted=busy[0], measured=busy[1]))
         found += _bytes_remark(step, [_pair(rows, resource) for resource in NETWORK])
     memory = _pair(rows, "memory")
     if memory is not None and abs(memory[1] / memory[0] - 1) > _ALIKE:

@@ -22,7 +22,15 @@ from driple.answers.choosing import (
     usual_answer,
 )
 from driple.answers.options import MethodOptions
-from driple.api.arguments import PathLike, catalog_of, jobs_of, path_of, paths_of, scheme_remarks, settings_of
+from driple.api.arguments import (
+    PathLike,
+    catalog_of,
+    jobs_of,
+    path_of,
+    paths_of,
+    scheme_remarks,
+    settings_of,
+)
 from driple.api.device_remarks import device_remarks
 from driple.api.memory import JobMemory, memory_beside
 from driple.api.memory_remedies import with_remedies

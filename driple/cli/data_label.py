@@ -1,4 +1,4 @@
-"""`driple data label`: make a data set from a campaign of the test bed, or from records of a job."""
+"""`driple data label`: a data set from a campaign of the test bed, or from records of a job."""
 
 from __future__ import annotations
 
@@ -126,9 +126,7 @@ def _of_campaign(
             "them out"
         )
     about = read_campaign(runs[0])
-    return collect_dataset(
-        runs[0], name=output.name, about=about, grid_s=values.grid_ms / 1000
-    )
+    return collect_dataset(runs[0], name=output.name, about=about, grid_s=values.grid_ms / 1000)
 
 
 def _of_records(
@@ -151,9 +149,7 @@ def _of_records(
     records = [read_record(folder) for folder in folders]
     loaded = load_job(job, options, setting=wanted)
     workload = RecordedWorkload(
-        name=values.workload or (
-            Path(loaded.name).name if loaded.origin.is_model else loaded.name
-        ),
+        name=values.workload or (Path(loaded.name).name if loaded.origin.is_model else loaded.name),
         family=values.family or _family(loaded.source),
         setting=wanted.name,
         graph=loaded.graph,
@@ -176,8 +172,8 @@ def _of_records(
         dataset=read_dataset(output) if is_there else None,
         grid_s=values.grid_ms / 1000,
     )
-    for number, use in enumerate(uses, 1):
-        note(f"run {number} of {len(uses)}: {steps_text(use.steps)}")
+    for run, use in enumerate(uses, 1):
+        note(f"run {run} of {len(uses)}: {steps_text(use.steps)}")
         for words in use.remarks:
             note(words)
     return data

@@ -184,9 +184,7 @@ def predict(
     _print_all(answers, method, untimed=untimed, explain=explain)
 
 
-def _print_all(
-    answers: Sequence[Answer], method: str, *, untimed: bool, explain: bool
-) -> None:
+def _print_all(answers: Sequence[Answer], method: str, *, untimed: bool, explain: bool) -> None:
     """The answers as they were asked for, then the record beside each."""
     if untimed:
         _print(answers)

@@ -28,7 +28,9 @@ def print_measured(record: MeasuredRecord) -> None:
             row.resource,
             _text(row, row.predicted),
             _text(row, row.measured),
-            "-" if not row.predicted or row.measured is None else f"{row.measured / row.predicted:.2f}",
+            "-"
+            if not row.predicted or row.measured is None
+            else f"{row.measured / row.predicted:.2f}",
         ]
         for row in record.rows
     ]

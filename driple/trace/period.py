@@ -105,7 +105,7 @@ def _on_axis(axis: FloatArray, curves: list[FloatArray], grid_s: float) -> Perio
     """The period of the other curves along one of them."""
     num = len(axis)
     even = np.arange(num, dtype=np.float64)
-    if len(curves) < 2:  # noqa: PLR2004  # nothing to lay out along the axis
+    if len(curves) < 2:  # nothing to lay out along the axis
         return None
     traces = np.array(
         [np.diff(np.interp(even, axis, curve)) for curve in curves if curve is not axis]
@@ -122,7 +122,9 @@ def _on_axis(axis: FloatArray, curves: list[FloatArray], grid_s: float) -> Perio
     if sum((end - start) / lag for start, end, lag in kept) < _LEAST_STEPS:
         return None
     at_s = np.interp(even, axis, np.arange(num, dtype=np.float64)) * grid_s
-    begins_s, steps_s = (np.concatenate(part) for part in zip(*(_spans(at_s, *piece) for piece in kept), strict=True))
+    begins_s, steps_s = (
+        np.concatenate(part) for part in zip(*(_spans(at_s, *piece) for piece in kept), strict=True)
+    )
     is_step = steps_s <= _PAUSE * np.median(steps_s)
     begins_s, steps_s = begins_s[is_step], steps_s[is_step]
     period_s = float(steps_s.mean())
@@ -153,9 +155,7 @@ def _on_axis(axis: FloatArray, curves: list[FloatArray], grid_s: float) -> Perio
     )
 
 
-def _spans(
-    at_s: FloatArray, start: int, end: int, lag: float
-) -> tuple[FloatArray, FloatArray]:
+def _spans(at_s: FloatArray, start: int, end: int, lag: float) -> tuple[FloatArray, FloatArray]:
     """Begin and length in seconds of each period of a piece of an axis, from several phases."""
     phases = np.arange(_PHASES) / _PHASES * lag
     whole = np.arange(len(at_s), dtype=np.float64)

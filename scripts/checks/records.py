@@ -156,7 +156,7 @@ def _numbers_of(
         join = shares[role].usage_path.parent  # the recorder joins the group, the job inherits it
         words = _job_words(name, seconds, "--rank", str(rank), "--address", address)
         command = [*network.command_prefix(role), *_record_words(out / role, words)]
-        groups = {join, *(folder for folder in shares[role]._folders)}  # noqa: SLF001
+        groups = {join, *(folder for folder in shares[role]._folders)}
         script = "".join(f"echo $$ > {group}/cgroup.procs; " for group in sorted(groups))
         recorders.append(
             subprocess.Popen(["sh", "-c", f'{script} exec "$@"', "sh", *command],
@@ -172,17 +172,21 @@ def _numbers_of(
         sources.append(f"{role}.device_util={shares[role].usage_path}")
         sources.append(f"{role}.device_mem_util=mmap:{pages[role]}")
         sources.extend(f"{role}.{resource}={path}" for resource, path in paths.items())
-    with tempfile.TemporaryDirectory() as folder, Sampling(sources, _SAMPLE_S, Path(folder)) as bed:
-        for recorder in recorders:
-            recorder.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        with Sampling(sources, _SAMPLE_S, Path(folder)) as bed:
+            for recorder in recorders:
+                recorder.wait()
+        samples = bed.samples()
     records = [read_record(out / role) for role in network.roles]
     use = run_use(records)
     bandwidth = records[0].about.host.memory_write_bytes_per_s or 0
-    times = {role: record.marks[0].times_ns for role, record in zip(network.roles, records, strict=True)}
+    times = {
+        role: record.marks[0].times_ns for role, record in zip(network.roles, records, strict=True)
+    }
     window = (use.steps.start_ns, min(int(own[-1]) for own in times.values()))
     run = RunRecord(
         workload=name,
-        samples=bed.samples(),
+        samples=samples,
         step_times_ns={
             role: [int(at) for at in own if window[0] <= at <= window[1]]
             for role, own in times.items()

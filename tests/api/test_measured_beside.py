@@ -17,7 +17,9 @@ GRAPH = Path(__file__).parents[2] / "datasets/examples/resnet50.pbtxt"
 NUM = 3000
 
 
-def _gpu_record(folder: Path, step_s: float, busy_pct: int, tx: float, gpu: str, **options: object) -> Path:
+def _gpu_record(
+    folder: Path, step_s: float, busy_pct: int, tx: float, gpu: str, **options: object
+) -> Path:
     """A GPU that is evenly busy, and a network that is evenly used."""
     rates = {
         "cpu_ns": [1e9] * NUM,

@@ -31,7 +31,7 @@ def _period(exact: FloatArray, others: FloatArray | None = None) -> Period:
 
 @pytest.mark.parametrize("step_s", [0.05, 0.083, 0.2, 0.517, 1.3])
 @pytest.mark.parametrize("is_exact", [True, False])
-def test_even_steps_are_found_to_half_a_percent(step_s: float, is_exact: bool) -> None:  # noqa: FBT001
+def test_even_steps_are_found_to_half_a_percent(step_s: float, is_exact: bool) -> None:
     """By counters that are the same in each step, and by time."""
     sent = _sent(np.full(round(40 / step_s), step_s))
     none = np.empty((0, sent.shape[1]))

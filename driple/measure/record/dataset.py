@@ -1,6 +1,6 @@
 """Records of one job as a workload of a data set, with labels of source `measured`.
 
-    records -> runs (hosts by overlap, repeats) -> targets of each -> median -> Example -> Dataset
+records -> runs (hosts by overlap, repeats) -> targets of each -> median -> Example -> Dataset
 """
 
 from __future__ import annotations

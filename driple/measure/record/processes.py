@@ -98,9 +98,7 @@ class ProcessTree:
     def memory_bytes(self) -> int:
         """Resident memory of the tree; pages that processes share count in each of them."""
         page = os.sysconf("SC_PAGE_SIZE")
-        return sum(
-            int(words[1]) * page for pid in self._clocks if (words := _words(pid, "statm"))
-        )
+        return sum(int(words[1]) * page for pid in self._clocks if (words := _words(pid, "statm")))
 
     def disk_bytes(self) -> tuple[int, int] | None:
         """Bytes that the tree has read from and written to disks; None without permission."""
@@ -125,7 +123,7 @@ class ProcessTree:
 
 def _children(pid: int) -> list[int]:
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  # half the time
     except OSError:
         return []
     return [int(word) for thread in threads for word in _words(pid, f"task/{thread}/children")]

@@ -120,7 +120,7 @@ def record_command(
                 environment |= counted
                 host = host_facts()
         process = _start(command, environment)
-        recording = _Recording(process.pid, tuple(command), plan, show, say, nvml)
+        recording = _Recording(process.pid, tuple(command), plan, show=show, say=say, nvml=nvml)
         with _forwarding(process):
             failure = recording.run(host, recording.sources.tree.is_over)
             status = process.wait()
@@ -129,9 +129,7 @@ def record_command(
     return status
 
 
-def record_process(
-    pid: int, plan: RecordPlan, *, show: Show, say: Say, nvml: Any = None
-) -> None:
+def record_process(pid: int, plan: RecordPlan, *, show: Show, say: Say, nvml: Any = None) -> None:
     """Record a running process until it ends, or until SIGINT or SIGTERM.
 
     Args:
@@ -152,7 +150,7 @@ def record_process(
         except OSError:
             words = []
         command = tuple(word.decode(errors="backslashreplace") for word in words)
-        recording = _Recording(pid, command, plan, show, say, nvml)
+        recording = _Recording(pid, command, plan, show=show, say=say, nvml=nvml)
         stopped: list[int] = []
         with _handling(lambda number, _: stopped.append(number)):
             failure = recording.run(
@@ -170,6 +168,7 @@ class _Recording:
         pid: int,
         command: tuple[str, ...],
         plan: RecordPlan,
+        *,
         show: Show,
         say: Say,
         nvml: Any,
@@ -262,7 +261,11 @@ class _Recording:
         )
         width = len(self._names) + 2
         if len(rows) >= 2 * width:
-            self._show(self._view(rows[:width], rows[-width:], dict((n, v) for n, _, v in readings)))
+            self._show(
+                self._view(
+                    rows[:width], rows[-width:], {name: value for name, _, value in readings}
+                )
+            )
 
     def _remark(self, sentence: str) -> None:
         self.sources.remarks.append(sentence)
@@ -270,9 +273,7 @@ class _Recording:
 
     def _view(self, first: array[int], last: array[int], gauges: dict[str, int]) -> LiveView:
         seconds = (last[0] - first[0]) / 1e9
-        rates = {
-            name: (last[i + 2] - first[i + 2]) / seconds for i, name in enumerate(self._names)
-        }
+        rates = {name: (last[i + 2] - first[i + 2]) / seconds for i, name in enumerate(self._names)}
         busy = [value for name, value in gauges.items() if name.endswith(".device_util")]
         return LiveView(
             seconds=time.monotonic() - self._begin_s,

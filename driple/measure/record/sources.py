@@ -1,6 +1,6 @@
 """Everything that one record samples, opened: counters of each row, readings of each block.
 
-    pid, folder -> Sources: columns with readers, gauges, what is missing and why
+pid, folder -> Sources: columns with readers, gauges, what is missing and why
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class Sources:
         readings: list[Reading] = [("memory_bytes", now_ns, self.tree.memory_bytes())]
         disk = self.tree.disk_bytes()
         if disk is not None:
-            readings += [("disk_read_bytes", now_ns, disk[0]), ("disk_write_bytes", now_ns, disk[1])]
+            readings += [
+                ("disk_read_bytes", now_ns, disk[0]),
+                ("disk_write_bytes", now_ns, disk[1]),
+            ]
         else:
             self.missing.setdefault(
                 "disk", "reads and writes of another user's process need root; run as that user"

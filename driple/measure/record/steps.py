@@ -1,6 +1,6 @@
 """Steps of a record: as marked by `driple.mark_step()`, or the period of its traces.
 
-    Record -> StepTimes: seconds of a step, its doubt, and the window that has steps
+Record -> StepTimes: seconds of a step, its doubt, and the window that has steps
 """
 
 from __future__ import annotations

@@ -390,9 +390,7 @@ def _read_about(folder: Path) -> RecordAbout:
         raise TraceError(
             f"{file} has format {number}, this Driple reads up to {RECORD_FORMAT}; update Driple"
         )
-    about = from_json(
-        RecordAbout, stored, where=str(file), error=TraceError, advice="record again"
-    )
+    about = from_json(RecordAbout, stored, where=str(file), error=TraceError, advice="record again")
     if not 0 < about.period_s <= 3600 or not 0 < about.cores <= 1e6:
         raise TraceError(
             f"{file}: period of {about.period_s} s and {about.cores} cores; both must be above 0 "

@@ -3,8 +3,8 @@
     records of one run (a host each) -> common window -> traces -> labels -> RunUse -> Targets
 
 The labels are those of the test bed: `device_util` of a CPU is CPU time over the cores that the job
-may use, `device_mem_util` the share of the time in which one core per process would be writing what
-it allocates; those of GPUs are NVML's. Network is the host's. Numbers are means over GPUs and hosts.
+may use, `device_mem_util` the share of the time in which one core per process would be writing
+what it allocates; those of GPUs are NVML's. Network is the host's. Numbers are means over GPUs and hosts.
 """
 
 from __future__ import annotations
@@ -185,8 +185,7 @@ def _own_gpus(record: Record) -> list[str]:
 
 def _device_bytes(record: Record) -> int | None:
     most = [
-        int(record.gauges[f"{gpu}.memory_bytes"].values.max(initial=0))
-        for gpu in _own_gpus(record)
+        int(record.gauges[f"{gpu}.memory_bytes"].values.max(initial=0)) for gpu in _own_gpus(record)
     ]
     return max(most, default=None)
 

@@ -97,7 +97,9 @@ def write_record(
     return folder
 
 
-def square(num: int, period: int, high: float, low: float = 0.0, width: int | None = None) -> list[float]:
+def square(
+    num: int, period: int, high: float, low: float = 0.0, width: int | None = None
+) -> list[float]:
     """Rates of a square wave: `width` rows high (half of the period), then low."""
     width = period // 2 if width is None else width
     return [high if row % period < width else low for row in range(num)]

@@ -61,7 +61,9 @@ class FakeNvml:
     def nvmlDeviceGetSamples(self, handle: int, kind: int, since: int) -> tuple[int, list[Any]]:  # noqa: N802
         """As in NVML: five samples up to now that are newer than `since`."""
         if self.modes[handle] in ("lost", "denied"):
-            raise self.NVMLError("Insufficient Permissions" if self.modes[handle] == "denied" else "GPU is lost")
+            raise self.NVMLError(
+                "Insufficient Permissions" if self.modes[handle] == "denied" else "GPU is lost"
+            )
         now_us = time.time_ns() // 1000
         times = [now_us - 100_000 * i for i in range(5, 0, -1)]
         return 1, [

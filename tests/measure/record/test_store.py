@@ -81,9 +81,7 @@ def test_a_block_that_unpacks_to_gigabytes_is_not_read(tmp_path: Path) -> None:
         ({"columns": ["cpu_ns"]}, "needed are 2 or more"),
     ],
 )
-def test_damaged_facts_are_refused(
-    tmp_path: Path, changes: dict[str, object], words: str
-) -> None:
+def test_damaged_facts_are_refused(tmp_path: Path, changes: dict[str, object], words: str) -> None:
     """One line that says what is wrong."""
     folder = _record(tmp_path / "r")
     about = json.loads((folder / "record.json").read_text())
