@@ -1,4 +1,4 @@
-"""Ten small DDP programs on two processes (Gloo, CPU), to be recorded: `python record_jobs.py NAME`.
+"""Ten small DDP programs on two processes (Gloo, CPU), to be recorded.
 
     python -m scripts.checks.record_jobs gpt --seconds 30 --port 29600
 

@@ -2,9 +2,10 @@
 
     records of one run (a host each) -> common window -> traces -> labels -> RunUse -> Targets
 
-The labels are those of the test bed: `device_util` of a CPU is CPU time over the cores that the job
-may use, `device_mem_util` the share of the time in which one core per process would be writing
-what it allocates; those of GPUs are NVML's. Network is the host's. Numbers are means over GPUs and hosts.
+The labels are those of the test bed: `device_util` of a CPU is CPU time over the cores that the
+job may use, `device_mem_util` the share of the time in which one core per process would be writing
+what it allocates; those of GPUs are NVML's. Network is the host's. Numbers are means over GPUs and
+hosts.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ def _bytes(*, predicted_mb: Sequence[float], measured_mb: Sequence[float]) -> st
         amount = "sends and receives nothing"
     else:
         amount = f"sends {measured_mb[0]:.3g} and receives {measured_mb[1]:.3g} MB a step"
-    words = f"the host {amount}, predicted are {predicted_mb[0]:.3g} and {predicted_mb[1]:.3g} MB a step"
+    expected = f"{predicted_mb[0]:.3g} and {predicted_mb[1]:.3g} MB a step"
+    words = f"the host {amount}, predicted are {expected}"
     if sum(measured_mb) > sum(predicted_mb):
         return f"{words}: input from the network, another scheme, or other programs"
     return f"{words}: devices of one host, compressed or accumulated gradients, or another scheme"

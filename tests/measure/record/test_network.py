@@ -46,7 +46,8 @@ def _port(root: Path, device: str, sent: int, received: int, state: str = "4: AC
 
 def test_a_bond_and_loopback_do_not_count_twice(tmp_path: Path) -> None:
     """The bond repeats its two links; a bridge and the ends of containers repeat eth2."""
-    names = {"lo": (9, 9), "eth0": (10, 1), "eth1": (20, 2), "bond0": (30, 3), "eth2": (40, 4), "veth1": (5, 5), "docker0": (5, 5)}  # fmt: skip
+    names = {"lo": (9, 9), "eth0": (10, 1), "eth1": (20, 2), "bond0": (30, 3), "eth2": (40, 4)}
+    names |= {"veth1": (5, 5), "docker0": (5, 5)}
     links = ("eth0/device", "eth1/device", "eth2/device", "bond0/lower_eth0", "docker0/lower_veth1")
     found = find_network(PID, root=_machine(tmp_path, names, links))
     assert found.names == ("eth0", "eth1", "eth2")
@@ -79,7 +80,7 @@ def test_interfaces_may_be_named_and_unknown_names_are_refused(tmp_path: Path) -
     assert find_network(PID, ["eth1"], root=root).net_tx() == 6
     with pytest.raises(MeasureError, match="no interface eth9; there are lo, eth0, eth1"):
         find_network(PID, ["eth9"], root=root)
-    with pytest.raises(MeasureError, match="cannot read .*No such file"):
+    with pytest.raises(MeasureError, match=r"cannot read .*No such file"):
         find_network(8, root=root)
 
 

@@ -23,7 +23,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     """Rows, gauges, marks and both clocks."""
     record = read_record(_record(tmp_path / "r"))
     assert record.samples.names == ("cpu_ns", "net_tx")
-    assert record.samples.values[:3].tolist() == [[10**7, 10**4], [2 * 10**7, 2 * 10**4], [3 * 10**7, 3 * 10**4]]  # fmt: skip
+    assert record.samples.values[:2].tolist() == [[10**7, 10**4], [2 * 10**7, 2 * 10**4]]
     assert len(record.samples.before_ns) == 250
     assert record.gauges["x"].values.tolist() == [-7]
     assert record.gauges["x"].times_ns.tolist() == [START_NS + 500_000_000]

@@ -113,7 +113,7 @@ def test_a_resource_that_was_not_recorded_is_named(tmp_path: Path) -> None:
     marks = np.arange(0, 30, 0.5).tolist()
     use = run_use([read_record(write_record(tmp_path / "r", rates, marks_s=[marks]))])
     assert set(use.labels) == {"device_util", "net_tx", "net_rx"}
-    with pytest.raises(TraceError, match="device_mem_util: .* C compiler"):
+    with pytest.raises(TraceError, match=r"device_mem_util: .* C compiler"):
         use.targets()
 
 
