@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.numbers import whole_number
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch, text
 from driple.errors import ConfigError, TraceError
-from driple.render.show import note
+from driple.estimate import estimate
+from driple.render.show import note, print_json
 
 if TYPE_CHECKING:
+    from driple.api.json_types.commands import RecordJson
     from driple.measure.record.recorder import LiveView
+    from driple.measure.record.steps import StepTimes
+    from driple.measure.record.store import HostRecord
 
 __all__ = ["record"]
 
@@ -41,7 +46,11 @@ def record(
         typer.Argument(metavar="-- COMMAND", help="the command to run, after --"),
     ] = None,
     pid: Annotated[
-        int | None, typer.Option(help="a running process to watch, in place of a command")
+        int | None,
+        typer.Option(
+            help="a running process to watch, in place of a command",
+            callback=whole_number(1, 2**31 - 1),
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -53,6 +62,9 @@ def record(
         ),
     ] = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="one JSON object, after what the command prints")
+    ] = False,
 ) -> None:
     """Record how a job uses CPU, GPUs, memory, disk and network, a sample every 10 ms.
 
@@ -89,7 +101,7 @@ def record(
         status = record_command(command, plan, show=_live_line(), say=note)
     elif pid is not None:
         record_process(pid, plan, show=_live_line(), say=note)
-    _summarize(folder)
+    _summarize(folder, json=json)
     raise SystemExit(status)
 
 
@@ -109,8 +121,8 @@ def _live_line() -> Callable[[LiveView], None]:
     return show
 
 
-def _summarize(folder: Path) -> None:
-    """What was recorded, on stderr: stdout is the job's."""
+def _summarize(folder: Path, *, json: bool) -> None:
+    """What was recorded: on stderr, as stdout is the job's; with --json a last line of stdout."""
     from driple.measure.record.steps import steps_of
     from driple.measure.record.store import read_record
     from driple.render.record_lines import record_lines
@@ -120,9 +132,38 @@ def _summarize(folder: Path) -> None:
     except TraceError as error:
         note(str(error))
         return
+    steps: StepTimes | TraceError
     try:
-        lines = record_lines(record, steps_of(record))
+        steps = steps_of(record)
     except TraceError as error:
-        lines = record_lines(record, error)
-    for line in lines:
+        steps = error
+    if json:
+        print_json(_json(record, None if isinstance(steps, TraceError) else steps), "record")
+        return
+    for line in record_lines(record, steps):
         note(line)
+
+
+def _json(record: HostRecord, steps: StepTimes | None) -> RecordJson:
+    samples, about = record.samples, record.about
+    return {
+        "folder": str(record.folder),
+        "status": None if about.end is None else about.end.status,
+        "seconds": float(samples.before_ns[-1] - samples.before_ns[0]) / 1e9,
+        "samples": len(samples.before_ns),
+        "sampler_pct": None
+        if about.end is None
+        else 100 * about.end.sampler_cpu_s / about.end.seconds,
+        "steps": None
+        if steps is None
+        else {
+            "source": steps.source,
+            "iteration_time_s": estimate(steps.step_s, "measured", "measured"),
+            "low_s": steps.low_s,
+            "high_s": steps.high_s,
+            "num_steps": steps.num_steps,
+            "ambiguous_s": steps.ambiguous_s,
+        },
+        "missing": about.missing,
+        "remarks": about.remarks,
+    }

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from driple.errors import DripleError
     from driple.measure.record.recorder import LiveView
     from driple.measure.record.steps import StepTimes
-    from driple.measure.record.store import Record
+    from driple.measure.record.store import HostRecord
 
 __all__ = ["live_text", "record_lines", "steps_text"]
 
@@ -30,7 +30,7 @@ def live_text(view: LiveView) -> str:
     return "  ".join(parts)
 
 
-def record_lines(record: Record, steps: StepTimes | DripleError) -> list[str]:
+def record_lines(record: HostRecord, steps: StepTimes | DripleError) -> list[str]:
     """The summary of a record: steps, use, what is missing.
 
     Args:
@@ -38,7 +38,7 @@ def record_lines(record: Record, steps: StepTimes | DripleError) -> list[str]:
         steps: its steps, or why it has none.
     """
     lines = [f"recorded {record.folder}: {_length(record)}"]
-    lines.append(f"steps: {steps if isinstance(steps, Exception) else steps_text(steps)}")
+    lines.append(str(steps) if isinstance(steps, Exception) else f"steps: {steps_text(steps)}")
     about, memory = record.about, record.gauges["memory_bytes"].values
     if len(memory):
         lines.append(f"memory: {size(int(memory.max()))} at most in the job's processes")
@@ -52,7 +52,7 @@ def record_lines(record: Record, steps: StepTimes | DripleError) -> list[str]:
     return lines
 
 
-def _length(record: Record) -> str:
+def _length(record: HostRecord) -> str:
     samples, end = record.samples, record.about.end
     seconds = float(samples.before_ns[-1] - samples.before_ns[0]) / 1e9
     words = f"{seconds:.3g} s, {len(samples.before_ns)} samples"

@@ -30,7 +30,7 @@ import numpy as np
 
 from driple.measure.counters.cgroups import CpuShare
 from driple.measure.record.steps import steps_of
-from driple.measure.record.store import Record, read_record
+from driple.measure.record.store import HostRecord, read_record
 from driple.measure.record.use import LABEL_GRID_S, run_use
 from driple.measure.testbed.cluster import RunRecord
 from driple.measure.testbed.collect import labels_of_run, targets_of_run
@@ -86,7 +86,7 @@ def check_periods(out: Path, seconds: float) -> list[dict[str, object]]:
     return rows
 
 
-def _marked_within(record: Record, start_ns: int, end_ns: int) -> float:
+def _marked_within(record: HostRecord, start_ns: int, end_ns: int) -> float:
     """Mean seconds of the marked steps between two times, without pauses."""
     means = []
     for process in record.marks:

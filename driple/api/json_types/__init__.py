@@ -44,6 +44,7 @@ QUESTIONS: Mapping[str, Any] = {
     "evaluate": validate.EvaluateJson,
     "evaluate-published": validate.PublishedJson,
     "measure": commands.MeasureJson,
+    "record": commands.RecordJson,
     "env": commands.EnvJson,
 }
 """The type of the answer to each question, without `question` where the command line adds it."""

@@ -16,7 +16,7 @@ from driple.dataset.example import Dataset, Detail, Example, graph_hash, merge_e
 from driple.errors import DatasetError
 from driple.graph import OpGraph
 from driple.measure.record.hosts import runs_of
-from driple.measure.record.store import Record
+from driple.measure.record.store import HostRecord
 from driple.measure.record.use import LABEL_GRID_S, RunUse, run_use
 from driple.trace.provenance import Provenance
 from driple.trace.repeatability import repeatability
@@ -45,7 +45,7 @@ class RecordedWorkload:
 
 
 def with_recorded(
-    records: Sequence[Record],
+    records: Sequence[HostRecord],
     workload: RecordedWorkload,
     *,
     name: str,

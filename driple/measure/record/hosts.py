@@ -2,7 +2,7 @@
 
     records -> runs_of -> [[host, host], [host, host]] -> common_window -> a window of each host
 
-Each record has its own monotonic clock and says how far the wall clock was ahead of it. Records of
+Each record has its own monotonic clock, and how far the wall clock was ahead of it. Records of
 one machine share that clock. Marks check the wall clocks: the k-th step of a synchronous job ends
 on all hosts at once, so a difference beyond a step is one of the clocks, and is corrected.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from driple.errors import TraceError
 from driple.measure.record.steps import StepTimes
-from driple.measure.record.store import Record
+from driple.measure.record.store import HostRecord
 
 __all__ = ["common_window", "runs_of"]
 
@@ -24,7 +24,7 @@ _LEAST_STEPS = 3  # that hosts must share
 _ALIGNED_S = 0.001  # smaller differences of clocks are not worth a word
 
 
-def runs_of(records: Sequence[Record]) -> list[list[Record]]:
+def runs_of(records: Sequence[HostRecord]) -> list[list[HostRecord]]:
     """Records by run: those that overlap in time are hosts of one run, the others repeats.
 
     Raises:
@@ -34,7 +34,7 @@ def runs_of(records: Sequence[Record]) -> list[list[Record]]:
     for number, folder in enumerate(folders):
         if folder in folders[:number]:
             raise TraceError(f"{records[number].folder} is given twice; give each record once")
-    runs: list[list[Record]] = []
+    runs: list[list[HostRecord]] = []
     for record in sorted(records, key=lambda record: record.wall_s):
         mine = next((run for run in runs if _overlap(run[0], record)), None)
         if mine is None:
@@ -53,7 +53,7 @@ def runs_of(records: Sequence[Record]) -> list[list[Record]]:
 
 
 def common_window(
-    records: Sequence[Record], steps: Sequence[StepTimes]
+    records: Sequence[HostRecord], steps: Sequence[StepTimes]
 ) -> tuple[list[tuple[int, int]], list[str]]:
     """Begin and end of the shared time on each host's monotonic clock, and remarks on clocks.
 
@@ -93,7 +93,7 @@ def common_window(
     return [(start - offset, end - offset) for offset in ahead], remarks
 
 
-def _skew_ns(one: Record, other: Record, ahead: int, other_ahead: int) -> int | None:
+def _skew_ns(one: HostRecord, other: HostRecord, ahead: int, other_ahead: int) -> int | None:
     """What must be added to the other's wall clock, by marks; None if they do not match."""
     if not one.marks or not other.marks:
         return None
@@ -103,13 +103,13 @@ def _skew_ns(one: Record, other: Record, ahead: int, other_ahead: int) -> int | 
     return int(np.median(mine - theirs))
 
 
-def _overlap(one: Record, other: Record) -> bool:
+def _overlap(one: HostRecord, other: HostRecord) -> bool:
     (begin, end), (other_begin, other_end) = one.wall_s, other.wall_s
     shorter = min(end - begin, other_end - other_begin)
     return min(end, other_end) - max(begin, other_begin) > _LEAST_OVERLAP * shorter
 
 
-def _ranks(run: Sequence[Record]) -> set[int]:
+def _ranks(run: Sequence[HostRecord]) -> set[int]:
     return {process.rank for record in run for process in record.marks if process.rank >= 0}
 
 

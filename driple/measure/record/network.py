@@ -76,9 +76,7 @@ def find_network(
     ports = _ports(root / "sys/class/infiniband") if not wanted else []
     unknown = [name for name in wanted if name not in there]
     if unknown:
-        raise MeasureError(
-            f"--set interfaces: no interface {unknown[0]}; there are {', '.join(there)}"
-        )
+        raise MeasureError(f"no interface {unknown[0]} to count; there are {', '.join(there)}")
     names = list(wanted) or (
         _carriers(folder, there, has_ports=bool(ports))
         if is_own

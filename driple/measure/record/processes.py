@@ -38,7 +38,7 @@ class ProcessTree:
             self._ended = os.pidfd_open(pid)
         except OSError as error:
             raise MeasureError(
-                f"--pid {pid}: {error.strerror}; give the number of a running process (ps, pgrep)"
+                f"process {pid}: {error.strerror}; give the number of a running process (ps, pgrep)"
             ) from error
         self._poll = select.poll()
         self._poll.register(self._ended, select.POLLIN)

@@ -30,6 +30,7 @@ from driple.marks import STEPS_VARIABLE
 from driple.measure.counters.machine import host_facts
 from driple.measure.counters.memory import AllocationCounter, build_alloc_counter
 from driple.measure.counters.sampler import sample_rows
+from driple.measure.record.network import find_network
 from driple.measure.record.sources import CPU, Sources, open_sources
 from driple.measure.record.store import (
     RECORD_FORMAT,
@@ -119,8 +120,17 @@ def record_command(
             if counted:
                 environment |= counted
                 host = host_facts()
+        if plan.interfaces:
+            find_network(os.getpid(), plan.interfaces)  # before the command starts
         process = _start(command, environment)
-        recording = _Recording(process.pid, tuple(command), plan, show=show, say=say, nvml=nvml)
+        try:
+            recording = _Recording(
+                process.pid, tuple(command), plan, is_child=True, show=show, say=say, nvml=nvml
+            )
+        except MeasureError as error:
+            say(f"nothing is recorded, the job goes on: {error}")
+            process.wait()
+            raise
         with _forwarding(process):
             failure = recording.run(host, recording.sources.tree.is_over)
             status = process.wait()
@@ -169,13 +179,14 @@ class _Recording:
         command: tuple[str, ...],
         plan: RecordPlan,
         *,
+        is_child: bool = False,
         show: Show,
         say: Say,
         nvml: Any,
     ) -> None:
         self._plan, self._command, self._show, self._say = plan, command, show, say
         self._begin_s, self._cpu_s = time.monotonic(), time.process_time()
-        self.sources: Sources = open_sources(pid, plan.interfaces, nvml)
+        self.sources: Sources = open_sources(pid, plan.interfaces, nvml, is_child=is_child)
         self._names = list(self.sources.columns)
         self._numbers = {name: i for i, name in enumerate(self.sources.gauges)}
         self._num_blocks = 0

@@ -18,7 +18,7 @@ from driple.measure.record.gpus import GpuGauges, Reading
 from driple.measure.record.network import find_network
 from driple.measure.record.processes import ProcessTree, allowed_cores
 
-__all__ = ["ALLOCATED", "CPU", "LOOPBACK", "Sources", "open_sources"]
+__all__ = ["ALLOCATED", "CPU", "LOOPBACK", "Sources", "counters_here", "open_sources"]
 
 CPU, LOOPBACK, ALLOCATED = "cpu_ns", "loopback_bytes", "allocated_bytes"
 _COUNTER_VARIABLE = b"DRIPLE_ALLOC_COUNTER="
@@ -70,13 +70,16 @@ class Sources:
         self.tree.close()
 
 
-def open_sources(pid: int, interfaces: Sequence[str] = (), nvml: Any = None) -> Sources:
+def open_sources(
+    pid: int, interfaces: Sequence[str] = (), nvml: Any = None, *, is_child: bool = False
+) -> Sources:
     """Open all counters of a process, its descendants and its machine.
 
     Args:
         pid: of the process.
         interfaces: network interfaces to count; empty for the rule of `find_network`.
         nvml: the module `pynvml`, or one of the same form.
+        is_child: whether this process started it: it has the same network, also once it has ended.
 
     Raises:
         MeasureError: no such process or interface.
@@ -86,7 +89,7 @@ def open_sources(pid: int, interfaces: Sequence[str] = (), nvml: Any = None) -> 
     columns: dict[str, Reader] = {CPU: tree.cpu_ns}
     names: tuple[str, ...] = ()
     try:
-        network = find_network(pid, interfaces)
+        network = find_network(os.getpid() if is_child else pid, interfaces)
     except MeasureError as error:
         if interfaces:
             raise
@@ -109,6 +112,28 @@ def open_sources(pid: int, interfaces: Sequence[str] = (), nvml: Any = None) -> 
         cores=allowed_cores(pid),
         gpus=gpus,
     )
+
+
+def counters_here(nvml: Any = None) -> dict[str, str]:
+    """Which counters a record has on this machine: `works` with names, or why not.
+
+    Args:
+        nvml: as for `open_sources`.
+    """
+    sources = open_sources(os.getpid(), nvml=nvml)
+    readings = {name for name, _, _ in sources.read_gauges()}
+    sources.close()
+    gpus = ", ".join(dict.fromkeys(name.partition(".")[0] for name in sources.gpus.gauges))
+    found = {
+        "cpu": f"works, {sources.cores:g} cores",
+        "memory": "works",
+        "disk": "works" if "disk_read_bytes" in readings else "",
+        "network": f"works, {', '.join(sources.interfaces) or 'no interface'}",
+        "gpu": f"works, {gpus}" if gpus else "",
+        "infiniband": "works",
+    }
+    lacking = {name: f"no: {why}" for name, why in sources.missing.items()}
+    return {name: words for name, words in (found | lacking).items() if words}
 
 
 def _busy(gpus: GpuGauges, tree: ProcessTree) -> list[str]:

@@ -1,6 +1,6 @@
 """Steps of a record: as marked by `driple.mark_step()`, or the period of its traces.
 
-Record -> StepTimes: seconds of a step, its doubt, and the window that has steps
+HostRecord -> StepTimes: seconds of a step, its doubt, and the window that has steps
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from driple.errors import TraceError
 from driple.measure.record.sources import ALLOCATED, CPU, LOOPBACK
-from driple.measure.record.store import Int64Array, Record
+from driple.measure.record.store import HostRecord, Int64Array
 from driple.trace.period import find_period
 
 __all__ = ["StepTimes", "steps_of"]
@@ -50,7 +50,7 @@ class StepTimes:
     ambiguous_s: tuple[float, ...] = ()
 
 
-def steps_of(record: Record, *, by_period: bool = False) -> StepTimes:
+def steps_of(record: HostRecord, *, by_period: bool = False) -> StepTimes:
     """The steps of a record.
 
     Args:
@@ -91,7 +91,7 @@ def _marked(marks: list[Int64Array]) -> StepTimes:
     )
 
 
-def _by_period(record: Record) -> StepTimes:
+def _by_period(record: HostRecord) -> StepTimes:
     samples, grid_s = record.samples, record.about.period_s
     rows = samples.whole
     time_s = (samples.before_ns[rows] - samples.before_ns[0]) / 1e9

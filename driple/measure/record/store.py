@@ -35,7 +35,7 @@ __all__ = [
     "RECORD_FORMAT",
     "BlockWriter",
     "GaugeReadings",
-    "Record",
+    "HostRecord",
     "RecordAbout",
     "RecordEnd",
     "StepMarks",
@@ -148,7 +148,7 @@ class GaugeReadings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
+class HostRecord:
     """One record, read.
 
     Attributes:
@@ -279,7 +279,7 @@ def is_record(folder: Path) -> bool:
     return (folder / ABOUT_FILE).is_file() and (folder / SAMPLES_FILE).is_file()
 
 
-def read_record(folder: Path) -> Record:
+def read_record(folder: Path) -> HostRecord:
     """Read a record up to its last whole block.
 
     Raises:
@@ -303,7 +303,7 @@ def read_record(folder: Path) -> Record:
     readings = np.concatenate([block.readings for block in blocks])
     if not (np.diff(table[:, 0]) > 0).all() or (table[:, 1] < table[:, 0]).any():
         raise TraceError(f"{folder / SAMPLES_FILE}: times are out of order; record again")
-    return Record(
+    return HostRecord(
         folder=folder,
         about=about,
         samples=Samples(

@@ -21,7 +21,7 @@ from driple.measure.counters.nvml import GaugeSamples, gauge_trace
 from driple.measure.record.hosts import common_window
 from driple.measure.record.sources import ALLOCATED, CPU
 from driple.measure.record.steps import StepTimes, steps_of
-from driple.measure.record.store import Record
+from driple.measure.record.store import HostRecord
 from driple.trace import Label, Trace, label_trace, targets_of
 from driple.trace.targets import RESOURCES, Targets
 
@@ -69,7 +69,7 @@ class RunUse:
         return targets_of(self.labels)
 
 
-def run_use(records: Sequence[Record], *, grid_s: float = LABEL_GRID_S) -> RunUse:
+def run_use(records: Sequence[HostRecord], *, grid_s: float = LABEL_GRID_S) -> RunUse:
     """The use of one run.
 
     Args:
@@ -115,7 +115,7 @@ def run_use(records: Sequence[Record], *, grid_s: float = LABEL_GRID_S) -> RunUs
 
 
 def _traces(
-    record: Record, resource: str, gpus: Sequence[str], window: tuple[int, int], grid_s: float
+    record: HostRecord, resource: str, gpus: Sequence[str], window: tuple[int, int], grid_s: float
 ) -> list[Trace]:
     """The traces of a resource: one of each GPU, or one of the host.
 
@@ -140,7 +140,7 @@ def _traces(
     return [trace]
 
 
-def _column(record: Record, resource: str) -> tuple[str, str, float]:
+def _column(record: HostRecord, resource: str) -> tuple[str, str, float]:
     """Counter of a resource of a host without GPUs, unit, and factor from its rate."""
     if resource == "device_util":
         return CPU, "%", 100e-9 / record.about.cores
@@ -161,7 +161,7 @@ def _advice(resource: str) -> str:
 
 
 def _gpu_trace(
-    record: Record, gauge: str, resource: str, window: tuple[int, int], grid_s: float
+    record: HostRecord, gauge: str, resource: str, window: tuple[int, int], grid_s: float
 ) -> Trace:
     readings = record.gauges[gauge]
     inside = (readings.times_ns >= window[0]) & (readings.times_ns <= window[1])
@@ -172,7 +172,7 @@ def _gpu_trace(
     return gauge_trace(samples, resource=resource, grid_s=grid_s)
 
 
-def _own_gpus(record: Record) -> list[str]:
+def _own_gpus(record: HostRecord) -> list[str]:
     """The GPUs of the job: those with its processes, else those that were busy."""
     named = [name.removesuffix(".own") for name in record.gauges if name.endswith(".own")]
     own = [gpu for gpu in named if record.gauges[f"{gpu}.own"].values.any()]
@@ -184,7 +184,7 @@ def _own_gpus(record: Record) -> list[str]:
     return own or busy
 
 
-def _device_bytes(record: Record) -> int | None:
+def _device_bytes(record: HostRecord) -> int | None:
     most = [
         int(record.gauges[f"{gpu}.memory_bytes"].values.max(initial=0)) for gpu in _own_gpus(record)
     ]

@@ -78,7 +78,7 @@ def test_interfaces_may_be_named_and_unknown_names_are_refused(tmp_path: Path) -
     """The error lists what there is."""
     root = _machine(tmp_path, {"lo": (1, 1), "eth0": (50, 5), "eth1": (60, 6)})
     assert find_network(PID, ["eth1"], root=root).net_tx() == 6
-    with pytest.raises(MeasureError, match="no interface eth9; there are lo, eth0, eth1"):
+    with pytest.raises(MeasureError, match="no interface eth9 to count; there are lo, eth0, eth1"):
         find_network(PID, ["eth9"], root=root)
     with pytest.raises(MeasureError, match=r"cannot read .*No such file"):
         find_network(8, root=root)

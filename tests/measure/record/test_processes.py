@@ -64,7 +64,7 @@ def test_a_process_that_is_not_there_is_refused() -> None:
     """One line that names the flag."""
     process = subprocess.Popen(["true"])
     process.wait()
-    with pytest.raises(MeasureError, match=f"--pid {process.pid}: No such process"):
+    with pytest.raises(MeasureError, match=f"process {process.pid}: No such process"):
         ProcessTree(process.pid)
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from driple.errors import ConfigError, MeasureError
 from driple.measure.record.recorder import RecordPlan, record_command, record_process
-from driple.measure.record.store import Record, read_record
+from driple.measure.record.store import HostRecord, read_record
 from tests.measure.record.test_gpus import FakeNvml
 
 STEPS = "import driple, time\nfor _ in range(30): time.sleep(0.02); driple.mark_step()\n"
 
 
-def _record(folder: Path, code: str, **options: object) -> tuple[int, Record, list[str]]:
+def _record(folder: Path, code: str, **options: object) -> tuple[int, HostRecord, list[str]]:
     sentences: list[str] = []
     plan = RecordPlan(folder=folder, allocations=False)
     status = record_command(

@@ -10,7 +10,7 @@ import pytest
 from driple.errors import TraceError
 from driple.measure.record.hosts import runs_of
 from driple.measure.record.steps import steps_of
-from driple.measure.record.store import Record, read_record
+from driple.measure.record.store import HostRecord, read_record
 from driple.measure.record.use import run_use
 from tests.measure.record.records import WALL_AHEAD_NS, square, write_record
 
@@ -18,7 +18,7 @@ NUM = 3000  # rows of 10 ms
 STEP = 50  # rows: half a second
 
 
-def _host(folder: Path, scale: float = 1.0, **options: object) -> Record:
+def _host(folder: Path, scale: float = 1.0, **options: object) -> HostRecord:
     """Two busy cores of two for 0.3 s and none for 0.2 s; traffic in the 0.2 s."""
     marks = np.arange(0, NUM / 100, STEP / 100).tolist()
     rates = {
