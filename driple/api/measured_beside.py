@@ -157,19 +157,12 @@ def _means(targets: Targets) -> dict[str, float]:
 
 def _places(answer: Answer, use: RunUse) -> list[Remark]:
     """Where the record is of other devices, or of another number of them."""
-    setting = answer.setting
-    own = use.gpus[0] if use.gpus else "CPU"
-    wanted = setting.worker.name
-    is_same = setting.worker.is_cpu if not use.gpus else _letters(wanted) in _letters(own)
-    if not is_same:
-        return [remark("measured_elsewhere", recorded=own, asked=wanted)]
+    setting, other = answer.setting, use.other_device(answer.setting)
+    if other:
+        return [remark("measured_elsewhere", recorded=other, asked=setting.worker.name)]
     if use.num_devices != setting.num_workers:
         return [remark("measured_number", recorded=use.num_devices, asked=setting.num_workers)]
     return []
-
-
-def _letters(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def _differences(rows: dict[str, MeasuredRow]) -> list[Remark]:

@@ -173,6 +173,12 @@ def _of_records(
         grid_s=values.grid_ms / 1000,
     )
     for run, use in enumerate(uses, 1):
+        other = use.other_device(wanted)
+        if other:
+            raise ConfigError(
+                f"--setting {setting} has {wanted.worker.name}, the records are of {other}; give "
+                "the setting that was recorded"
+            )
         note(f"run {run} of {len(uses)}: {steps_text(use.steps)}")
         for words in use.remarks:
             note(words)

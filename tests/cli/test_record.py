@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from driple.measure.record.store import read_record
+from tests.api.test_schema import errors_of
 from tests.measure.record.records import write_record
 from tests.measure.record.test_use import NUM, STEP, square
 
@@ -52,6 +54,10 @@ def test_a_command_is_recorded_and_its_status_and_output_are_its_own(tmp_path: P
     assert (done.returncode, done.stdout) == (3, "trained\n")
     assert "% of a core for the recorder" in done.stderr
     assert "not recorded: gpu (" in done.stderr
+    again = _driple("record", "-o", str(tmp_path / "s"), "--json", "--", "sleep", "0.3")
+    result = json.loads(again.stdout)
+    assert errors_of(result) == []
+    assert (result["status"], result["steps"]) == (0, None)
     record = read_record(tmp_path / "r")
     assert "allocated_bytes" in record.samples.names or "device_mem_util" in done.stderr
 
@@ -82,6 +88,12 @@ def test_a_record_becomes_a_data_set(tmp_path: Path) -> None:
     record = write_record(tmp_path / "r", rates, marks_s=[marks])
     done = _labelled(str(record), "-o", str(tmp_path / "own"))
     assert (done.returncode, done.stdout) == (0, "1 workloads, 1 runs\n")
+    job = ("--job", str(Path(__file__).parents[2] / "datasets/examples/resnet20.pbtxt"))
+    elsewhere = ("--setting", "1xA100", "-o", str(tmp_path / "gpu"))
+    assert "the records are of CPUs" in _refused(
+        _driple("data", "label", str(record), *job, *elsewhere)
+    )
+    assert not (tmp_path / "gpu").exists()
     shown = _driple("data", "show", str(tmp_path / "own"), "resnet20.pbtxt")
     assert "measured" in shown.stdout
     assert "iteration time 0.500 s" in shown.stdout

@@ -16,6 +16,7 @@ from statistics import fmean
 
 import numpy as np
 
+from driple.cluster.setting import Setting
 from driple.errors import DripleError, TraceError
 from driple.measure.counters.nvml import GaugeSamples, gauge_trace
 from driple.measure.record.hosts import common_window
@@ -57,6 +58,13 @@ class RunUse:
     num_devices: int
     remarks: tuple[str, ...]
 
+    def other_device(self, setting: Setting) -> str:
+        """The device that was recorded, where it is none of the setting's; else nothing."""
+        if not self.gpus:
+            return "" if setting.worker.is_cpu else "CPUs"
+        named = _letters(setting.worker.name) in _letters(self.gpus[0])
+        return "" if named and not setting.worker.is_cpu else self.gpus[0]
+
     def targets(self) -> Targets:
         """The twelve numbers.
 
@@ -67,6 +75,10 @@ class RunUse:
             words = "; ".join(f"{name}: {why}" for name, why in self.missing.items())
             raise TraceError(f"the twelve numbers need all four resources; {words}")
         return targets_of(self.labels)
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def run_use(records: Sequence[HostRecord], *, grid_s: float = LABEL_GRID_S) -> RunUse:
