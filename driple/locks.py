@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from driple.errors import DripleError
+from driple.units import counted
 
 __all__ = ["locked", "take_lock"]
 
@@ -63,7 +64,7 @@ def take_lock(file: Path, *, error: type[DripleError], held: str) -> int:
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or found.st_uid != os.geteuid():
             raise error(
                 f"lock file {file} is no plain file of yours (user {found.st_uid}, "
-                f"{found.st_nlink} name(s)); remove it and run again"
+                f"{counted(found.st_nlink, 'name')}); remove it and run again"
             )
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as reason:

@@ -4,7 +4,9 @@
     "16GiB", "80 GB"             parse_size           -> bytes      quantities.size      -> "16 GiB"
     "150ms", "2h"                parse_duration       -> seconds    quantities.duration  -> "150 ms"
     "300M", "1.2B", "5000"       parse_count          -> a number of samples or tokens
+    1e9                          format_count         -> "1B"
     "1-4,8"                      parse_whole_numbers  -> [1, 2, 3, 4, 8]
+    1, "device"                  counted              -> "1 device"
     "8-64,100"                   parse_doubled        -> [8, 16, 32, 64, 100]
     "0-0.9" or "0,0.5"           parse_shares         -> [0.0, 0.1, ..., 0.9]
 
@@ -23,7 +25,9 @@ from driple.errors import ConfigError
 
 __all__ = [
     "HOUR_S",
+    "counted",
     "find_rate",
+    "format_count",
     "format_range",
     "format_rate",
     "parse_count",
@@ -43,6 +47,7 @@ MOST_BYTES = 1e18
 LONGEST_S = 1e9  # 32 years
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 _BITS_PER_BYTE = 8
+_WITH_COMMAS = 10_000
 _MOST_DECIMALS = 6  # of seconds: microseconds
 _LONGEST_SHOWN = 40  # characters of a refused text that an error repeats
 
@@ -80,6 +85,28 @@ _DURATION = re.compile(_NUMBER + rf"(?P<unit>{'|'.join(_SECONDS)})", re.IGNORECA
 _WHOLE_RANGE = re.compile(r"(?P<low>[0-9]+)(?:\s*-\s*(?P<high>[0-9]+))?")
 _SHARE = r"[0-9]*\.?[0-9]+|[0-9]+\."
 _SHARE_RANGE = re.compile(rf"(?P<low>{_SHARE})\s*-\s*(?P<high>{_SHARE})")
+
+
+def counted(count: float, noun: str, plural: str = "") -> str:
+    """A number and what it counts: `1 device`, `8 devices`, `2 branches`.
+
+    Args:
+        count: whole number.
+        noun: for one.
+        plural: for several, where that is not the noun with an s, or es after a hiss.
+    """
+    several = plural or f"{noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+    number = f"{count:,.0f}" if count >= _WITH_COMMAS else f"{count:.0f}"
+    return f"{number} {noun if count == 1 else several}"
+
+
+def format_count(count: float) -> str:
+    """A number of samples or tokens as `parse_count` reads it: `1B`, `300M`, `5000`."""
+    for unit in ("T", "B", "M"):
+        share = count / _COUNTS[unit.lower()]
+        if share >= 1 and float(f"{share:.4g}") == share:
+            return f"{share:.4g}{unit}"
+    return f"{count:.0f}"
 
 
 def find_rate(text: str) -> float | None:

@@ -16,7 +16,8 @@ import numpy as np
 
 from driple.cluster.setting import Setting
 from driple.memory.calibration import MemoryCalibration
-from driple.memory.estimate import Bytes, MemoryEstimate, memory_of_step
+from driple.memory.estimate import memory_of_step
+from driple.memory.memory_estimate import Bytes, MemoryEstimate
 from driple.memory.place import MemoryPlace
 from scripts.fits.measured_gpu import (
     MEASURED_FILE,

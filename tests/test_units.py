@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from math import inf
+from pathlib import Path
 
 import pytest
 
+from driple import units
 from driple.errors import ConfigError
 from driple.units import (
+    counted,
     find_rate,
+    format_count,
     format_range,
     format_rate,
+    parse_count,
     parse_doubled,
     parse_duration,
     parse_rate,
@@ -161,3 +167,33 @@ def test_a_range_has_each_end_in_three_digits_and_its_unit_once() -> None:
     assert format_range(0.2, 12.345, unit=" s") == "0.200 to 12.3 s"
     for endless in (None, inf):
         assert format_range(0.2, endless, unit=" s") == "0.200 s or more"
+
+
+def test_one_is_in_the_singular() -> None:
+    assert [counted(n, "device") for n in (0, 1, 8)] == ["0 devices", "1 device", "8 devices"]
+    assert counted(2, "branch") == "2 branches" and counted(1, "pass") == "1 pass"
+    assert counted(3, "pass") == "3 passes" and counted(2, "axis", "axes") == "2 axes"
+    assert counted(4096, "sample") == "4096 samples"
+    assert counted(1_281_167, "sample") == "1,281,167 samples"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(1e9, "1B"), (3e8, "300M"), (1.25e9, "1.25B"), (2e12, "2T"), (5000, "5000"),
+     (1234567, "1234567")],
+)  # fmt: skip
+def test_a_count_is_written_as_it_is_read(count: float, text: str) -> None:
+    assert format_count(count) == text
+    assert parse_count("--tokens", text) == count
+
+
+def test_no_text_leaves_the_number_open() -> None:
+    """Neither `device(s)` nor `1 devices`: `counted` writes what a number counts."""
+    open_number = re.compile(r"\} [a-z -]*[a-z]\((?:s|es|ies)\)")
+    found = [
+        f"{file.name}: {line.strip()}"
+        for file in Path(units.__file__).parent.rglob("*.py")
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if open_number.search(line)
+    ]
+    assert not found

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
-from typing import TYPE_CHECKING
+from math import inf, isclose
+from typing import TYPE_CHECKING, Literal
 
 from driple.answers.slow_hosts import interval_with
 from driple.estimate import Estimate, Method
-from driple.remarks import Remark
+from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from driple.simulate.run import Simulation
 
 __all__ = ["MethodAnswer", "ends_of_p90", "simulated_ends"]
+
+WideBecause = Literal["network", "host", "other_kind", "tail"]
+_WELL_BEYOND = 1.25  # ratio to what the 90th percentile says
+_SAME = 1.01
 
 
 def ends_of_p90(seconds: float, p90: float | None) -> tuple[float, float] | None:
@@ -147,6 +151,44 @@ class MethodAnswer:
             return None
         high = inf if interval.high is None else interval.high
         return interval.low / self.step_s, high / self.step_s
+
+    @property
+    def widened(self) -> tuple[Remark, ...]:
+        """Ends of the interval well beyond the 90th percentile of the stated error, and why."""
+        factors, stated = self.factors, self.stated
+        if factors is None or stated is None or stated.p90 is None:
+            return ()
+        low, high = factors
+        ends = []
+        if _WELL_BEYOND * (1 + stated.p90) < high < inf:
+            ends.append((self._longer_because(high), high))
+        if low * (1 + stated.p90) * _WELL_BEYOND < 1:
+            ends.append((self._shorter_because(low), low))
+        return tuple(
+            remark("interval_wider", because=because, factor=factor)
+            for because, factor in ends
+            # A true time longer by just that percentile, which is of the true time, is no tail.
+            if because != "tail" or not isclose(factor * (1 - stated.p90), 1, rel_tol=_SAME - 1)
+        )
+
+    def _longer_because(self, factor: float) -> WideBecause:
+        """What decides the upper end of the interval, a factor of the step time."""
+        if self.by_network is not None and self.by_network[1] * _SAME >= factor * self.step_s:
+            return "network"
+        own = None if self.stated is None else self.stated.high_factor
+        return "host" if own is None or factor > own * _SAME else self._by_errors
+
+    def _shorter_because(self, factor: float) -> WideBecause:
+        """What decides the lower end."""
+        if self.by_network is not None and self.by_network[0] <= _SAME * factor * self.step_s:
+            return "network"
+        own = None if self.stated is None else self.stated.low_factor
+        return "host" if own is None or factor * _SAME < own else self._by_errors
+
+    @property
+    def _by_errors(self) -> WideBecause:
+        is_near = self.stated is not None and self.stated.nearest_because is not None
+        return "other_kind" if is_near else "tail"
 
     @property
     def error_factors(self) -> tuple[float, float] | None:

@@ -14,6 +14,7 @@ from driple.simulate.run import simulated_step_s
 
 if TYPE_CHECKING:
     from driple.answers.ready_job import ReadyJob
+    from driple.cluster.topology import Topology
     from driple.simulate.place import Place
 
 __all__ = ["LITTLE", "enough_bytes_per_s", "waiting_share"]
@@ -55,7 +56,20 @@ def enough_bytes_per_s(ready: ReadyJob, place: Place) -> float | None:
     Raises:
         GraphError: a graph that cannot be simulated.
     """
-    if len(place.topology.workers) < 2 or not _waits_little(ready, place, _MOST):
+    topology = place.topology
+    link = topology.joined_by
+    if len(topology.workers) < 2 or link is None:
+        return None
+    one_rate = _at_rate(topology, 1.0, name="")
+    key = (one_rate, place.calibration.link(link), id(place.calibration))
+    if key not in ready.enough:
+        ready.enough[key] = _enough(ready, place)
+    return ready.enough[key]
+
+
+def _enough(ready: ReadyJob, place: Place) -> float | None:
+    """The same, by halving; what a link reaches of its rate, and its latency, are its own."""
+    if not _waits_little(ready, place, _MOST):
         return None
     low, high = _LEAST, _MOST
     for _ in range(_HALVINGS):
@@ -69,12 +83,19 @@ def enough_bytes_per_s(ready: ReadyJob, place: Place) -> float | None:
 
 def _waits_little(ready: ReadyJob, place: Place, bytes_per_s: float) -> bool:
     """Whether a step waits little with another rate."""
-    topology = place.topology
-    if topology.between is not None:
-        topology = replace(topology, between=replace(topology.between, bytes_per_s=bytes_per_s))
-    elif topology.within is not None:
-        topology = replace(topology, within=replace(topology.within, bytes_per_s=bytes_per_s))
+    topology = _at_rate(place.topology, bytes_per_s)
     there = replace(place, topology=topology)
     step_s = simulated_step_s(ready.prepared, place.setting, place.calibration, topology=topology)
     share = waiting_share(ready, there, step_s)
     return share is not None and share < LITTLE
+
+
+def _at_rate(topology: Topology, bytes_per_s: float, *, name: str | None = None) -> Topology:
+    """The machines with another rate, and name, of what joins them, or their devices."""
+    link = topology.joined_by
+    if link is None:
+        return topology
+    other = replace(link, bytes_per_s=bytes_per_s, name=link.name if name is None else name)
+    if topology.between is not None:
+        return replace(topology, between=other)
+    return replace(topology, within=other)

@@ -5,6 +5,7 @@ Job -> ReadyJob: PreparedJob, JobKind, step of one device alone
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,10 +26,12 @@ class ReadyJob:
         job: training, or a forward pass.
         alone: steps of one device by itself that `step_parts.alone_of` has worked out, by device
             and calibration.
+        enough: what `network_speed.enough_bytes_per_s` has found, by all but the rate of the link.
     """
 
     job: Job
     alone: dict[tuple[str, int], Alone] = field(default_factory=dict)
+    enough: dict[Hashable, float | None] = field(default_factory=dict)
 
     @cached_property
     def prepared(self) -> PreparedJob:

@@ -32,6 +32,7 @@ from driple.answers.like_cluster import (
 )
 from driple.answers.nearest_kind import RunKind, RunKinds
 from driple.answers.op_mix import distance_of, network_of
+from driple.answers.tuned_steps import NETWORKS, tuned_steps
 from driple.catalog import DEVICES, Device
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology
@@ -89,7 +90,36 @@ def stated_error(
     found = (
         _shipped_error(kind, cluster) if runs is None else ErrorTable(runs).error_of(kind, cluster)
     )
-    return _with_tuning(found, setting.worker)
+    device = setting.worker
+    if cluster.kind == "single" and _tuned_like_ours(kind, device):
+        found = _of_tuned_steps()
+    return _with_tuning(found, device)
+
+
+def _tuned_like_ours(kind: JobKind, device: Device) -> bool:
+    """Whether steps of ours tell how far such a job is off on a device tuned to so many runs."""
+    runs = device.find("tuned_runs")
+    if runs is None or int(runs) < tuned_steps().num_runs:
+        return False
+    return kind.network in NETWORKS and kind.framework != "tensorflow" and not kind.compiled
+
+
+def _of_tuned_steps() -> StatedError:
+    """The error of our own steps on a tuned device."""
+    known = tuned_steps()
+    low, high = known.device_ends
+    names, runs = known.devices, known.num_runs
+    return StatedError(
+        num_runs=known.num_steps,
+        runs=remark("steps_of_tuned_devices", devices=names, num_runs=runs),
+        short=remark("steps_of_tuned_devices_short", devices=names, num_runs=runs),
+        median_pct=known.median_pct,
+        p90_pct=known.p90_pct,
+        runs_median_pct=known.median_pct,
+        runs_p90_pct=known.p90_pct,
+        low_factor=low,
+        high_factor=high,
+    )
 
 
 def _with_tuning(found: StatedError, device: Device) -> StatedError:

@@ -19,14 +19,19 @@ from driple.graph.opkind import CONVOLUTION_FAMILIES, family_of
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s
+from driple.step.exchange import passes_of
+from driple.step.phases import EXCHANGE, HOST
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.answers.ready_job import ReadyJob
     from driple.simulate.place import Place
+    from driple.step.profile import StepProfile
 
 __all__ = ["Alone", "Bottleneck", "StepParts", "alone_of", "parts_of"]
 
 _UPDATE = "optimizer update"
+_COMPUTING = "computing"
 _WORDS = {
     **dict.fromkeys(CONVOLUTION_FAMILIES, "convolutions"),
     "matmul": "matrix products",
@@ -147,24 +152,53 @@ def alone_of(ready: ReadyJob, place: Place) -> Alone:
     return known[key]
 
 
-def parts_of(ready: ReadyJob, place: Place, step_s: float) -> StepParts | None:
+def parts_of(
+    ready: ReadyJob, place: Place, step_s: float, *, profile: StepProfile | None = None
+) -> StepParts | None:
     """The parts of a step on a place; None on processors, with servers, or of a split model.
 
     Args:
         ready: the job.
         place: machines and their calibration.
         step_s: seconds of a step of all devices.
+        profile: of that step, which shows how a split model waits.
 
     Raises:
         GraphError: a graph that cannot be simulated, or whose steps take no time.
     """
     topology = place.topology
-    if place.setting.on_cpu or topology.server_machine or topology.tensor * topology.pipeline > 1:
+    if place.setting.on_cpu or topology.server_machine:
         return None
+    if topology.tensor * topology.pipeline > 1:
+        return None if profile is None else _split_parts(ready, topology, profile).scaled(step_s)
     parts = alone_of(ready, place).parts
     if len(topology.workers) == 1:
         return parts.scaled(step_s)
     return parts.with_exchange(step_s, _exchange_words(topology))
+
+
+def _split_parts(ready: ReadyJob, topology: Topology, profile: StepProfile) -> StepParts:
+    """The parts of a step of a device of the first stage, whose kernels are not told apart.
+
+    A pipeline of p stages with m micro-batches is idle for p - 1 of its m + p - 1 turns, its bubble
+    (Narayanan et al., SC 2021); what a device waits for beyond that are links.
+    """
+    phases_s = profile.phases_s()
+    waits_s, host_s = phases_s.pop(EXCHANGE, 0.0), phases_s.pop(HOST, 0.0)
+    stages, passes = topology.pipeline, passes_of(ready.prepared.graph)
+    bubble_s = profile.step_s * (stages - 1) / (passes + stages - 1)
+    words = _exchange_words(topology)
+    if 2 * bubble_s > waits_s:
+        words = (
+            f"other stages, the bubble of a pipeline of {stages} stages with "
+            f"{counted(passes, 'micro-batch')}"
+        )
+    return StepParts(
+        computing_s={_COMPUTING: sum(phases_s.values())},
+        host_s=host_s,
+        exchange_s=waits_s,
+        exchange=words,
+    )
 
 
 def _device_parts(job: PreparedJob, setting: Setting, calibration: Calibration) -> StepParts:

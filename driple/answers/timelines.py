@@ -12,19 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from driple.answers.tuned_steps import tuned_steps
 from driple.simulate.device_models import GpuModel
 from driple.simulate.gpu_kernels import smooth_max
 from driple.simulate.gpu_rates import host_factor, with_host
 from driple.simulate.place import Place
 from driple.simulate.prepared_job import PreparedJob
 
-__all__ = ["KNOWN_HOST", "UNKNOWN_HOST", "Timelines", "timelines"]
+__all__ = ["UNKNOWN_HOST", "Timelines", "timelines"]
 
-KNOWN_HOST = (0.72, 1.6)
-"""Ends of the host's seconds where its pace is known, over those simulated: nine of ten steps of
-our own that wait for their host, with ten steps of other models known (decision 0059)."""
 UNKNOWN_HOST = (0.9, 1.2)
-"""The same on the fastest and on the slowest known host, where the pace is not known."""
+"""Ends of the host's seconds over those of the fastest and of the slowest known host, where the
+user's is not known: nine of ten steps of three machines (decision 0059)."""
 _LITTLE, _MUCH = 1e-6, 1e4  # factors on the host's pace that leave one of the timelines
 
 
@@ -84,7 +83,7 @@ def timelines(prepared: PreparedJob, place: Place, *, host_is_known: bool) -> Ti
         plan = prepared.plan(other, 0, "round_robin")
         return plan.compute_s + prepared.update_seconds(other)
 
-    fastest, slowest = KNOWN_HOST
+    fastest, slowest = tuned_steps().host_ends
     if not host_is_known:
         fastest = UNKNOWN_HOST[0] * model.host.fastest
         slowest = UNKNOWN_HOST[1] * model.host.slowest

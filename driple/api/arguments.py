@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PathLike",
+    "batches_remarks",
     "catalog_of",
     "day_of",
     "jobs_of",
@@ -83,9 +84,9 @@ def scheme_remarks(options: JobOptions | None, setting: Setting) -> tuple[Remark
     A scheme with a buffer of its own is DeepSpeed's, which updates a copy in fp32.
     """
     given, own = options_of(options), setting.scheme.suffix
-    config, found = given.config, []
+    config, found = given.config, [*batches_remarks(options, setting.num_replicas)]
     if setting.num_workers < 2:
-        return ()
+        return tuple(found)
     if config.scheme and config.scheme != own:
         found.append(remark("other_scheme", file=config.file, scheme=config.scheme, asked=own))
     sharding = scheme_named(setting.scheme.name).sharding
@@ -95,6 +96,31 @@ def scheme_remarks(options: JobOptions | None, setting: Setting) -> tuple[Remark
             remark("engine_keeps_masters", scheme=own, asked=given.precision, usual=f"{half}-mixed")
         )
     return tuple(found)
+
+
+def batches_remarks(options: JobOptions | None, replicas: int | None) -> tuple[Remark, ...]:
+    """The devices on which a config's samples per update, batch and passes agree.
+
+    Args:
+        options: of the job, with its training config.
+        replicas: devices of the answer, which say nothing where they are those; None if these
+            are to be chosen.
+    """
+    given = options_of(options)
+    config, agreed = given.config, given.agreed_replicas
+    if agreed is None or agreed == replicas:
+        return ()
+    return (
+        remark(
+            "batches_agree_on",
+            file=config.file,
+            tool=config.tool,
+            global_batch=config.global_batch,
+            batch_size=config.batch_size,
+            passes=config.grad_accumulation,
+            num_devices=int(agreed) if agreed == int(agreed) else None,
+        ),
+    )
 
 
 def unread_settings_of(

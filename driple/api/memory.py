@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from driple.api.json_types.memory import MemoryJson, MemoryNumbersJson
     from driple.cluster.setting import Setting
     from driple.jobs.load import Job
-    from driple.memory.estimate import MemoryEstimate
     from driple.memory.largest import LargestBatches
+    from driple.memory.memory_estimate import MemoryEstimate
 
 __all__ = [
     "JobMemory",

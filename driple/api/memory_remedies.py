@@ -17,8 +17,8 @@ from driple.jobs.options import JobOptions
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.jobs.load import Job, JobSource
-    from driple.memory.estimate import MemoryEstimate
     from driple.memory.largest import LargestBatches
+    from driple.memory.memory_estimate import MemoryEstimate
 
 __all__ = ["largest_batch", "with_remedies"]
 
@@ -119,7 +119,7 @@ def largest_batch(
         source: where the job came from; it is loaded once more, at another batch size.
         options: as the job was loaded.
     """
-    from driple.memory.estimate import batched_memory
+    from driple.memory.batch_line import batched_memory
     from driple.memory.last_that import last_that
 
     size = job.batch_size
@@ -147,7 +147,7 @@ def _most_that_fit(
     size = job.batch_size
     if size is None or not job.origin.is_model:
         return None
-    from driple.memory.estimate import batched_memory
+    from driple.memory.batch_line import batched_memory
     from driple.memory.largest import largest_batches
 
     small, large = max(size, _LEAST_BATCH), 2 * max(size, _LEAST_BATCH)

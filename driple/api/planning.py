@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from driple.api.arguments import (
     PathLike,
+    batches_remarks,
     day_of,
     names_of,
     paths_of,
@@ -130,6 +131,7 @@ def plan(
     asked_schemes = names_of("--scheme", schemes)
     options = _with_schemes(options, asked_schemes)
     config = options_of(options).config
+    contradicted = batches_remarks(options, None) if global_batch is None else ()
     if global_batch is None and options_of(options).grad_accumulation is None:
         global_batch = config.global_batch
     asked = Asked(
@@ -162,7 +164,8 @@ def plan(
         would_help=would_help,
     )
     _check_job(job, options, measured, global_batch)
-    return _answer(question, job, options, measured, progress)
+    answer = _answer(question, job, options, measured, progress)
+    return replace(answer, remarks=(*contradicted, *answer.remarks))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -393,7 +393,8 @@ def _of(
     parts, flops_pct = None, None
     simulated = next((one for one in answers if one.simulation), None)
     if plan.place is not None and simulated is not None:
-        parts = parts_of(ready, plan.place, simulated.step_s)
+        profile = None if simulated.simulation is None else simulated.simulation.step
+        parts = parts_of(ready, plan.place, simulated.step_s, profile=profile)
         flops_pct = flops_utilisation_pct(ready.prepared, plan.place, answers[0].step_s)
     said = dict.fromkeys(assumed for one in answers for assumed in one.assumptions)
     return Answer(

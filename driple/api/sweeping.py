@@ -204,8 +204,7 @@ def sweep(
         wanted,
         DevicesAsked(
             batch_sizes=tuple(batch_sizes),
-            workers=grid.workers,
-            bandwidths_bits_per_s=grid.bandwidths_bits_per_s,
+            grid=grid,
             link_bandwidth=link_bandwidth,
         ),
         options=options,

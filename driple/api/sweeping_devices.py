@@ -7,9 +7,10 @@ JOB, setting, batch sizes x numbers of devices x rates of the network
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from driple.analytic.whatif import GridOptions
 from driple.api.arguments import settings_of
 from driple.api.memory import JobMemory, memory_beside
 from driple.api.sweeping import Column, SweepResult
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from driple.answers.method_answer import MethodAnswer
     from driple.api.json_types.sweep import DevicesFactsJson
     from driple.catalog import Link
-    from driple.memory.estimate import Bytes, MemoryEstimate
+    from driple.memory.memory_estimate import Bytes, MemoryEstimate
 
 __all__ = ["DevicesAsked", "sweep_devices"]
 
@@ -41,9 +42,8 @@ class DevicesAsked:
 
     Attributes:
         batch_sizes: samples of a device in a pass.
-        workers: devices in all.
-        bandwidths_bits_per_s: rates of the network between machines; within the machine, if there
-            is but one.
+        grid: its workers are devices in all; its bandwidths are rates of the network between
+            machines, or within the machine, if there is but one.
         link_bandwidth: measured, as `with_link_bandwidth` takes it; None without.
 
     Raises:
@@ -51,8 +51,7 @@ class DevicesAsked:
     """
 
     batch_sizes: tuple[int, ...] = ()
-    workers: tuple[int, ...] = ()
-    bandwidths_bits_per_s: tuple[float, ...] = ()
+    grid: GridOptions = field(default_factory=GridOptions)
     link_bandwidth: str | None = None
 
     def __post_init__(self) -> None:
@@ -60,9 +59,9 @@ class DevicesAsked:
             raise ConfigError(
                 f"--batch-size takes 1 to {_MOST_SIZES} numbers, got {len(self.batch_sizes)}"
             )
-        for count in self.workers:
+        for count in self.grid.workers:
             check_whole("--workers", count, 1, _MOST_DEVICES)
-        if self.link_bandwidth is not None and self.bandwidths_bits_per_s:
+        if self.link_bandwidth is not None and self.grid.bandwidths_bits_per_s:
             raise ConfigError(
                 "--bandwidth varies the link that --link-bandwidth states; leave out one of them"
             )
@@ -185,11 +184,11 @@ def _places(base: Setting, asked: DevicesAsked) -> tuple[list[Setting], tuple[Re
     """
     if asked.link_bandwidth is not None:
         base = with_link_bandwidth(base, asked.link_bandwidth)
-    if not (asked.workers or asked.bandwidths_bits_per_s):
+    if not (asked.grid.workers or asked.grid.bandwidths_bits_per_s):
         return [base], ()
     per_machine = len(base.cluster.machines[0].devices)
-    counts = asked.workers or (base.num_workers,)
-    rates = asked.bandwidths_bits_per_s
+    counts = asked.grid.workers or (base.num_workers,)
+    rates = asked.grid.bandwidths_bits_per_s
     several = base.cluster.network is not None or max(counts) > per_machine
     joined = [with_rate(base, rate, between=several) for rate in rates] or [base]
     places: dict[tuple[str, float], Setting] = {}
@@ -271,7 +270,16 @@ def _result(
     samples = [one.samples for one in points if one.samples is not None]
     if len(samples) == len(points):
         rates = [count / one.value for count, one in zip(samples, times, strict=True)]
-        estimates["samples_per_s"] = Column(value=rates, method="simulator")
+        spans = [
+            (0.0 if high is None else count / high, count / low if low > 0 else None)
+            for count, (low, high) in zip(samples, ends, strict=True)
+        ] if has_all else None  # fmt: skip
+        estimates["samples_per_s"] = Column(
+            value=rates,
+            interval=spans,
+            level=estimates["iteration_time_s"].level,
+            method="simulator",
+        )
     shares = [one.efficiency for one in points if one.efficiency is not None]
     if len(shares) == len(points):
         percent = [100 * share for share in shares]
@@ -336,7 +344,7 @@ def _memory(
         facts["device"] = [one.device for one in known]
         facts["device_capacity_bytes"] = [one.capacity_bytes for one in known]
         del facts["capacity_bytes"]
-    if len(asked.batch_sizes) < 2 or asked.workers or asked.bandwidths_bits_per_s:
+    if len(asked.batch_sizes) < 2 or asked.grid.workers or asked.grid.bandwidths_bits_per_s:
         return columns, facts, ()
     return columns, facts, (_largest_that_fits(known, asked.batch_sizes),)
 

@@ -27,6 +27,7 @@ from driple.codec import from_json, to_dict
 from driple.errors import TraceError
 from driple.files import atomic_write
 from driple.storedfiles import parse_json, read_npz
+from driple.units import counted
 
 __all__ = ["JobTrace", "Resource", "order_of", "read_job_trace", "write_job_trace"]
 
@@ -103,8 +104,8 @@ class JobTrace:
             raise TraceError(f"job trace: step_s has shape {self.step_s.shape}, not (steps,)")
         if steps < _LEAST_STEPS or not count:
             raise TraceError(
-                f"job trace has {steps} step(s) of {count} ops; profile {_LEAST_STEPS} steps or "
-                "more, 100 tell enough"
+                f"job trace has {counted(steps, 'step')} of {count} ops; profile {_LEAST_STEPS} "
+                "steps or more, 100 tell enough"
             )
         self._check_numbers()
         if self.edges.ndim != 2 or self.edges.shape[1] != 2 or not self._within(self.edges):

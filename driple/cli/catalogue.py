@@ -15,6 +15,7 @@ from driple.cli.overrides import override, set_option, whole
 from driple.cli.progress import progress_bar
 from driple.errors import ConfigError
 from driple.render.show import note, print_json
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import BuildJson, JobsJson
@@ -76,7 +77,7 @@ def list_workloads(
         return
     for name in names:
         print(name)
-    note(f"{len(names)} workload(s)")
+    note(f"{counted(len(names), 'workload')}")
 
 
 @jobs_app.command("build")
@@ -164,7 +165,7 @@ def _build_samples(samples: int, form: _Samples, output: Path | None) -> BuildJs
         make_tokens(output, samples, form.length)
     else:
         make_images(output, samples, form.image_size, form.classes)
-    note(f"wrote {output}: {samples} samples")
+    note(f"wrote {output}: {counted(samples, 'sample')}")
     return {"output": str(output), "samples": samples}
 
 

@@ -15,6 +15,7 @@ from driple.cli.progress import progress_bar
 from driple.cli.train import USUAL_DATASETS, datasets_folder
 from driple.jobs.load import JobOptions
 from driple.render.show import note, print_json, print_table, print_targets
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import DataListJson, DataSetJson, LabelJson
@@ -99,7 +100,7 @@ def _describe(dataset: Path, *, json: bool) -> None:
         }
         print_json(described, "data_set")
         return
-    print(f"{data.name}: {len(data.examples)} workloads on {data.setting}")
+    print(f"{data.name}: {counted(len(data.examples), 'workload')} on {data.setting}")
     print("families: " + ", ".join(f"{name} {count}" for name, count in families.items()))
     _print_origin(data.about)
     repeats = {} if data.about.repeatability is None else data.about.repeatability.median_cv
@@ -120,8 +121,8 @@ def _print_origin(about: Provenance) -> None:
         return
     first, last = about.measured.first[:10], about.measured.last[:10]
     print(
-        f"{about.num_runs} runs of {len(about.origins) or 1} campaign(s), measured from {first} to "
-        f"{last}"
+        f"{counted(about.num_runs or 0, 'run')} of {counted(len(about.origins) or 1, 'campaign')}, "
+        f"measured from {first} to {last}"
     )
 
 

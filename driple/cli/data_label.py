@@ -16,6 +16,7 @@ from driple.cli.overrides import number, override, set_option, switch, text
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
 from driple.render.show import note, print_json
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import DataMadeJson
@@ -203,6 +204,6 @@ def print_made(folder: Path, data: Dataset, *, json: bool) -> None:
         }
         print_json(made, "data_made")
     elif data.about.num_runs:
-        print(f"{len(data.examples)} workloads, {data.about.num_runs} runs")
+        print(f"{counted(len(data.examples), 'workload')}, {counted(data.about.num_runs, 'run')}")
     else:
-        print(f"{len(data.examples)} workloads")
+        print(counted(len(data.examples), "workload"))

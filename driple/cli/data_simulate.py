@@ -13,6 +13,7 @@ from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, whole
 from driple.cli.progress import progress_bar
 from driple.render.show import note, print_json
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import DataSimulatedJson
@@ -70,7 +71,7 @@ def simulate(
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     for place in made:
-        note(f"wrote {place}: {len(store.places)} workloads, simulated")
+        note(f"wrote {place}: {counted(len(store.places), 'workload')}, simulated")
     if json:
         simulated: DataSimulatedJson = {
             "folders": [str(place) for place in made],

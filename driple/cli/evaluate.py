@@ -17,6 +17,7 @@ from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, dataset_roots, require_training
 from driple.render.errors_stated import coverage_sentence
 from driple.render.show import note, print_json, print_table
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.json_types.validate import EvaluateJson
@@ -232,7 +233,7 @@ def _title(result: BenchmarkResult) -> str:
     random = config.split == "random"
     kind = "random splits 60/20/20" if random else "one model family held out in turn"
     folds = len(result.folds) // len(result.methods)
-    return f"{result.dataset.name}: {kind}, {folds} fold(s) of each method"
+    return f"{result.dataset.name}: {kind}, {counted(folds, 'fold')} of each method"
 
 
 def _note_overrides(result: BenchmarkResult) -> None:

@@ -18,7 +18,7 @@ from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.render.remarks import sentences
 from driple.render.show import note, print_json, print_table
-from driple.units import parse_rate, parse_whole_numbers
+from driple.units import counted, parse_rate, parse_whole_numbers
 
 if TYPE_CHECKING:
     from driple.profiler.stall_profile import StallProfile
@@ -192,7 +192,7 @@ def _print(profile: StallProfile) -> None:
     """Tables of steps and stalls, and what was left out."""
     from driple.profiler.steps import DIFFERENCES, STEPS
 
-    print(f"{' '.join(profile.about.command)}: {profile.about.plan.processes} devices")
+    print(f"{' '.join(profile.about.command)}: {counted(profile.about.plan.processes, 'device')}")
     per_epoch, stalls = profile.batches_per_epoch, profile.stalls()
     rows = []
     for step, values in profile.times.items():

@@ -15,7 +15,7 @@ from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, whole
 from driple.errors import ConfigError
 from driple.render.show import note, print_json
-from driple.units import parse_rate
+from driple.units import counted, parse_rate
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import TraceJson
@@ -204,8 +204,8 @@ def _write(trace: JobTrace, platform: PlatformRecord | None, output: Path, *, js
     left_out = trace.about.left_out_steps
     note(
         f"wrote {output}: {trace.num_steps} steps of {len(trace.names)} ops, "
-        f"{float(trace.step_s.mean()):.3f} s each, {trace.num_servers} server(s)"
-        + (f"; {left_out} step(s) without all transfers were left out" if left_out else "")
+        f"{float(trace.step_s.mean()):.3f} s each, {counted(trace.num_servers, 'server')}"
+        + (f"; {counted(left_out, 'step')} without all transfers left out" if left_out else "")
     )
     if json:
         written: TraceJson = {

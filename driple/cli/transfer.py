@@ -20,6 +20,7 @@ from driple.errors import ConfigError
 from driple.inspector.checkpoint_places import checkpoint_path
 from driple.render.errors_stated import impossible_sentence
 from driple.render.show import note, print_json, print_table
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.json_types.commands import TransferJson
@@ -275,7 +276,7 @@ def _note_unknown(checkpoint: Checkpoint, data: Dataset) -> None:
     if unknown:
         most_often = ", ".join(kind for kind, _ in unknown.most_common(5))
         note(
-            f"{len(unknown)} op type(s) of {data.name} are unknown to the inspector of "
+            f"{counted(len(unknown), 'op type')} of {data.name} unknown to the inspector of "
             f"{checkpoint.setting}, in {unknown.total()} nodes: {most_often}"
         )
 

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from driple.errors import SettingError
+from driple.units import counted
 
 __all__ = ["DDP", "PS", "SPLIT", "SchemeChoice"]
 
@@ -49,8 +50,8 @@ class SchemeChoice:
             )
         if (self.name == PS) != (self.num_servers > 0):
             raise SettingError(
-                f"scheme {self.name} with {self.num_servers} parameter server(s); {PS} needs one "
-                "or more, any other scheme none"
+                f"scheme {self.name} with {counted(self.num_servers, 'parameter server')}; {PS} "
+                "needs one or more, any other scheme none"
             )
 
     @classmethod

@@ -27,7 +27,7 @@ from driple.catalog.catalog import Catalog
 from driple.cluster.cluster import Cluster
 from driple.cluster.schemes import SchemeChoice
 from driple.errors import CatalogError, SettingError
-from driple.units import find_rate
+from driple.units import counted, find_rate
 
 __all__ = ["KNOWN_SETTINGS", "SIMULATED_SETTINGS", "Setting", "UnknownCluster", "parse_setting"]
 
@@ -179,7 +179,7 @@ class Setting:
         if self.num_workers % degrees:
             raise SettingError(
                 f"tp x pp of {choice.suffix} is {degrees}, which must divide the "
-                f"{self.num_workers} device(s) of {self.name}"
+                f"{counted(self.num_workers, 'device')} of {self.name}"
             )
         if not self.homogeneous:
             raise SettingError(

@@ -26,6 +26,7 @@ from driple.graph.tf.reader import DEFAULT_MAX_BYTES, read_graph
 from driple.storedfiles import read_bytes
 from driple.trace.provenance import Provenance
 from driple.trace.targets import FIGURES, RESOURCES, Targets
+from driple.units import counted
 
 __all__ = ["read_perf_table"]
 
@@ -84,7 +85,7 @@ def read_perf_table(
     missing = [job for job, where in found.items() if where is None]
     if missing:
         raise DatasetError(
-            f"{folder} has no graph of {len(missing)} job(s) of {file.name}, the first is "
+            f"{folder} has no graph of {counted(len(missing), 'job')} of {file.name}, the first is "
             f"{missing[0]!r}; put its graph there as {_stem(missing[0])}.pbtxt"
         )
     read: dict[Path, OpGraph] = {}
@@ -150,8 +151,8 @@ def _rows(file: Path) -> list[tuple[int, Row]]:
     reader = csv.DictReader(text.splitlines())
     lacking = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if lacking:
-        raise DatasetError(f"{file} lacks the column(s) {', '.join(lacking)}; see driple data "
-                           "import --help")  # fmt: skip
+        names = f"{'column' if len(lacking) == 1 else 'columns'} {', '.join(lacking)}"
+        raise DatasetError(f"{file} lacks {names}; see driple data import --help")
     rows = []
     try:
         for row in reader:

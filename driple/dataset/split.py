@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from driple.dataset.example import Example
 from driple.errors import DatasetError
+from driple.units import counted
 
 __all__ = ["Split", "family_splits", "given_split", "limited_split", "random_split"]
 
@@ -56,7 +57,7 @@ def random_split(workloads: Sequence[str], seed: int) -> Split:
         raise DatasetError("workload names are not unique; a split needs one name per workload")
     if len(workloads) < 3:
         raise DatasetError(
-            f"data set has {len(workloads)} workload(s), a random split needs 3 or more; "
+            f"data set has {counted(len(workloads), 'workload')}, a random split needs 3 or more; "
             "measure more workloads"
         )
     order = _shuffled(range(len(workloads)), workloads, seed)
@@ -84,7 +85,8 @@ def given_split(examples: Sequence[Example]) -> Split | None:
     odd = len(parts) - sum(map(len, rows.values()))
     if odd:
         raise DatasetError(
-            f"{odd} workload(s) have no part of the data set, or an unknown one; import it again"
+            f"{counted(odd, 'workload')} without a part of the data set, or with an unknown one; "
+            "import it again"
         )
     return Split(**rows)
 

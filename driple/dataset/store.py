@@ -32,6 +32,7 @@ from driple.graph.version import FIRST_READER_VERSION
 from driple.storedfiles import parse_json, read_json
 from driple.trace.provenance import Provenance
 from driple.trace.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
+from driple.units import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,9 +119,9 @@ def _refuse_loss(dataset: Dataset, folder: Path) -> None:
     if lost:
         first = lost[0]
         raise DatasetError(
-            f"{folder} holds {len(rows)} workload(s), and {len(lost)} would be lost, the first is "
-            f"{first['workload']} on {first['setting']} ({first['label_source']}); write to "
-            "another folder, or remove this one first"
+            f"{folder} holds {counted(len(rows), 'workload')}, and {len(lost)} would be lost, the "
+            f"first is {first['workload']} on {first['setting']} ({first['label_source']}); write "
+            "to another folder, or remove this one first"
         )
 
 

@@ -243,11 +243,14 @@ class JobOptions:
                 one device if None.
 
         Raises:
-            ConfigError: the config's samples of an update cannot be shared out.
+            ConfigError: the config's samples of an update cannot be shared out, or its batch and
+                passes contradict them.
         """
         config, replicas = self.config, 1 if setting is None else setting.num_replicas
         if setting is not None and setting.states_scheme:
             config = config.without_scheme(setting.scheme.suffix)
+        if setting is not None and self.agreed_replicas is not None:
+            config.check_batches(replicas)
         batch_size = self.batch_size or config.device_batch(replicas)
         alone = setting is None or setting.num_workers == 1
         config = replace(
@@ -267,6 +270,12 @@ class JobOptions:
         if self.input_shape is not None:  # of numbers, which have no tokens
             values.pop("seq_len", None)
         return replace(self, **values)
+
+    @property
+    def agreed_replicas(self) -> float | None:
+        """See `TrainingConfig.agreed_replicas`; None too where a flag replaces one of the three."""
+        own = self.batch_size is None and self.grad_accumulation is None
+        return self.config.agreed_replicas if own else None
 
     def decided_by(self, setting: Setting) -> Hashable:
         """What the training config takes of a setting: jobs of settings with the same are alike."""

@@ -9,9 +9,8 @@ CUDA context and NCCL's buffers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,129 +23,38 @@ from driple.memory.calibration import MemoryCalibration, shipped_memory_calibrat
 from driple.memory.device_tensors import DeviceTensors, device_tensors, host_bytes
 from driple.memory.events import bytes_by_kind, played_steps
 from driple.memory.graph_lifetimes import rounding_of, with_lifetimes
+from driple.memory.memory_estimate import (
+    COMMUNICATION_PART,
+    OUTSIDE_PART,
+    Bytes,
+    Fits,
+    MemoryEstimate,
+)
 from driple.memory.modules import most_words
 from driple.memory.place import MemoryPlace, modelled_schemes
-from driple.memory.split_model import batched_device_steps, device_steps
+from driple.memory.split_model import device_steps
 from driple.memory.step_memory import StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
 from driple.remarks import Remark, remark
 
 __all__ = [
-    "COMMUNICATION_PART",
-    "OUTSIDE_PART",
-    "Bytes",
-    "Fits",
-    "MemoryEstimate",
-    "batched_memory",
     "error_kind",
     "memory_of",
     "memory_of_graph",
     "memory_of_places",
     "memory_of_step",
+    "memory_of_steps",
 ]  # fmt: skip
 
-Fits = Literal["yes", "likely not", "no"]
 IntArray = npt.NDArray[np.int64]
 
-COMMUNICATION_PART, OUTSIDE_PART = "communication", "outside the allocator"
 _PARTS = (*KINDS, COMMUNICATION_PART)
 NEWEST = "torch2"  # generation of PyTorch, unless a job states another
 _KEPT_GRAPHS = 2
-_CLOSE = 1e-6  # of a share that rounding leaves
 _NUM_KEPT = 3  # parameters, gradients, states
 _OF_MODULES = ("activations", "temporary")
 _ReadSteps = tuple[tuple[StepMemory, ...], tuple[ModuleBytes, ...]]
 _TIGHTEST: tuple[Fits | None, ...] = ("no", "likely not", None, "yes")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bytes:
-    """A number of bytes with its interval.
-
-    Attributes:
-        value: bytes.
-        lower: lower end of the 90 % interval; None if the error is unknown.
-        upper: upper end; None of a lower bound too.
-    """
-
-    value: float
-    lower: float | None = None
-    upper: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryEstimate:
-    """What one device of a setting needs for a job: the one with least room, if they differ.
-
-    Attributes:
-        allocated: most bytes of tensors at once; None if unknown, and `source` says why.
-        reserved: bytes that the framework's allocator takes from the device; None if unknown.
-        device_total: bytes in use that the device shows; None if unknown.
-        is_lower_bound: whether sizes or turns are unknown, so that the known part is given.
-        is_upper_bound: whether the graph is compiled, and the numbers are those of the same graph
-            that is not, which keeps more.
-        capacity_bytes: memory of the device; None if unknown.
-        usable_bytes: of it, what a process can have; None if unknown.
-        fits: whether it is enough; None if unknown.
-        margin_bytes: what is left of the share of the usable memory that runs reach, negative if it
-            does not fit; None if unknown.
-        parts: bytes at the peak of allocated bytes, by kind, and those outside the allocator.
-        modules: what one device that holds the whole model allocates at its peak, by module and
-            kind, the largest first.
-        largest: what is largest, in words.
-        source: what the numbers rest on, and how large their error is.
-        host_bytes: what all devices of a machine keep on their host; None if they keep nothing.
-        device: of unlike devices the one with least room, or the first that has too little; empty
-            where all are alike.
-    """
-
-    allocated: Bytes | None
-    reserved: Bytes | None = None
-    device_total: Bytes | None = None
-    is_lower_bound: bool = False
-    is_upper_bound: bool = False
-    capacity_bytes: float | None = None
-    usable_bytes: float | None = None
-    fits: Fits | None = None
-    margin_bytes: float | None = None
-    parts: Mapping[str, float] = field(default_factory=dict)
-    modules: tuple[ModuleBytes, ...] = ()
-    largest: str = ""
-    source: Remark | None = None
-    host_bytes: float | None = None
-    device: str = ""
-
-    @property
-    def needed(self) -> Bytes | None:
-        """What the device shows, or the best that is known of it; None if nothing is."""
-        return self.device_total or self.reserved or self.allocated
-
-    @property
-    def has_upper_end(self) -> bool:
-        """Whether the interval of what is needed has one."""
-        return self.needed is not None and self.needed.upper is not None
-
-    @property
-    def surely_fits(self) -> bool:
-        """Whether it fits by the estimate, and by the upper end of its interval."""
-        needed, room = self.needed, self.capacity_bytes
-        if self.fits != "yes" or needed is None or needed.upper is None or room is None:
-            return False
-        return needed.upper <= room
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the allocator's cache takes all that a process can have of the device."""
-        if self.device_total is None or self.usable_bytes is None:
-            return False
-        return self.device_total.value >= (1 - _CLOSE) * self.usable_bytes
-
-    @property
-    def without_cache(self) -> Bytes | None:
-        """What a step needs on the device at its peak; None if unknown."""
-        if self.allocated is None:
-            return None
-        return Bytes(value=self.allocated.value + self.parts.get(OUTSIDE_PART, 0.0))
 
 
 def memory_of(
@@ -221,37 +129,18 @@ class _Read:
 _READ = _Read()
 
 
-def batched_memory(
-    few: Job, many: Job, setting: Setting, *, capacity_bytes: float | None = None
-) -> Callable[[int], MemoryEstimate]:
-    """Memory by batch size, of one job that was read at two of them.
+def memory_of_steps(
+    job: Job, steps: Sequence[StepMemory], places: Sequence[MemoryPlace]
+) -> MemoryEstimate:
+    """Memory of a job whose steps are known, on the device with least room.
 
     Args:
-        few: the job at a small batch size.
-        many: the same at a larger one.
-        setting: cluster and scheme.
-        capacity_bytes: as for `memory_of`.
-
-    Raises:
-        ConfigError: the jobs differ in more than their batch size.
-        GraphError: as `memory_of`.
-        CatalogError: as `memory_of`.
+        job: whose steps they are; a compiled one needs at most as much.
+        steps: see `memory_of_places`.
+        places: see `memory_of_places`.
     """
-    many.require_decided("memory", "the largest batch")
-    places = MemoryPlace.of_job(many, setting, capacity_bytes)
-    steps_at = batched_device_steps(
-        (few.batch_size or 1, few.graph),
-        (many.batch_size or 1, many.graph),
-        places[0].tensor,
-        places[0].pipeline,
-    )
-    library = many.library or NEWEST
-
-    def at(batch_size: int) -> MemoryEstimate:
-        found = memory_of_places(steps_at(batch_size), places, library=library)
-        return _at_most(found) if many.compiled else found
-
-    return at
+    made = memory_of_places(steps, places, library=job.library or NEWEST)
+    return _at_most(made) if job.compiled else made
 
 
 def memory_of_places(

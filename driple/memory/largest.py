@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from driple.memory.calibration import shipped_memory_calibration
-from driple.memory.estimate import MemoryEstimate
 from driple.memory.last_that import last_that
+from driple.memory.memory_estimate import MemoryEstimate
 
 __all__ = ["MOST_BATCH", "LargestBatches", "largest_batches"]
 

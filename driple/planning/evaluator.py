@@ -5,7 +5,6 @@ Candidate (place, scheme, variant) --Evaluator--> Offer, or Refused
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from driple.answers.by_simulator import ask_step
@@ -14,11 +13,11 @@ from driple.answers.step_parts import alone_of, parts_of
 from driple.catalog.catalog import Catalog
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DripleError, GraphError
-from driple.memory.estimate import NEWEST, MemoryEstimate, memory_of, memory_of_places
+from driple.memory.batch_line import MemoryLine
+from driple.memory.estimate import memory_of
 from driple.memory.largest import LargestBatches, largest_batches
+from driple.memory.memory_estimate import MemoryEstimate
 from driple.memory.place import MemoryPlace, gpu_kinds
-from driple.memory.split_model import batched_device_steps
-from driple.memory.step_memory import StepMemory
 from driple.planning.amount import Amount
 from driple.planning.offers import Offer, needed_bytes
 from driple.planning.places import Candidate, Refused
@@ -28,12 +27,12 @@ from driple.quantities import size
 from driple.simulate.calibration import Calibration
 from driple.simulate.place import place_of
 
-__all__ = ["Evaluator", "memory_reason"]
+__all__ = ["Evaluator", "memory_reason", "passes_kept"]
 
 _LEAST_BATCH = 2  # of a line: of one sample, PyTorch runs other ops
+_PASSES = 2
 _NO_BF16 = "bf16"
 _Places = tuple[MemoryPlace, ...]
-_StepsAt = Callable[[int], tuple[StepMemory, ...]]
 
 
 class Evaluator:
@@ -59,7 +58,7 @@ class Evaluator:
         self.calibration = calibration
         self._ready: dict[int, ReadyJob] = {}
         self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
-        self._lines: dict[tuple[int, int, int, int], _StepsAt | None] = {}
+        self._lines: dict[tuple[int, int, int, int], MemoryLine | None] = {}
         self._at: dict[tuple[int, int, _Places], MemoryEstimate] = {}
         self._largest: dict[tuple[int, _Places], LargestBatches] = {}
 
@@ -119,17 +118,16 @@ class Evaluator:
         room = candidate.place.capacity_bytes
         return MemoryPlace.of_job(self.variants.given, candidate.setting, room)
 
-    def _memory_at(self, line: _StepsAt, size: int, places: _Places) -> MemoryEstimate:
+    def _memory_at(self, line: MemoryLine, size: int, places: _Places) -> MemoryEstimate:
         key = (id(line), size, _like(places))
         if key not in self._at:
-            library = self.variants.given.library or NEWEST
-            self._at[key] = memory_of_places(line(size), places, library=library)
+            self._at[key] = line.at(size, places)
         return self._at[key]
 
-    def _line(self, variant: Variant, setting: Setting) -> _StepsAt | None:
+    def _line(self, variant: Variant, setting: Setting) -> MemoryLine | None:
         """Memory at every batch size; None if it does not grow in proportion, or is unknown."""
         tensor, pipeline = setting.scheme.tensor, setting.scheme.pipeline
-        passes = min(variant.grad_accumulation, max(2, pipeline))  # more need no more memory
+        passes = passes_kept(variant, setting)
         size = max(self.variants.usual.batch_size, _LEAST_BATCH)
         try:
             few, many = (
@@ -141,9 +139,7 @@ class Evaluator:
         key = (id(few), id(many), tensor, pipeline)
         if key not in self._lines:
             try:
-                self._lines[key] = batched_device_steps(
-                    (size, few.graph), (2 * size, many.graph), tensor, pipeline
-                )
+                self._lines[key] = MemoryLine.between(few, many, tensor, pipeline)
             except (ConfigError, GraphError):
                 self._lines[key] = None
         return self._lines[key]
@@ -204,6 +200,14 @@ class Evaluator:
             parts=parts,
             largest=self.largest_batches(candidate),
         )
+
+
+def passes_kept(variant: Variant, setting: Setting) -> int:
+    """Passes of an update that decide its memory: more of them keep no more.
+
+    Gradients are kept from two passes on, activations of as many as a pipeline has stages.
+    """
+    return min(variant.grad_accumulation, max(_PASSES, setting.scheme.pipeline))
 
 
 def _like(places: _Places) -> _Places:

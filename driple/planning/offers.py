@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from driple.answers.slow_hosts import SlowHost
     from driple.answers.step_parts import StepParts
     from driple.estimate import Source
-    from driple.memory.estimate import MemoryEstimate
     from driple.memory.largest import LargestBatches
+    from driple.memory.memory_estimate import MemoryEstimate
     from driple.planning.places import Candidate
     from driple.planning.variants import Variant
     from driple.profiler.stall_profile import StallProfile

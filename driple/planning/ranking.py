@@ -32,6 +32,7 @@ __all__ = [
 Rank = Literal["cost", "time", "memory"]
 RANKS: tuple[Rank, ...] = ("cost", "time", "memory")
 _ALMOST = 1.05  # ratio of ways on the same machines, below which the better known one is taken
+_MUCH = 0.8  # ratio of time or cost, from which a difference below `_ALMOST` is worth saying
 _NARROWER = 2.0  # ratio of the widths of their intervals, from which on that is a reason
 
 
@@ -161,13 +162,13 @@ def _seconds(offer: Offer) -> float:
 def _width(offer: Offer) -> float:
     """Upper over lower end of the interval; infinite if the error is unknown, 1 if measured.
 
-    By the errors of published runs: a slower host makes no answer a guess, and all offers may have
-    one.
+    By the errors of published runs where those are narrower: a slower host makes no answer a guess,
+    and all offers may have one.
     """
     if offer.provenance == "measured":
         return 1.0
-    ends = offer.error_factors
-    return math.inf if ends is None or ends[0] <= 0 else ends[1] / ends[0]
+    both = (offer.error_factors, offer.factors)
+    return min(math.inf if ends is None or ends[0] <= 0 else ends[1] / ends[0] for ends in both)
 
 
 def pareto(offers: Sequence[Offer]) -> list[Offer]:
@@ -247,6 +248,7 @@ def _recommended(
     first: Offer,
 ) -> Remark:
     """The recommendation; only the first of all ways has a superlative."""
+    bargain = _bargain(best, within, by)
     other = _other_end(best, within, by)
     named = None if other is None or other is runner_up else spent(other)
     high = math.inf if best.factors is None else best.factors[1]
@@ -278,6 +280,37 @@ def _recommended(
         if lost is None or lost.cost is None or best.cost is None
         else lost.cost / best.cost,
         other=named,
+        bargain=None if bargain is None else _much_for_little(best, bargain, by),
+        bargain_is_runner_up=bargain is not None and bargain is runner_up,
+    )
+
+
+def _bargain(best: Offer, within: Sequence[Offer], by: Rank) -> Offer | None:
+    """An offer that is much faster for hardly more money, or much cheaper for hardly more time.
+
+    None if there is none, or offers are compared by memory.
+    """
+    if by == "memory" or best.cost is None:
+        return None
+    paid, gained = (_cost, _seconds) if by == "cost" else (_seconds, _cost)
+    some = [
+        offer
+        for offer in within
+        if offer is not best
+        and paid(offer) <= _ALMOST * paid(best)
+        and gained(offer) <= _MUCH * gained(best)
+        and (best.may_not_fit or not offer.may_not_fit)
+    ]
+    return min(some, key=gained, default=None)
+
+
+def _much_for_little(best: Offer, bargain: Offer, by: Rank) -> Remark:
+    return remark(
+        "much_for_little",
+        offer=bargain.full_name,
+        rank=by,
+        time_ratio=bargain.training_s / best.training_s,
+        cost_ratio=_cost(bargain) / _cost(best),
     )
 
 

@@ -17,11 +17,12 @@ from driple.checks import check_whole
 from driple.errors import ConfigError, DripleError, SettingError
 from driple.graph.torch.options import PRECISIONS
 from driple.memory.last_that import last_that
-from driple.planning.evaluator import Evaluator
+from driple.planning.evaluator import Evaluator, passes_kept
 from driple.planning.offers import Offer
 from driple.planning.places import Candidate, Machines, Refused, schemes_for
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_asked
+from driple.units import counted
 
 __all__ = ["VARY", "Asked", "SearchResult", "candidates_of", "search"]
 
@@ -166,15 +167,16 @@ def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[
     share, rest = divmod(asked.global_batch, replicas)
     if rest or not share:
         raise ConfigError(
-            f"--global-batch {asked.global_batch} cannot be shared out over {replicas} devices"
+            f"--global-batch {asked.global_batch} cannot be shared out over "
+            f"{counted(replicas, 'device')}"
         )
     is_fixed = asked.fixed_batch and "batch" not in asked.vary
     if is_fixed or not evaluator.variants.can_vary:
         passes, rest = divmod(share, usual.batch_size)
         if rest or not passes:
             raise ConfigError(
-                f"--global-batch {asked.global_batch} is {share} samples for each of {replicas} "
-                f"devices, which is no multiple of the batch of {usual.batch_size}"
+                f"--global-batch {asked.global_batch} is {counted(share, 'sample')} for each of "
+                f"{counted(replicas, 'device')}, no multiple of the batch of {usual.batch_size}"
             )
         return [replace(group, variant=replace(variant, grad_accumulation=passes))]
     sizes = [2**k for k in range(11) if share % 2**k == 0]
@@ -195,8 +197,8 @@ def _largest_that_fit(
         ladder: ways to train that differ in batch and passes.
     """
     rising = sorted(ladder)
-    # One pass needs no more than several, and more no more than two.
-    passes = min(rising[0].grad_accumulation, 2)
+    # The same passes for all, those of the smallest batch, so that memory rises with the batch.
+    passes = passes_kept(rising[0], group.setting)
     same = [
         replace(group, variant=replace(variant, grad_accumulation=passes)) for variant in rising
     ]

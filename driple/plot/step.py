@@ -9,7 +9,7 @@ from driple.plot.canvas import pyplot
 from driple.plot.pattern import TITLES, check_picture, save_picture
 from driple.step.phases import EXCHANGE, HOST, PHASE_WORDS
 from driple.trace.targets import NETWORK, RESOURCES, UNITS
-from driple.units import format_range, three_digits
+from driple.units import counted, format_range, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -160,7 +160,7 @@ def _words(name: str, usage: Usage) -> str:
     amount = f"{usage.burst_amount:,.0f} {UNITS[name]}"
     if usage.idle_s <= 0:
         return f"{amount} throughout"
-    count = "1 burst" if usage.num_bursts == 1 else f"{usage.num_bursts} bursts"
+    count = counted(usage.num_bursts, "burst")
     each = "" if usage.num_bursts == 1 else " each"
     times = f"{three_digits(usage.burst_s)} s{each}, idle {three_digits(usage.idle_s)} s"
     return f"{count} of {amount}, {times}"

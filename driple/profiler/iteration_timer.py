@@ -29,6 +29,7 @@ from driple.errors import MeasureError
 from driple.files import atomic_write
 from driple.profiler.gradients import GradientTimer
 from driple.profiler.profile_records import RankResult
+from driple.units import counted
 
 __all__ = ["REFUSED", "IterationTimer", "active_timer"]
 
@@ -192,7 +193,7 @@ class IterationTimer:
         found = distributed.get_world_size() if distributed.is_initialized() else 1
         if found != self._world_size:
             self._refuse(
-                f"the script trains with {found} process(es) where {self._world_size} were "
+                f"the script trains with {counted(found, 'process')} where {self._world_size} were "
                 "started; let it call torch.distributed.init_process_group() without a world size "
                 "of its own, and wrap its model in DistributedDataParallel"
             )

@@ -34,7 +34,7 @@ from driple.profiler.communication import (
 from driple.profiler.stall_profile import StallProfile
 from driple.runs.solver import least_squares
 from driple.storedfiles import read_json
-from driple.units import format_rate
+from driple.units import counted, format_rate
 
 __all__ = ["LinkFit", "Observation", "fit_channel", "observations_of", "read_channels",
            "write_channels"]  # fmt: skip
@@ -151,8 +151,8 @@ def fit_channel(seen: Sequence[Observation]) -> LinkFit:
     models = sorted({item.model for item in seen})
     if len(models) < _LEAST_MODELS:
         raise ConfigError(
-            f"link {seen[0].link} was measured with {len(models)} model(s); fitting it, and "
-            f"leaving each out in turn, needs {_LEAST_MODELS} or more"
+            f"link {seen[0].link} was measured with {counted(len(models), 'model')}; fitting it, "
+            f"and leaving each out in turn, needs {_LEAST_MODELS} or more"
         )
     forms = [
         Channel(

@@ -1,8 +1,9 @@
-"""An answer of `predict` in at most eight lines: what a person reads in ten seconds.
+"""An answer of `predict` under at most eight labels: what a person reads in ten seconds.
 
     Answer -> step, memory, limit, use, how sure, job, assumed
 
-A guess comes first and states no single number. What does not fit comes before the step.
+A guess comes first and states no single number. What does not fit comes before the step. Lines of
+more than 100 columns are continued, and `assumed` has what is left of eight lines, at least one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from driple.render.job_facts import facts_words
 from driple.render.memory_lines import largest_batches_words
 from driple.render.plan_words import bottleneck_words
 from driple.render.remarks import sentence, sentences
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
@@ -34,15 +36,15 @@ if TYPE_CHECKING:
     from driple.api.predicting import Answer
     from driple.estimate import Estimate, Interval
     from driple.inspector.predict import Prediction
-    from driple.memory.estimate import MemoryEstimate
+    from driple.memory.memory_estimate import MemoryEstimate
 
-__all__ = ["MOST_LINES", "answer_lines", "shows_targets"]
+__all__ = ["MOST_LABELS", "answer_lines", "shows_targets"]
 
-MOST_LINES = 8
+MOST_LABELS = 8
 _LABEL = 10  # columns
 _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
-_CONTRADICTIONS = {"other_scheme", "engine_keeps_masters"}  # these come first
+_CONTRADICTIONS = {"other_scheme", "engine_keeps_masters", "batches_agree_on"}  # these come first
 _MORE = " ... (all: --explain)"
 _TCP_NARROWS = "what the network yields narrows it: --link-bandwidth"
 _NEXT = {"link_stated", "link_by_tcp", "taken_as_rdma"}  # what changes most
@@ -58,34 +60,35 @@ def answer_lines(answer: Answer) -> list[str]:
     """
     memory = _memory(answer.memory)
     where = f"{answer.job.name} on {answer.setting.name}"
-    job = _line("job", f"{where}: {facts_words(answer.job)}")
+    job = _wrapped("job", f"{where}: {facts_words(answer.job)}")
     unread = [
         line
         for words in sentences(undecided_remarks(answer.job.undecided))
         for line in _wrapped("left open", words)
     ]
     if answer.best is None:
-        lines = [*unread, *_wrapped("step", _untimed(answer)), *memory, job]
-        return [*lines, *_assumed(answer, max(MOST_LINES - len(lines), 1))]
+        lines = [*unread, *_wrapped("step", _untimed(answer)), *memory, *job]
+        return [*lines, *_assumed(answer, max(MOST_LABELS - len(lines), 1))]
     fits = (
         answer.memory is None
         or answer.memory.estimate is None
         or (answer.memory.estimate.fits in ("yes", None))
     )
-    step = [_line("step", _step(answer))]
+    step = _wrapped("step", _step(answer))
     if answer.iteration_time_s.is_guess or _warnings(answer):
         over_tcp = answer.best.by_network is not None
-        step = [_line("a guess:", f"{_guess(answer)}; {_TCP_NARROWS if over_tcp else _NARROWS}")]
+        narrows = _TCP_NARROWS if over_tcp else _NARROWS
+        step = _wrapped("a guess:", f"{_guess(answer)}; {narrows}")
     lines = [
         *unread,
         *(step + memory if fits else memory + step),
-        *_labelled("limit", _limit(answer)),
-        *_labelled("use", _use(answer)),
-        *_labelled("how sure", _how_sure(answer, answer.best)),
-        *_labelled("host", "" if answer.host is None else host_sentence(answer.host)),
-        job,
+        *_wrapped("limit", _limit(answer)),
+        *_wrapped("use", _use(answer)),
+        *_wrapped("how sure", _how_sure(answer, answer.best)),
+        *_wrapped("host", "" if answer.host is None else host_sentence(answer.host)),
+        *job,
     ]
-    return [*lines, *_assumed(answer, max(MOST_LINES - len(lines), 1))]
+    return [*lines, *_assumed(answer, max(MOST_LABELS - len(lines), 1))]
 
 
 def shows_targets(answer: Answer) -> bool:
@@ -99,9 +102,14 @@ def _untimed(answer: Answer) -> str:
 
 
 def _wrapped(label: str, words: str) -> list[str]:
-    """A label and words, in lines that a terminal holds."""
-    lines = wrap(words, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
+    """A label and words, in lines that a terminal holds; none without words."""
+    lines = _lines(words)
     return [_line(label if number == 0 else "", line) for number, line in enumerate(lines)]
+
+
+def _lines(words: str) -> list[str]:
+    """Words beside a label, in lines; names and paths stay whole."""
+    return wrap(words, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
 
 
 def _warnings(answer: Answer) -> tuple[Remark, ...]:
@@ -112,10 +120,6 @@ def _warnings(answer: Answer) -> tuple[Remark, ...]:
 
 def _line(label: str, words: str) -> str:
     return f"{label:{_LABEL}}{words}"
-
-
-def _labelled(label: str, words: str) -> list[str]:
-    return [_line(label, words)] if words else []
 
 
 def _guess(answer: Answer) -> str:
@@ -176,22 +180,27 @@ def _memory(memory: JobMemory | None) -> list[str]:
         words += ": whether it fits is unknown, as sizes are unknown"
     else:
         verb = "likely does not fit" if estimate.fits == "likely not" else "does not fit"
-        words += f": {verb}, {size(abs(estimate.margin_bytes or 0.0))} too little"
-        if (estimate.margin_bytes or 0.0) >= 0:
-            words = (
-                f"{_of_capacity(estimate)}: likely does not fit, as estimates may be this far off"
-            )
+        margin = estimate.margin_bytes or 0.0
+        words += f": {verb}, "
+        words += "as estimates may be this far off" if margin >= 0 else _too_little(estimate)
         helping = [remedy.flag for remedy in memory.remedies if remedy.memory.fits == "yes"]
         if helping:
             words += f"; fits with {' or '.join(helping)}"
         elif memory.remedies:
             words += "; no single change makes it fit"
-    return [_line("memory", words + host)]
+    return _wrapped("memory", words + host)
+
+
+def _too_little(estimate: MemoryEstimate) -> str:
+    """What is missing, beside what a step can have: the difference to what it needs."""
+    room = "" if estimate.room_bytes is None else f" ({size(estimate.room_bytes)} are usable)"
+    return f"{size(abs(estimate.margin_bytes or 0.0))} too little{room}"
 
 
 def _of_capacity(estimate: MemoryEstimate) -> str:
+    """What is needed of the device's memory; without the cache where that is what decides."""
     needed = estimate.needed
-    if estimate.fits == "yes" and estimate.is_full:
+    if (estimate.fits == "yes" and estimate.is_full) or (estimate.margin_bytes or 0.0) < 0:
         needed = estimate.without_cache
     bound = (
         "at least " if estimate.is_lower_bound else "at most " if estimate.is_upper_bound else ""
@@ -222,7 +231,11 @@ def _limit(answer: Answer) -> str:
 
 
 def _use(answer: Answer) -> str:
-    """How busy device, memory and network are, on the mean of a step."""
+    """How busy device, memory and network are, on the mean of a step.
+
+    A device is busy while its kernels compute; what nvidia-smi shows counts those too that wait in
+    an exchange, and stands beside it where that is more.
+    """
     targets, simulation = answer.targets, answer.simulation
     if targets is None:
         return ""
@@ -230,18 +243,23 @@ def _use(answer: Answer) -> str:
         name: figures["burst_amount"] * _share(figures["burst_duration"], figures["idle_duration"])
         for name, figures in targets.to_dict().items()
     }
-    bursts = ""
+    bursts = shown = ""
     step = None if simulation is None or answer.method == "inspector" else simulation.step
     if step is not None:
-        means["device_util"], means["device_mem_util"] = step.counted_pct()
-        count = step.usage()["device_util"].num_bursts
-        bursts = f" in {count} burst{'' if count == 1 else 's'} a step"
+        usage = step.usage()
+        means |= {name: usage[name].mean for name in ("device_util", "device_mem_util")}
+        bursts = f" in {counted(usage['device_util'].num_bursts, 'burst')} a step"
+        counted_pct, _ = step.counted_pct()
+        if round(counted_pct) > round(means["device_util"]):
+            shown = f" (nvidia-smi: {counted_pct:.0f} %)"
     device = "processor" if answer.setting.on_cpu else "GPU"
     network = "network none"
     if max(means["net_tx"], means["net_rx"]) > _QUIET_MB_PER_S:
-        network = f"network {rate(means['net_tx'])} sent, {rate(means['net_rx'])} received"
+        sent, received = rate(means["net_tx"]), rate(means["net_rx"])
+        both = f"{sent} each way" if sent == received else f"{sent} sent, {received} received"
+        network = f"network {both}"
     return (
-        f"{device} {means['device_util']:.0f} % busy{bursts}, memory "
+        f"{device} {means['device_util']:.0f} % busy{bursts}{shown}, memory "
         f"{means['device_mem_util']:.0f} %, {network}"
     )
 
@@ -264,6 +282,7 @@ def _how_sure(answer: Answer, best: MethodAnswer) -> str:
         return f"not checked: {reason}"
     off = f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
     words = f"{off}{stated.num_runs} {sentence(stated.short or stated.runs)}"
+    words = "; ".join((words, *sentences(best.widened)))
     if stated.nearest_because is None:
         return words
     return f"{sentence(stated.nearest_because)}; the nearest kind: {words}"
@@ -275,8 +294,8 @@ def _how_sure_of_form(best: MethodAnswer, unknown: Remark | None) -> str:
         why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
         return f"not known: {why}"
     return (
-        f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % "
-        f"for one in ten, on {error.rows} measured iterations"
+        f"{error.median_pct:.0f} % off in the median, {error.p90_pct:.0f} % for one in ten, on "
+        f"{counted(error.rows, 'measured iteration')}"
     )
 
 
@@ -311,7 +330,7 @@ def _assumed(answer: Answer, most: int) -> list[str]:
     remarks = (*answer.job.assumptions, *answer.assumptions)
     words = sentences(sorted(remarks, key=_place_of))
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
-    lines = wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
+    lines = _lines(text)
     if len(lines) > most:
         room = _WIDTH - _LABEL - len(_MORE)
         last = lines[most - 1]

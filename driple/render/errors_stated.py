@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from driple.render.remarks import sentence
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
@@ -81,8 +82,9 @@ def host_sentence(host: HostTuning) -> str:
     """How fast the user's own host is, and by what."""
     return (
         f"this host takes {host.time_factor:.2f} times as long as the one that the labels were "
-        f"measured on, by {len(host.workloads)} known workloads: median error of their step times "
-        f"{host.before_pct:.0f} % before, {host.after_pct:.0f} % with the factor of the others"
+        f"measured on, by {counted(len(host.workloads), 'known workload')}: median error of their "
+        f"step times {host.before_pct:.0f} % before, {host.after_pct:.0f} % with the factor of the "
+        "others"
     )
 
 
@@ -99,7 +101,7 @@ def coverage_sentence(coverage: Coverage) -> str:
     if coverage.smape_others_pct is not None:
         others = f", {coverage.smape_others_pct:.1f} % others"
     return (
-        f"{words}; {coverage.num_warned} predictions were warned of: SMAPE "
+        f"{words}; {counted(coverage.num_warned, 'prediction')} warned of: SMAPE "
         f"{coverage.smape_warned_pct:.1f} %{others}"
     )
 

@@ -12,6 +12,7 @@ from driple.api.module_tree import ModuleNode
 from driple.render.remarks import sentences
 from driple.render.show import print_table
 from driple.render.terminal import escaped
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.breakdown import Share
@@ -37,8 +38,7 @@ def print_inspected(result: InspectResult, top: int) -> None:
     job, parts = result.job, result.breakdown
     graph, cost, report = job.graph, job.cost, job.graph.report
     step = "one training step" if graph.is_training else "one forward pass"
-    batch = "1 sample" if job.batch_size == 1 else f"{job.batch_size} samples"
-    samples = "" if job.batch_size is None else f" of {batch}"
+    samples = "" if job.batch_size is None else f" of {counted(job.batch_size, 'sample')}"
     print(f"{job.name}: {step}{samples}, on one {parts.device} ({result.setting.name})")
     print_fact(
         "ops",
@@ -81,7 +81,7 @@ def print_fact(label: str, words: str) -> None:
 def _print_parameters(facts: ParameterFacts, *, trains: bool) -> None:
     amount = _size(facts.nbytes)
     if facts.elements is not None:
-        tensors = "1 tensor" if facts.count == 1 else f"{facts.count} tensors"
+        tensors = counted(facts.count, "tensor")
         amount = f"{_count(facts.elements)} in {tensors}, {amount}"
     print_fact("parameters", f"{amount}")
     if facts.trained_elements is not None and facts.trained_elements != facts.elements:
@@ -246,7 +246,7 @@ def _traffic_words(graph: OpGraph, setting: Setting) -> str:
         each = setting.num_workers // replicas
         return (
             f"{each} devices of a replica exchange activations; gradients of "
-            f"{_size(graph.sent_bytes)} are added up by {replicas} replica(s) in a step"
+            f"{_size(graph.sent_bytes)} are added up by {counted(replicas, 'replica')} in a step"
         )
     return (
         f"gradients of {_size(graph.sent_bytes)} are all-reduced over {setting.num_workers} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driple.jobs.options import JOB_OPTIONS
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.jobs.job import Job
@@ -23,7 +24,7 @@ def facts_words(job: Job, samples: str = "") -> str:
     if job.input_shape is not None:
         facts.append(f"input {'x'.join(map(str, job.input_shape)) or 'scalar'}")
     if job.seq_len is not None:
-        facts.append(f"{job.seq_len} tokens per sample")
+        facts.append(f"{counted(job.seq_len, 'token')} per sample")
     facts.append(job.precision or "unknown precision")
     facts.append(
         (job.optimizer or "unknown optimizer")
@@ -37,4 +38,4 @@ def facts_words(job: Job, samples: str = "") -> str:
 def _samples(batch_size: int | None) -> str:
     if batch_size is None:
         return "the batch that the graph has"
-    return f"{batch_size} sample{'' if batch_size == 1 else 's'} per device"
+    return f"{counted(batch_size, 'sample')} per device"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from driple.api.inspecting_memory import InspectedMemory
-    from driple.memory.estimate import MemoryEstimate
     from driple.memory.largest import LargestBatches
     from driple.memory.least import LeastMemory
+    from driple.memory.memory_estimate import MemoryEstimate
 
 __all__ = ["largest_batches_words", "least_memory_sentence", "memory_sentence", "peak_words"]
 
@@ -50,7 +50,10 @@ def memory_sentence(made: MemoryEstimate) -> str:
 
 def _fits_words(made: MemoryEstimate) -> str:
     margin = made.margin_bytes or 0.0
-    left = f"{_gib(margin)} left" if margin >= 0 else f"{_gib(-margin)} too little"
+    left = f"{_gib(abs(margin))} {'left' if margin >= 0 else 'too little'}"
+    if margin < 0 and made.without_cache is not None and made.room_bytes is not None:
+        needed, room = made.without_cache.value, made.room_bytes
+        left = f"{_gib(needed)} needed, {_gib(room)} usable, {left}"
     if made.fits is None:
         return "unknown whether it fits, as sizes are unknown"
     return {

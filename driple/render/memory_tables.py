@@ -9,6 +9,7 @@ from driple.render.inspect_tables import print_fact, short_name
 from driple.render.memory_lines import memory_sentence, peak_words
 from driple.render.remarks import sentence, sentences
 from driple.render.show import print_table
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.api.inspecting import InspectResult
@@ -32,7 +33,7 @@ def print_memory(result: InspectResult, memory: InspectedMemory, top: int) -> No
     """
     job, line = result.job, memory.timeline
     step = "one training step" if job.trains else "one forward pass"
-    batch = "" if job.batch_size is None else f" of {job.batch_size} samples"
+    batch = "" if job.batch_size is None else f" of {counted(job.batch_size, 'sample')}"
     beside = memory.beside
     device = result.setting.device
     if beside is not None and beside.estimate is not None and beside.estimate.device:

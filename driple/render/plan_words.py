@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driple.render.remarks import sentence
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.answers.step_parts import StepParts
@@ -16,11 +17,11 @@ __all__ = ["assumptions_sentence", "bottleneck_words", "change_sentence"]
 
 def assumptions_sentence(assumed: Assumptions) -> str:
     """What the price of a job rests on."""
-    batches = f"batches of {assumed.batch_size_per_device} samples per device"
+    batches = f"batches of {counted(assumed.batch_size_per_device, 'sample')} per device"
     if assumed.batches_differ:
         batches = "the largest batches per device that fit"
     if assumed.global_batch is not None:
-        batches += f", {assumed.global_batch} samples of all devices per update"
+        batches += f", {counted(assumed.global_batch, 'sample')} of all devices per update"
     epochs = "" if assumed.epochs == 1 else f", {assumed.epochs:g} epochs"
     return (
         f"assumed: products in {assumed.precision}; optimizer {assumed.optimizer or 'unknown'}; "

@@ -17,7 +17,7 @@ from driple.render.memory_lines import memory_sentence
 from driple.render.method_words import METHOD_WORDS
 from driple.render.remarks import sentence, sentences
 from driple.render.show import note, print_assumptions, print_table, print_targets
-from driple.units import format_range, three_digits
+from driple.units import counted, format_range, three_digits
 
 if TYPE_CHECKING:
     from driple.answers.method_answer import MethodAnswer
@@ -146,7 +146,7 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
     print_table(["", "device", "iteration"], list(_rows_of_workers(workers)))
     kinds = made.topology.labelled_workers()
     if len(kinds) > 1:
-        own = f"{sum(kinds.values())} workers on {made.topology.devices[0]}"
+        own = f"{counted(sum(kinds.values()), 'worker')} on {made.topology.devices[0]}"
         shown = "targets and iteration time are" if step is None else "the iteration time is"
         note(f"{shown} the mean over the {own}")
     if answer.slow_host is not None:
@@ -254,7 +254,7 @@ def _print_closed_forms(answer: Answer) -> None:
             print(f"error of {words}: not known, {why}")
         else:
             print(
-                f"error of {words}, on {error.rows} measured iterations: mean "
+                f"error of {words}, on {counted(error.rows, 'measured iteration')}: mean "
                 f"{error.mean_pct:.0f} %, 90th percentile {error.p90_pct:.0f} %"
             )
     first = answers[0].form

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driple.quantities import duration, rate, size
+from driple.units import counted
 
 if TYPE_CHECKING:
     from driple.errors import DripleError
@@ -67,7 +68,7 @@ def steps_text(steps: StepTimes) -> str:
     if steps.source == "marked":
         words = f"{duration(steps.step_s)} each ({spread} for 80 %), {steps.num_steps} marked"
         if steps.num_pauses:
-            words += f", {steps.num_pauses} longer pause(s) left out"
+            words += f", {counted(steps.num_pauses, 'longer pause')} left out"
         return words
     words = f"{duration(steps.step_s)} each ({spread}), by the period of the traces, none marked"
     if steps.ambiguous_s:

@@ -11,7 +11,7 @@ from driple.quantities import size as size_words
 from driple.remarks import Remark
 from driple.render.remarks import sentence, sentences
 from driple.render.show import note, print_assumptions, print_table
-from driple.units import format_range, format_rate, rounded_up
+from driple.units import counted, format_range, format_rate, rounded_up
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridSweep
@@ -66,7 +66,7 @@ def _device_columns(result: SweepResult) -> dict[str, list[str]]:
     ]
     if rates is not None:
         columns["samples/s"] = [
-            _rate(value, times.value[i], None if times.interval is None else times.interval[i])
+            _rate(value, None if rates.interval is None else _interval(*rates.interval[i]))
             for i, value in enumerate(rates.value)
         ]
     if efficiency is not None and max(count or 0 for count in workers) > 1:
@@ -102,12 +102,11 @@ def _step(step_s: float, interval: Interval | None) -> str:
     return duration(step_s, interval)
 
 
-def _rate(per_s: float, step_s: float, ends: tuple[float, float | None] | None) -> str:
+def _rate(per_s: float, interval: Interval | None) -> str:
     """Samples per second; of a guess both ends, without a single number."""
-    if ends is None or _interval(*ends).width <= GUESS_FACTOR:
+    if interval is None or interval.width <= GUESS_FACTOR:
         return rounded(per_s)
-    low, high = (per_s * step_s / end if end else None for end in ends)
-    return format_range(high or 0.0, low, lambda end: rounded(end, 2))
+    return format_range(interval.low, interval.high, lambda end: rounded(end, 2))
 
 
 def _interval(low: float, high: float | None) -> Interval:
@@ -163,7 +162,7 @@ def print_grid(sweep: GridSweep, *, unknown: Remark | None) -> None:
         print(
             f"most steps per second of all workers, {steps_per_s[best]:.1f}: "
             f"{100 * flat['compression'][best]:.0f} % of the gradients not sent, "
-            f"{format_rate(8 * rates[best])}, {flat['workers'][best]:.0f} workers, "
+            f"{format_rate(8 * rates[best])}, {counted(flat['workers'][best], 'worker')}, "
             f"{flat['servers'][best]:.0f} ps"
         )
     if len(shown) < len(rates):
@@ -191,6 +190,6 @@ def print_curve(made: TraceSweep) -> None:
     header = ["workers", "examples/s", "95 % interval", "step", *BASELINES]
     print_table([*header, *(["cost of 1e6 examples"] if prices is not None else [])], rows)
     if made.knee is not None:
-        print(f"from {made.knee} worker(s) on, one more adds less than 10 %")
+        print(f"from {counted(made.knee, 'worker')} on, one more adds less than 10 %")
     elif len(made.curve) > 1:
         print("every worker adds 10 % or more")

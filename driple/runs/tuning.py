@@ -22,7 +22,7 @@ from driple.errors import ConfigError
 from driple.runs.solver import least_squares
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.gpu_kernels import kernel_seconds, smooth_max
-from driple.simulate.gpu_times import PIPES, GpuEfficiency, most_shares, peak_seconds
+from driple.simulate.gpu_times import PIPES, GpuEfficiency, inner_starts, most_shares, peak_seconds
 from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["LEAST_RUNS", "TunedStep", "Tuning", "errors_pct", "factors_of", "tune", "tuned_step"]
@@ -170,6 +170,8 @@ def tuned_step(
     if kinds.fused is not None:
         bytes_runs = summed(executions * kinds.fused.bytes_share)
         starts = summed(executions * kinds.fused.starts)
+    inner, apart = inner_starts(table, job.runtime)
+    handed, starts = inner * runs, starts + apart * runs
     there = runs > 0
     update, update_s, update_starts = job.graph.update, 0.0, 0
     if update is not None:
@@ -177,8 +179,8 @@ def tuned_step(
         update_s, update_starts = update.moved_bytes / rate, update.num_kernels
     host_s = efficiency.host.of_step(
         job.runtime,
-        launches=float(starts.sum()),
-        runs=float(runs.sum()),
+        launches=float((starts - apart * runs + handed).sum()),
+        runs=float((runs + handed).sum()),
         updates=update_starts,
         tensors=job.handed_tensors,
     )

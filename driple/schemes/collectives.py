@@ -25,6 +25,7 @@ import numpy.typing as npt
 from driple.checks import check_choice, check_number, check_whole
 from driple.errors import ConfigError
 from driple.schemes.records import check_rate
+from driple.units import counted
 
 __all__ = ["COLLECTIVES", "CollectiveKind", "DeviceGroup", "Hop"]
 
@@ -110,8 +111,8 @@ class DeviceGroup:
             self.machines > 1 and self.between is None
         ):
             raise ConfigError(
-                f"{self.count} devices on {self.machines} machine(s) need a hop within machines "
-                "if one has several, and one between machines if there are several"
+                f"{self.count} devices on {counted(self.machines, 'machine')} need a hop within "
+                "machines if one has several, and one between machines if there are several"
             )
 
     @property

@@ -20,6 +20,7 @@ from driple.errors import SimulationError, TraceError
 from driple.schemes.records import Computing, WorkerRecord
 from driple.trace import Trace
 from driple.trace.targets import RESOURCES, UNITS
+from driple.units import counted
 
 __all__ = ["lengthened", "traces_of_worker"]
 
@@ -49,9 +50,9 @@ def lengthened(record: WorkerRecord, least_s: float) -> WorkerRecord:
     segments = len(record.computing) + len(record.tx) + len(record.rx)
     if span_s <= 0 or segments * (least_s / span_s) > MOST_SEGMENTS:
         raise TraceError(
-            f"{len(record.step_ends_s) - 1} simulated step(s) last {span_s:.3g} s in all, too "
-            "short for the counters of a GPU; give the graph of a training step with the shapes of "
-            "its tensors"
+            f"{counted(len(record.step_ends_s) - 1, 'simulated step')} of {span_s:.3g} s in all, "
+            "too short for the counters of a GPU; give the graph of a training step with the "
+            "shapes of its tensors"
         )
     turns = math.ceil(least_s / span_s)
     if turns <= 1:

@@ -31,6 +31,7 @@ from driple.simulate.gpu_kernels import (
     smooth_max,
 )
 from driple.simulate.gpu_rates import GpuShares, HostPace
+from driple.simulate.inner_kernels import INNER_OPS
 from driple.simulate.kernels import emulated_ops, unit_times
 from driple.simulate.op_facts import OpFacts
 from driple.simulate.optable import OpTable
@@ -40,6 +41,7 @@ __all__ = [
     "GpuEfficiency",
     "PeakSeconds",
     "gpu_op_times",
+    "inner_starts",
     "most_shares",
     "peak_seconds",
     "update_seconds",
@@ -165,21 +167,22 @@ def gpu_op_times(  # noqa: PLR0917
         memory_s, starts = memory_s * fused.bytes_share, fused.starts.astype(np.float64)
     runs = executions * (table.moved > 0)[kind_of]
     kernels = efficiency.kernels
+    inner, apart = inner_starts(table, runtime)
     busy_s = runs * kernel_seconds(
         compute_s,
         memory_s,
-        starts,
+        starts + apart[kind_of],
         peaks.channel_s(kernels, runtime)[kind_of],
         sharpness=kernels.sharpness,
         start_s=kernels.start_s,
         xp=np,
     )
-    launches = runs * starts
+    launches, handed = runs * starts, runs * inner[kind_of]
     host = efficiency.host
     host_s = host.of_step(
         runtime,
-        launches=float(launches.sum()),
-        runs=float(runs.sum()),
+        launches=float((launches + handed).sum()),
+        runs=float((runs + handed).sum()),
         updates=0 if update is None else update.num_kernels,
         tensors=tensors,
     )
@@ -212,6 +215,14 @@ def _seen_share(device_s: float, host_s: float, gaps_s: float, sharpness: float)
     if gaps_s <= 0:
         return 0.0
     return float(1.0 / (1.0 + (kernels_s / whole_s) ** sharpness))
+
+
+def inner_starts(table: OpTable, runtime: Runtime) -> tuple[FloatArray, FloatArray]:
+    """Kernels from within a library, of each op of a table: in ops of the host, and those apart."""
+    if runtime.library == "tensorflow":
+        nothing = np.zeros_like(table.inner_kernels)
+        return nothing, nothing
+    return INNER_OPS * table.inner_kernels, table.apart
 
 
 def update_seconds(update: OptimizerUpdate, device: Device, efficiency: GpuEfficiency) -> float:

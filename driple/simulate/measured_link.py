@@ -25,7 +25,7 @@ from driple.errors import ConfigError
 from driple.schemes.collectives import DeviceGroup, Hop
 from driple.schemes.links import ReachedLink
 from driple.simulate.calibration import shipped_calibration
-from driple.units import find_rate, parse_rate
+from driple.units import counted, find_rate, parse_rate
 
 __all__ = ["with_link_bandwidth"]
 
@@ -103,8 +103,8 @@ def _fitted(
     count = len(setting.cluster.machines)
     if table.machines is not None and (table.machines > 1) != (count > 1):
         raise ConfigError(
-            f"{given} was measured on {table.machines} machine(s), and {setting.name} has {count}; "
-            "measure over as many machines, or give another setting"
+            f"{given} was measured on {counted(table.machines, 'machine')}, and {setting.name} has "
+            f"{count}; measure over as many machines, or give another setting"
         )
     rate = float(table.bytes_per_s.max())
     sent = (table.sizes >= _LEAST_SENT) & (table.sizes <= _MOST_SENT)

@@ -39,6 +39,7 @@ from driple.step.plan import StepPlan
 from driple.step.profile import StepProfile
 from driple.trace import Trace, label_trace, targets_of
 from driple.trace.targets import UNITS, Targets
+from driple.units import counted
 
 __all__ = [
     "NUM_STEPS",
@@ -247,10 +248,11 @@ def simulate_steps(
     """
     scheme = scheme_named(topology.scheme)
     if not job.graph.is_training and (len(topology.workers) > 1 or scheme.uses_servers):
+        servers = " and parameter servers" if scheme.uses_servers else ""
         raise GraphError(
-            f"a forward pass runs on one device, and the setting has {len(topology.workers)} "
-            f"worker(s){' and parameter servers' if scheme.uses_servers else ''}; give a setting "
-            "of one device, such as 1xA100"
+            "a forward pass runs on one device, and the setting has "
+            f"{counted(len(topology.workers), 'worker')}{servers}; give a setting of one device, "
+            "such as 1xA100"
         )
     known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
     is_split = topology.tensor * topology.pipeline > 1

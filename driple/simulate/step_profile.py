@@ -18,10 +18,12 @@ from driple.errors import SimulationError
 from driple.schemes.records import Computing, WorkerRecord
 from driple.step.phases import COMPUTING, EXCHANGE, PhasePart
 from driple.step.profile import DeviceSpan, LinkSpan, StepProfile
+from driple.units import counted
 
 __all__ = ["profile_of"]
 
 _ROUNDING = 1e-6  # of shares, which are differences of running totals
+_ROUNDED = 1e-12  # of a time, which is such a total too
 
 
 def profile_of(record: WorkerRecord, *, kernels_exchange: bool) -> StepProfile:
@@ -38,8 +40,8 @@ def profile_of(record: WorkerRecord, *, kernels_exchange: bool) -> StepProfile:
     lengths_s = np.diff(ends_s)
     if not len(lengths_s) or record.iteration_time_s <= 0:
         raise SimulationError(
-            f"a record of {len(ends_s)} step(s) that take no time has no step to show; simulate "
-            "two or more of a training graph with the shapes of its tensors"
+            f"a record of {counted(len(ends_s), 'step')} without any time has no step to show; "
+            "simulate two or more of a training graph with the shapes of its tensors"
         )
     number = int(np.abs(lengths_s - record.iteration_time_s).argmin())
     start_s, end_s = float(ends_s[number]), float(ends_s[number + 1])
@@ -67,7 +69,7 @@ def _device(computing: Sequence[Computing], start_s: float, end_s: float) -> Ite
         for part in parts:
             next_s = now_s + per_s * part.duration_s
             first_s, last_s = max(now_s, begin_s), min(next_s, stop_s)
-            if last_s > first_s and part.phase != EXCHANGE:
+            if last_s - first_s > _ROUNDED * stop_s and part.phase != EXCHANGE:
                 yield _span(part, first_s - start_s, last_s - start_s)
             now_s = next_s
 

@@ -23,9 +23,19 @@ import numpy.typing as npt
 from driple.checks import check_whole
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
-from driple.graph.signature import OpSignature, Tensor
+from driple.graph.signature import OpSignature
 from driple.graph.step_facts import Phase, TensorLifetimes
 from driple.step.blocks import block_name
+from driple.step.shard_shapes import (
+    ATTENTIONS,
+    HEADS,
+    axis_of,
+    by_heads,
+    divided,
+    is_matrix,
+    whole_sizes,
+    widens,
+)
 
 __all__ = ["TensorShard", "tensor_shard"]
 
@@ -33,9 +43,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 _PRODUCTS = frozenset({"matmul", "batch_matmul", "einsum"})
-_ATTENTIONS = frozenset({"attention", "attention_gradient"})
 _ADDED_LATER = frozenset({"add", "add_n", "cast"})  # partial sums stay partial sums
-_HEADS = 1  # dimension of attention's inputs: samples, heads, length, width
 _NO_BLOCKS = (
     "tensor parallelism splits the matrices of numbered transformer blocks, and {what}; use ddp or "
     "fsdp"
@@ -145,7 +153,7 @@ class _Split:
         heads: set[int] = set()
         for node in np.flatnonzero(self.graph.phases == Phase.FORWARD).tolist():
             op = self.ops[node]
-            if op.kind == "embedding" or _widens(op):
+            if op.kind == "embedding" or widens(op):
                 sizes = {int(elements[one]) for one in self._read(node) if not self._block(one)}
                 (tables if op.kind == "embedding" else heads).update(sizes)
         return max(tables & heads or tables, default=0)
@@ -167,7 +175,7 @@ class _Split:
             if op.kind not in _PRODUCTS:
                 continue
             for one in self._read(node):
-                factors = [tensor for tensor in op.inputs[:2] if _is_matrix(tensor, elements[one])]
+                factors = [tensor for tensor in op.inputs[:2] if is_matrix(tensor, elements[one])]
                 if factors and (self._block(one) or elements[one] == self.vocabulary):
                     if op.kind != "matmul":
                         raise GraphError(
@@ -237,15 +245,15 @@ class _Split:
         if by_rows:
             self._sum(node, op.outputs[0].nbytes)
             self._check(matrix, inner)
-            read = (_divided(left, degree, -1), _divided(right, degree, -2), *bias)
+            read = (divided(left, degree, -1), divided(right, degree, -2), *bias)
             self.changed[node] = replace(op, inputs=read)
             return
         self.states[node] = _State.SHARD
         self.origin[node] = block
         made = op.outputs[0]
         self._check(matrix, made.shape[-1] if made.shape else 0)
-        read = (left, _divided(right, degree, -1), *(_divided(one, degree, -1) for one in bias))
-        self.changed[node] = replace(op, inputs=read, outputs=(_divided(made, degree, -1),))
+        read = (left, divided(right, degree, -1), *(divided(one, degree, -1) for one in bias))
+        self.changed[node] = replace(op, inputs=read, outputs=(divided(made, degree, -1),))
 
     def _by_rows(self, node: int, matrix: int, has_shards: bool) -> bool:
         """Whether a product reads a shard; the backward pass mirrors the forward pass."""
@@ -267,11 +275,11 @@ class _Split:
         op, degree = self.ops[node], self.degree
         if any(one.elements > 1 for one in op.outputs):  # a loss is added up over words at once
             self.states[node] = _State.SHARD
-        if op.kind in _ATTENTIONS:
+        if op.kind in ATTENTIONS:
             heads = op.inputs[0].shape
-            if heads is not None and len(heads) > _HEADS and heads[_HEADS] % degree:
+            if heads is not None and len(heads) > HEADS and heads[HEADS] % degree:
                 raise GraphError(
-                    f"tp{degree} does not divide the {heads[_HEADS]} heads of attention; "
+                    f"tp{degree} does not divide the {heads[HEADS]} heads of attention; "
                     "choose a degree that does"
                 )
         whole = self._sizes(one for one in self.sources[node] if one not in shards)
@@ -279,7 +287,7 @@ class _Split:
         if op.kind == "matmul":
             self.changed[node] = self._weight_gradient(op, whole)
             return
-        axis, cut = _axis_of(op), _by_heads if op.kind in _ATTENTIONS else _divided
+        axis, cut = axis_of(op), by_heads if op.kind in ATTENTIONS else divided
         self.changed[node] = replace(
             op,
             inputs=tuple(
@@ -298,10 +306,10 @@ class _Split:
         left, right, *rest = op.inputs
         by_left = left.elements not in whole
         if by_left:
-            left = _divided(left, self.degree, -2)
+            left = divided(left, self.degree, -2)
         else:
-            right = _divided(right, self.degree, -1)
-        made = _divided(op.outputs[0], self.degree, -2 if by_left else -1)
+            right = divided(right, self.degree, -1)
+        made = divided(op.outputs[0], self.degree, -2 if by_left else -1)
         return replace(op, inputs=(left, right, *rest), outputs=(made,))
 
     def shard(self) -> TensorShard:
@@ -330,11 +338,15 @@ class _Split:
             graph,
             signatures=tuple(known),
             signature_of=new_of,
-            tensor_elements=_whole(graph.tensor_elements * scale),
-            tensor_bytes=_whole(graph.tensor_bytes * scale),
-            traffic=replace(traffic, sent_bytes=_whole(sent), received_bytes=_whole(received)),
+            tensor_elements=whole_sizes(graph.tensor_elements * scale),
+            tensor_bytes=whole_sizes(graph.tensor_bytes * scale),
+            traffic=replace(
+                traffic, sent_bytes=whole_sizes(sent), received_bytes=whole_sizes(received)
+            ),
             parameters=replace(
-                table, elements=_whole(table.elements * share), nbytes=_whole(table.nbytes * share)
+                table,
+                elements=whole_sizes(table.elements * share),
+                nbytes=whole_sizes(table.nbytes * share),
             ),
             update=replace(
                 graph.update,
@@ -368,48 +380,3 @@ class _Split:
         for one, node in self.graph.parameters.gradients.tolist():
             found[one] |= self.states[node] == _State.SHARD
         return found
-
-
-def _widens(op: OpSignature) -> bool:
-    """Whether it is a product that makes more columns than it reads, as a head of many words."""
-    shape = op.inputs[1].shape if op.kind == "matmul" and len(op.inputs) > 1 else None
-    return shape is not None and len(shape) == 2 and shape[1] > shape[0]
-
-
-def _is_matrix(tensor: Tensor, elements: int) -> bool:
-    return tensor.shape is not None and len(tensor.shape) > 1 and tensor.elements == elements
-
-
-def _axis_of(op: OpSignature) -> int:
-    """The dimension by which an op on shards is divided: heads where it has them."""
-    first = (op.outputs or op.inputs)[0].shape
-    rank = 0 if first is None else len(first)
-    if rank == 3 and op.kind == "batch_matmul":
-        return 0
-    return _HEADS if rank > 3 or op.kind in _ATTENTIONS else -1
-
-
-def _divided(tensor: Tensor, degree: int, axis: int) -> Tensor:
-    """The largest shard of a tensor along a dimension, or along another that is divisible."""
-    shape = tensor.shape
-    if not shape or tensor.elements == 1:
-        return tensor
-    axes = [axis if -len(shape) <= axis < len(shape) else -1, *range(len(shape) - 1, -1, -1)]
-    return _cut(tensor, degree, next((one for one in axes if shape[one] % degree == 0), axes[0]))
-
-
-def _by_heads(tensor: Tensor, degree: int, axis: int) -> Tensor:
-    """The same of an input of attention; several devices hold the same head of keys if need be."""
-    shape = tensor.shape
-    fits = shape is not None and len(shape) > axis
-    return _cut(tensor, degree, axis) if fits else _divided(tensor, degree, axis)
-
-
-def _cut(tensor: Tensor, degree: int, axis: int) -> Tensor:
-    sizes = list(tensor.shape or ())
-    sizes[axis] = -(-sizes[axis] // degree)
-    return replace(tensor, shape=tuple(sizes))
-
-
-def _whole(values: FloatArray) -> IntArray:
-    return np.ceil(values - 1e-6).astype(np.int64)

@@ -18,6 +18,7 @@ from driple.errors import TraceError
 from driple.trace.bursts import BoolArray, FloatArray, runs, two_means
 from driple.trace.targets import FIGURES, NETWORK, RESOURCES, Targets
 from driple.trace.trace import Trace
+from driple.units import counted
 
 __all__ = ["Label", "Pattern", "label_trace", "targets_of"]
 
@@ -81,8 +82,8 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
     amount = trace.amount
     if len(amount) < 2:
         raise TraceError(
-            f"trace of {trace.resource} has {len(amount)} sample(s), a label needs 2 or more; "
-            "measure or simulate more iterations"
+            f"trace of {trace.resource} has {counted(len(amount), 'sample')}, a label needs 2 or "
+            "more; measure or simulate more iterations"
         )
     is_burst = two_means(amount)
     mean = float(amount.mean())

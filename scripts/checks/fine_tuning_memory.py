@@ -22,7 +22,8 @@ from statistics import median
 from driple.cluster.setting import Setting
 from driple.graph.torch.lora import LoraAdapters
 from driple.jobs.load import JobOptions, load_job
-from driple.memory.estimate import MemoryEstimate, memory_of
+from driple.memory.estimate import memory_of
+from driple.memory.memory_estimate import MemoryEstimate
 
 __all__ = ["FineTuningRun", "PredictedRun", "predicted_runs", "published_runs"]
 

@@ -172,9 +172,14 @@ class _Data:
         )
         self.update_kernels = single([row.update.num_kernels for row in rows])
         self.tensor_ops = single([TENSOR_OPS * row.tensors for row in rows])
-        self.step_launches = single(np.bincount(table.row_of, table.launches, len(rows)))
+        self.step_launches = single(
+            np.bincount(table.row_of, table.launches + table.handed, len(rows))
+        )
+        self.step_starts = single(
+            np.bincount(table.row_of, table.launches + table.apart, len(rows))
+        )
         self.hosted = single([not row.alone for row in rows])
-        self.step_runs = single(np.bincount(table.row_of, table.runs, len(rows)))
+        self.step_runs = single(np.bincount(table.row_of, table.runs + table.handed, len(rows)))
         self.pace_of = torch.tensor([PACES.index(_pace(row.runtime)) for row in rows])
         eager = [replace(row.runtime, compiled=False) for row in rows]
         self.eager_pace_of = torch.tensor([PACES.index(_pace(one)) for one in eager])
@@ -313,7 +318,7 @@ class _Parameters:
         )
         start_ms = self.start.exp() * _MS
         of_device = torch.sparse.mm(data.counts, busy_ms[:, None])[:, 0]
-        of_device = of_device + data.step_launches * start_ms
+        of_device = of_device + data.step_starts * start_ms
         memory = self._log_device_shares()[data.device_of, SHARES.index("memory")]
         of_device = of_device + data.update_ms * (-(self.update + memory)).exp()
         of_device = of_device + data.update_kernels * start_ms

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from driple.catalog import Device
 from driple.graph.step_facts import OptimizerUpdate
 from driple.simulate.gpu_kernels import Runtime, kernel_inputs
-from driple.simulate.gpu_times import peak_seconds
+from driple.simulate.gpu_times import inner_starts, peak_seconds
 from driple.simulate.prepared_job import OpKinds
 
 __all__ = ["FitTable", "StepRow", "fit_table"]
@@ -59,6 +59,8 @@ class FitTable:
         rows: the steps.
         row_of: shape [num_ops], step of each.
         launches: shape [num_ops], kernels that are started.
+        handed: shape [num_ops], kernels from within a library, in ops of the host.
+        apart: shape [num_ops], of these, those whose time is no other op's.
         runs: shape [num_ops], executions.
         compute_s: shape [num_ops], seconds of all its executions' multiply-adds at the peak.
         memory_s: shape [num_ops], seconds of all its executions' bytes at the peak.
@@ -74,6 +76,8 @@ class FitTable:
     rows: tuple[StepRow, ...]
     row_of: IntArray
     launches: FloatArray
+    handed: FloatArray
+    apart: FloatArray
     runs: FloatArray
     compute_s: FloatArray
     memory_s: FloatArray
@@ -91,8 +95,8 @@ class FitTable:
         place[list(rows)] = np.arange(len(rows))
         some = np.flatnonzero(place[self.row_of] >= 0)
         names = (
-            "launches", "runs", "compute_s", "memory_s", "pipes", "channel_elements",
-            "channel_rows", "input_of",
+            "launches", "handed", "apart", "runs", "compute_s", "memory_s", "pipes",
+            "channel_elements", "channel_rows", "input_of",
         )  # fmt: skip
         return replace(
             self,
@@ -136,6 +140,8 @@ def fit_table(steps: Iterable[tuple[OpKinds, StepRow]]) -> FitTable:
         rows=tuple(rows),
         row_of=np.repeat(np.arange(len(rows)), [len(one.runs) for one in some]),
         launches=all_of("launches"),
+        handed=all_of("handed"),
+        apart=all_of("apart"),
         runs=all_of("runs"),
         compute_s=all_of("compute_s"),
         memory_s=all_of("memory_s"),
@@ -156,6 +162,8 @@ class _Ops:
     """Kinds of ops of one step; see `FitTable`. The kind is the last column of the inputs."""
 
     launches: FloatArray
+    handed: FloatArray
+    apart: FloatArray
     runs: FloatArray
     compute_s: FloatArray
     memory_s: FloatArray
@@ -181,8 +189,11 @@ def _ops_of(kinds: OpKinds, row: StepRow, numbers: dict[str, int]) -> _Ops:
         launches = np.bincount(kinds.kind_of, starts, count)[some].astype(np.float64)
     number = np.array([numbers.setdefault(kind, len(numbers)) for kind in table.facts.kinds])
     inputs = np.concatenate([kernel_inputs(peaks.facts, row.runtime), number[:, None]], axis=1)
+    inner, apart = inner_starts(table, row.runtime)
     return _Ops(
         launches=launches,
+        handed=inner * runs,
+        apart=apart * runs,
         runs=runs,
         compute_s=peaks.compute_s * runs,
         memory_s=memory_s,

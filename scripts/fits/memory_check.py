@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from driple.cluster.schemes import SchemeChoice
 from driple.memory.calibration import MemoryCalibration
-from driple.memory.estimate import MemoryEstimate, error_kind, memory_of_step
+from driple.memory.estimate import error_kind, memory_of_step
+from driple.memory.memory_estimate import MemoryEstimate
 from driple.memory.place import MemoryPlace
 from driple.schemes.registry import scheme_named
 from driple.schemes.scheme import Sharding

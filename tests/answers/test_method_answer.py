@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -13,10 +15,12 @@ from driple.answers.method_answer import (
     ends_of_p90,
     simulated_ends,
 )
-from driple.answers.slow_hosts import NINE_OF_TEN, SlowHost
+from driple.answers.slow_hosts import SlowHost
+from driple.answers.timelines import UNKNOWN_HOST
 from driple.cluster.setting import Setting
 from driple.estimate import GUESS_FACTOR, LEVEL, Estimate, Method, estimate
 from driple.remarks import Remark
+from driple.render.remarks import sentences
 
 SETTING = Setting.parse("1xA100")
 
@@ -60,10 +64,51 @@ def test_the_interval_of_a_simulated_time_holds_a_slower_host() -> None:
     slow = SlowHost(step_s=3.0, usual_us=14, slow_us=40)
     faster = SlowHost(step_s=1.1, usual_us=14, slow_us=40)
     assert simulated_ends(1.0, stated, None) == (0.5, 2.0)
-    assert simulated_ends(1.0, stated, slow) == (0.5, pytest.approx(3.0 * NINE_OF_TEN))
+    assert simulated_ends(1.0, stated, slow) == (0.5, pytest.approx(3.0 * UNKNOWN_HOST[1]))
     assert simulated_ends(1.0, stated, faster) == (0.5, 2.0)
     unknown = StatedError(runs=Remark.of_text("none"))
     assert simulated_ends(1.0, unknown, slow) is None
+
+
+WIDE = StatedError(runs=Remark.of_text("runs"), p90_pct=53.0, low_factor=0.6, high_factor=8.1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "slow_s", "by_network", "words"),
+    [
+        ({}, None, None, "for one in twenty over 8.1 times the step"),
+        ({"low_factor": 0.2}, None, None,
+         "for one in twenty over 8.1 times the step; for one in twenty under 0.20 of the step"),
+        ({"low_factor": 0.2, "high_factor": 1.5}, None, None,
+         "for one in twenty under 0.20 of the step"),
+        ({"nearest_because": Remark.of_text("none")}, None, None,
+         "as a job of another kind up to 8.1 times the step"),
+        ({}, 9.0, None, f"by what its host takes up to {9 * UNKNOWN_HOST[1]:.0f} times the step"),
+        ({}, 6.0, (0.7, 9.0), "by what its network reaches up to 9 times the step"),
+        ({"high_factor": 1.6}, None, None, ""),
+        ({"high_factor": 1 / (1 - 0.53), "low_factor": 0.65}, None, None, ""),  # of tuning
+        ({"p90_pct": None}, None, None, ""),
+    ],
+)  # fmt: skip
+def test_what_makes_an_interval_wider_than_the_stated_error_is_said(
+    changed: dict[str, Any],
+    slow_s: float | None,
+    by_network: tuple[float, float] | None,
+    words: str,
+) -> None:
+    """53 % off for one in ten is a step of 0.65 to 2.1 times the stated one, not of 8 times."""
+    stated = replace(WIDE, **changed)
+    slow = None if slow_s is None else SlowHost(step_s=slow_s, usual_us=14, slow_us=40)
+    ends = simulated_ends(1.0, stated, slow, by_network)
+    found = MethodAnswer(
+        setting=SETTING,
+        step_time=estimate(1.0, "simulator", ends=ends, level=LEVEL),
+        p90=stated.p90,
+        stated=stated,
+        slow_host=slow,
+        by_network=by_network,
+    )
+    assert "; ".join(sentences(found.widened)) == words
 
 
 @pytest.mark.parametrize(("factor", "guess"), [(GUESS_FACTOR, False), (6.01, True)])

@@ -76,7 +76,7 @@ def test_a_record_of_another_device_is_named_and_nothing_is_concluded(tmp_path: 
         "recorded",
     )
     words = sentences(_beside(record, "4xH100").differences)
-    assert words[0].startswith("the record is of 1 device(s), the answer of 4")
+    assert words[0].startswith("the record is of 1 device, the answer of 4")
 
 
 def test_the_json_has_rows_and_the_twelve_numbers(tmp_path: Path) -> None:

@@ -17,13 +17,9 @@ from driple.catalog import read_catalog
 from driple.cluster.setting import Setting, parse_setting
 from driple.errors import CatalogError, ConfigError
 from driple.jobs.load import JobOptions, load_job
+from driple.memory.batch_line import batched_memory
 from driple.memory.calibration import shipped_memory_calibration
-from driple.memory.estimate import (
-    batched_memory,
-    memory_of,
-    memory_of_places,
-    memory_of_step,
-)
+from driple.memory.estimate import memory_of, memory_of_places, memory_of_step
 from driple.memory.graph_lifetimes import with_lifetimes
 from driple.memory.place import MemoryPlace
 from driple.memory.step_memory import StepMemory

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from driple import predict, sweep
+from driple.answers import network_speed
 from driple.answers.network_speed import LITTLE, enough_bytes_per_s, waiting_share
 from driple.answers.ready_job import ReadyJob
 from driple.api import GridOptions
@@ -17,7 +18,7 @@ from driple.cluster.setting import Setting
 from driple.errors import ConfigError, SettingError
 from driple.jobs.load import JobOptions, load_job
 from driple.render.remarks import sentences
-from driple.simulate.place import place_of
+from driple.simulate.place import Place, place_of
 from driple.simulate.run import simulated_step_s
 from tests.cli.test_main import driple, refused
 
@@ -113,6 +114,40 @@ def test_at_the_stated_speed_a_step_waits_a_tenth(name: str) -> None:
         share = waiting_share(ready, there, step_s)
         assert share is not None and (share < LITTLE) is waits_little
     assert enough_bytes_per_s(ready, place_of(Setting.parse("1xA100"))) is None
+
+
+def test_the_speed_that_is_enough_is_worked_out_once_for_all_rates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It does not depend on the rate of the link, and does on the number of devices."""
+    counted: list[int] = []
+    halving = network_speed._enough
+
+    def enough(ready: ReadyJob, place: Place) -> float | None:
+        counted.append(len(place.topology.workers))
+        return halving(ready, place)
+
+    monkeypatch.setattr(network_speed, "_enough", enough)
+    grid = GridOptions(workers=(8, 16), bandwidths_bits_per_s=(1e10, 2.5e10, 1e11))
+    made = sweep(JOB, "2x8xV100-SXM2/NVLink+10G", grid=grid, options=OPTIONS)
+    assert sorted(counted) == [8, 16]
+    rates: dict[object, set[object]] = {}
+    enough_rates = made.facts["enough_bandwidth_bits_per_s"]  # type: ignore[typeddict-item]
+    for count, rate in zip(made.clusters["workers"], enough_rates, strict=True):
+        rates.setdefault(count, set()).add(rate)
+    assert all(len(some) == 1 for some in rates.values())
+
+
+def test_samples_per_second_have_the_interval_of_the_step() -> None:
+    made = sweep(JOB, "8xA100", batch_sizes=[16, 32], options=replace(OPTIONS, batch_size=None))
+    times, rates = made.estimates["iteration_time_s"], made.estimates["samples_per_s"]
+    assert times.interval is not None and rates.interval is not None
+    assert rates.level == times.level
+    for number, (low, high) in enumerate(rates.interval):
+        samples = rates.value[number] * times.value[number]
+        shortest, longest = times.interval[number]
+        assert longest is not None and high is not None
+        assert (low, high) == pytest.approx((samples / longest, samples / shortest))
 
 
 def test_batches_scale_too() -> None:

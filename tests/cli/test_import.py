@@ -122,7 +122,7 @@ def test_other_tables_and_half_an_order_are_refused_and_nothing_is_written(tmp_p
     table.write_text("a,b\n1,2\n")
     graphs.mkdir()
     rest = ("--setting", "V100", "-o", out)
-    assert "lacks the column" in refused_after_the_bar(
+    assert "lacks column" in refused_after_the_bar(
         "data", "import", table, "--graphs", graphs, *rest
     )
     assert "give their folder with --graphs" in refused("data", "import", table, *rest)

@@ -87,7 +87,7 @@ def test_a_record_becomes_a_data_set(tmp_path: Path) -> None:
     marks = [i / 2 for i in range(58)]
     record = write_record(tmp_path / "r", rates, marks_s=[marks])
     done = _labelled(str(record), "-o", str(tmp_path / "own"))
-    assert (done.returncode, done.stdout) == (0, "1 workloads, 1 runs\n")
+    assert (done.returncode, done.stdout) == (0, "1 workload, 1 run\n")
     job = ("--job", str(Path(__file__).parents[2] / "datasets/examples/resnet20.pbtxt"))
     elsewhere = ("--setting", "1xA100", "-o", str(tmp_path / "gpu"))
     assert "the records are of CPUs" in _refused(

@@ -60,7 +60,7 @@ def test_show_tells_stalls_shares_epochs_and_doubts(tmp_path: Path) -> None:
     assert "50.0 % of step 3" in lines["fetch"]
     assert "not measured" in lines["network"]
     assert "caches were cleared with fadvise" in done.stdout
-    assert "other programs used up to 1.5 cores during step(s) 1, 2, 3, 4" in done.stderr
+    assert "other programs used up to 1.5 cores during steps 1, 2, 3, 4" in done.stderr
     assert "the hypervisor gave other machines up to 0.4 cores" in done.stderr
     assert (tmp_path / "p.png").stat().st_size > 10_000
 

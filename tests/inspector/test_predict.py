@@ -190,7 +190,7 @@ def test_unknown_ops_are_counted_among_all_ops() -> None:
         replace(small_graph(("Add", "Conv2D")), remote=elsewhere), checkpoint_of(model, 9)
     )
     assert sentences(found.strange) == (
-        "1 op type(s) that the inspector has never seen, in 5 of 7 ops: ApplyNew",
+        "1 op type that the inspector has never seen, in 5 of 7 ops: ApplyNew",
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from driple.graph.step_facts import TensorRole
-from driple.memory.estimate import MemoryEstimate, memory_of_step
+from driple.memory.estimate import memory_of_step
+from driple.memory.memory_estimate import MemoryEstimate
 from driple.memory.place import MemoryPlace
 from driple.memory.step_memory import StepMemory
 from tests.simulate.jobs import net

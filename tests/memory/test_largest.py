@@ -2,8 +2,8 @@
 
 import pytest
 
-from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.memory.largest import LargestBatches, largest_batches
+from driple.memory.memory_estimate import Bytes, MemoryEstimate
 
 
 def memory(size: int, *, last: int, last_sure: int, bend: float = 0.0) -> MemoryEstimate:

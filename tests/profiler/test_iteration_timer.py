@@ -126,7 +126,7 @@ def test_another_number_of_processes_is_refused(tmp_path: Path) -> None:
     timer = timer_of(tmp_path, Clock(), world_size=2)
     with pytest.raises(SystemExit):
         train(timer, Clock(), timer.watch([], lambda: [0]), [1] * 9)
-    assert "trains with 1 process(es) where 2" in written(tmp_path)["error"]
+    assert "trains with 1 process where 2" in written(tmp_path)["error"]
 
 
 def test_facts_of_the_loader(tmp_path: Path) -> None:

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from driple import JobOptions, predict
 from driple.api.predicting import Answer
 from driple.memory.calibration import shipped_memory_calibration
-from driple.memory.estimate import Bytes, MemoryEstimate
-from driple.render.answer_lines import MOST_LINES, answer_lines, shows_targets
+from driple.memory.memory_estimate import Bytes, MemoryEstimate
+from driple.render.answer_lines import MOST_LABELS, answer_lines, shows_targets
+from driple.render.memory_lines import memory_sentence
+from tests.planning.gpt import write_gpt
 
+WIDTH = 100  # columns
+SENTENCES = JobOptions(batch_size=32, seq_len=128)
 AMP = JobOptions(batch_size=16, precision="amp-bf16")
 
 
 def lines_of(answer: Answer) -> dict[str, str]:
     """Words by label; each label once."""
-    lines = answer_lines(answer)
-    assert len(lines) <= MOST_LINES
-    lines = [line for line in lines if line[0] != " "]  # without those that go on
-    labels = [line[:10].strip() for line in lines]
-    assert len(set(labels)) == len(labels)
-    return {label: line[10:] for label, line in zip(labels, lines, strict=True)}
+    lines, last = answer_lines(answer), ""
+    assert max(map(len, lines)) <= WIDTH
+    said: dict[str, str] = {}
+    for line in lines:
+        label = line[:10].strip()
+        assert label not in said
+        last = label or last
+        said[last] = f"{said[last]} {line[10:]}" if last in said else line[10:]
+    assert len(said) <= MOST_LABELS
+    return said
+
+
+def explained(answer: Answer) -> str:
+    """The line on memory of --explain."""
+    assert answer.memory is not None and answer.memory.estimate is not None
+    return memory_sentence(answer.memory.estimate)
 
 
 def test_a_job_of_pytorch_on_one_gpu() -> None:
@@ -90,10 +107,26 @@ def test_what_does_not_fit_comes_first() -> None:
     assert "does not fit" in lines["memory"] and "fits with --batch-size" in lines["memory"]
 
 
+@pytest.mark.parametrize("words_of", [lambda answer: lines_of(answer)["memory"], explained])
+def test_what_is_too_little_is_the_difference_of_two_numbers_beside_it(
+    words_of: Callable[[Answer], str],
+) -> None:
+    """Needed at the peak, usable of the device, and what is missing; the total is the device's."""
+    options = JobOptions(batch_size=1024, precision="amp-bf16")
+    words = words_of(predict("resnet50", "1xT4", options=options).answers[0])
+    needed = re.search(r"([\d.]+) (?:of 16 GiB|GiB needed)", words)
+    usable = re.search(r"([\d.]+) GiB (?:are )?usable", words)
+    missing = re.search(r"([\d.]+) GiB too little", words)
+    assert needed and usable and missing and "of 16 GiB" in words
+    left = float(needed[1]) - float(usable[1])
+    assert float(missing[1]) == pytest.approx(left, abs=0.06)
+    assert 14.5 < float(usable[1]) < 16
+
+
 def test_a_guess_has_no_single_number() -> None:
     """The interval is stated first, in samples per second; the JSON keeps the value."""
     options = JobOptions(batch_size=1)
-    answer = predict("resnet18", "1xH100", options=options).answers[0]
+    answer = predict("resnet50", "8xA100", options=options).answers[0]
     time = answer.iteration_time_s
     assert time.is_guess and answer.to_dict()["is_guess"] is True
     lines = lines_of(answer)
@@ -113,3 +146,46 @@ def test_settings_with_servers_are_followed_by_the_twelve_numbers(method: str) -
         "the network link of a worker",
         "the network links of the parameter servers",
     }
+
+
+def test_a_pipeline_that_waits_is_not_busy(tmp_path: Path) -> None:
+    """Of 4 stages with 1 micro-batch each computes a quarter of the time, and waits for others."""
+    answer = predict(write_gpt(tmp_path, layers=4), "4xA100@pp4", options=SENTENCES).answers[0]
+    lines = lines_of(answer)
+    assert answer.simulation is not None and answer.simulation.step is not None
+    busy = answer.simulation.step.usage()["device_util"].mean
+    assert busy < 50 and lines["use"].startswith(f"GPU {busy:.0f} % busy in ")
+    counted_pct, _ = answer.simulation.step.counted_pct()
+    assert counted_pct > busy + 50 and f"(nvidia-smi: {counted_pct:.0f} %)" in lines["use"]
+    assert lines["limit"].startswith("other stages, the bubble of a pipeline of 4 stages with 1 mi")
+
+
+def test_what_a_tensor_group_waits_for_is_its_link(tmp_path: Path) -> None:
+    answer = predict(write_gpt(tmp_path), "4xA100/PCIe3@tp4", options=SENTENCES).answers[0]
+    assert answer.parts is not None and answer.simulation is not None
+    assert answer.parts.step_s == pytest.approx(answer.iteration_time_s.value)
+    assert answer.simulation.step is not None
+    waits_s = answer.simulation.step.phases_s()["exchange"]
+    assert answer.parts.exchange_s == pytest.approx(waits_s)
+    assert answer.parts.exchange == "the links between devices (PCIe3)"
+    assert answer.parts.bottleneck is not None
+    assert lines_of(answer)["limit"].startswith(answer.parts.bottleneck.part)
+
+
+@pytest.mark.parametrize(
+    ("job", "setting", "options"),
+    [
+        ("resnet50", "8xA100@zero2", JobOptions(batch_size=64, precision="bf16-mixed")),
+        ("bert-large", "2x8xA100/NVLink+25G-TCP", AMP),
+        ("bert-base", "4xT4", JobOptions(batch_size=4096, optimizer="adamw")),
+        ("resnet50", "1xH100", JobOptions(batch_size=1, channels_last=True, precision="fp16")),
+        ("datasets/examples/resnet50.pbtxt", "V100-P1w2/ho-PCIe", None),
+        ("datasets/examples/resnet50.pbtxt", "4xA100/NVLink", None),
+    ],
+)
+def test_no_line_is_wider_than_a_terminal(
+    job: str, setting: str, options: JobOptions | None
+) -> None:
+    """Lines go on under their label, and nothing but a name is cut."""
+    lines = lines_of(predict(job, setting, options=options).answers[0])
+    assert lines["how sure"] and lines["job"].startswith(job.rpartition("/")[2])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driple.catalog import Device, device_named
-from driple.catalog.fields import TUNED
+from driple.catalog.fields import HOST_RUNS, TUNED
 from driple.errors import ConfigError
 from driple.runs import tuning
 from driple.runs.tuning import LEAST_RUNS, TunedStep, tune, tuned_step
@@ -29,7 +29,7 @@ def job(number: int, *, trains: bool = True) -> PreparedJob:
 def tuned_device(**factors: float) -> Device:
     """A V100 with factors of a catalogue file."""
     device = device_named("V100")
-    facts = {f"tuned_{name}": value for name, value in factors.items()}
+    facts = {HOST_RUNS: 1} | {f"tuned_{name}": value for name, value in factors.items()}
     return replace(device, facts={**device.facts, **facts})
 
 

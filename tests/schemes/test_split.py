@@ -210,7 +210,7 @@ def test_groups_across_machines_are_slower_and_said() -> None:
     assert far.iteration_time_s > near.iteration_time_s
     assert any("spans machines of 2" in one for one in sentences(far.assumptions))
     assert not any("spans" in one for one in sentences(near.assumptions))
-    assert any("each of 2 replica(s) of 4 devices" in one for one in sentences(near.assumptions))
+    assert any("each of 2 replicas of 4 devices" in one for one in sentences(near.assumptions))
 
 
 @pytest.mark.parametrize(

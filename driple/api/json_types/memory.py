@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
-from driple.memory.estimate import Bytes, Fits
+from driple.memory.memory_estimate import Bytes, Fits
 from driple.remarks import Remark
 
 __all__ = ["KnownMemoryJson", "MemoryJson", "MemoryNumbersJson", "RemedyJson", "UnknownMemoryJson"]

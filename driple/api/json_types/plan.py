@@ -10,7 +10,7 @@ from driple.answers.step_parts import Bottleneck
 from driple.api.json_types.shared import JobJson, StepPartJson
 from driple.catalog.model import Price
 from driple.estimate import Estimate, Source
-from driple.memory.estimate import Bytes, Fits
+from driple.memory.memory_estimate import Bytes, Fits
 from driple.planning.assumptions import Assumptions
 from driple.planning.ranking import Rank
 from driple.remarks import Remark

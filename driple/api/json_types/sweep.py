@@ -9,7 +9,7 @@ from driple.api.json_types.shared import JobJson
 from driple.api.sweeping_traces import BASELINES
 from driple.codec import Names
 from driple.estimate import Method, Source
-from driple.memory.estimate import Fits
+from driple.memory.memory_estimate import Fits
 from driple.remarks import Remark
 
 __all__ = [

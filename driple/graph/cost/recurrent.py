@@ -104,6 +104,19 @@ def _gates_and_hidden(op: OpSignature) -> tuple[int, int]:
     return gates, output
 
 
+def cells_of(op: OpSignature) -> float:
+    """Steps times layers times directions of a stack over a sequence; 0 for any other op.
+
+    Raises:
+        UnknownShapeError: a shape is not known.
+    """
+    if op.kind.removesuffix("_gradient") not in _LAYERS:
+        return 0.0
+    first, second = shape_in(op, 0, 3, LAST)[:2]  # steps and batch, or batch first
+    stacked, batch, _ = shape_in(op, 1, 3, _STATE)[:3]
+    return float(first * second / batch * stacked) if batch else 0.0
+
+
 def sides_of_step(op: OpSignature) -> tuple[float, float]:
     """Rows and columns of the product of one step: batch, and all gates of the hidden units.
 

@@ -12,6 +12,7 @@ from typing import Any
 from driple.errors import GraphError
 from driple.graph.onnx.library import name_of
 from driple.graph.onnx.tape import StepTensor
+from driple.units import counted
 
 __all__ = ["check_ranks"]
 
@@ -42,11 +43,11 @@ def check_ranks(node: Any, inputs: Sequence[StepTensor | None]) -> None:
         given = inputs[position] if position < len(inputs) else None
         if given is None or (given.shape is not None and least <= given.rank <= most):
             continue
-        rank = "an unknown number of" if given.shape is None else str(given.rank)
+        rank = "of unknown rank" if given.shape is None else f"of rank {given.rank}"
         wanted = f"{least}" if least == most else f"{least} or more"
         raise GraphError(
-            f"node {name_of(node)}, a {node.op_type}: input {position} has {rank} dimension(s), "
-            f"must have {wanted}; export the model again"
+            f"node {name_of(node)}, a {node.op_type}: input {position} is {rank}, must be of rank "
+            f"{wanted}; export the model again"
         )
     if node.op_type in _WITH_AXIS:
         _check_axis(node, inputs[0])
@@ -57,6 +58,6 @@ def _check_axis(node: Any, given: StepTensor | None) -> None:
     rank = 0 if given is None else given.rank
     if not -rank <= axis < rank:
         raise GraphError(
-            f"node {name_of(node)}, a {node.op_type}: its axis is {axis}, and its input has {rank} "
-            "dimension(s); the file is corrupt"
+            f"node {name_of(node)}, a {node.op_type}: its axis is {axis}, and its input has "
+            f"{counted(rank, 'dimension')}; the file is corrupt"
         )

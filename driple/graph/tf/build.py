@@ -37,6 +37,7 @@ from driple.graph.tf.towers import samples_of_part
 from driple.graph.tf.traffic import traffic_of
 from driple.graph.tf.unknown_loops import loops_in_step, loops_remark
 from driple.remarks import Remark, remark
+from driple.units import counted
 
 __all__ = ["graph_of"]
 
@@ -166,7 +167,7 @@ def _check_names(nodes: Sequence[RawNode]) -> None:
     nameless = sum(not node.name or not node.op for node in nodes)
     if nameless:
         raise GraphError(
-            f"{nameless} of {len(nodes)} node(s) have no name or no op; no GraphDef, or "
+            f"{nameless} of {counted(len(nodes), 'node')} without a name or an op; no GraphDef, or "
             "a corrupt one: write the graph again (tf.io.write_graph)"
         )
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.tf.functions import node_of, output_number
 from driple.graph.tf.raw import RawNode
+from driple.units import counted
 
 __all__ = ["GraphLinks", "edges_of", "in_order"]
 
@@ -52,7 +53,9 @@ def edges_of(
     """Edges, which are control edges, data inputs (node, output), how many inputs lead nowhere."""
     index = {node.name: i for i, node in enumerate(nodes)}
     if len(index) != len(nodes):
-        raise GraphError(f"graph has {len(nodes) - len(index)} node name(s) twice; it is corrupt")
+        raise GraphError(
+            f"graph has {counted(len(nodes) - len(index), 'node name')} twice; it is corrupt"
+        )
     pairs: list[tuple[int, int]] = []
     control: list[bool] = []
     inputs: list[list[tuple[int, int]]] = [[] for _ in nodes]

@@ -30,6 +30,7 @@ from driple.graph.tf.raw import RawNode
 from driple.graph.tf.slots import Slots, find_slots
 from driple.graph.tf.step_ops import UPDATES, VARIABLES
 from driple.remarks import Remark, remark
+from driple.units import counted
 
 __all__ = ["DevicePlace", "Places", "parse_device", "place_nodes"]
 
@@ -145,9 +146,9 @@ def place_nodes(
     kept = placer.kept()
     if not kept.any():
         raise GraphError(
-            f"none of the {int(runs.sum())} node(s) of a step runs on a worker's compute device: "
-            "all are variables, updates, parameter servers or input pipeline; give the graph of a "
-            "worker's training step, with its forward and backward pass"
+            f"none of the {counted(int(runs.sum()), 'node')} of a step runs on a worker's compute "
+            "device: all are variables, updates, parameter servers or input pipeline; give the "
+            "graph of a worker's training step, with its forward and backward pass"
         )
     return Places(
         kept=kept,

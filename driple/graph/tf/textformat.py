@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from driple.errors import GraphError
 from driple.graph.tf.textvalues import unescape, unescape_bytes
+from driple.units import counted
 
 __all__ = ["MAX_DEPTH", "TextMessage", "Value", "as_message", "top_level_fields"]
 
@@ -217,7 +218,9 @@ class _Parser:
                 yield from ((name, value) for name, values in top.items() for value in values)
                 top.clear()
         if len(stack) > 1:
-            raise self._error(len(text), f"text ends inside {len(stack) - 1} open message(s)")
+            raise self._error(
+                len(text), f"text ends inside {counted(len(stack) - 1, 'open message')}"
+            )
         yield from ((name, value) for name, values in top.items() for value in values)
 
     def _plain_node(self) -> TextMessage | None:

@@ -12,6 +12,7 @@ from driple.cluster.schemes import DDP
 from driple.errors import ConfigError
 from driple.graph.torch.lora import LoraAdapters
 from driple.remarks import Remark, remark
+from driple.units import counted
 
 __all__ = [
     "BOTH",
@@ -184,6 +185,39 @@ class TrainingConfig:
             undecided=open_fields,
         )
 
+    @property
+    def agreed_replicas(self) -> float | None:
+        """Devices on which samples per update, batch and passes agree; None unless all are stated.
+
+        DeepSpeed refuses to start on any other number of devices.
+        """
+        if self.global_batch is None or self.batch_size is None or self.grad_accumulation is None:
+            return None
+        return self.global_batch / (self.batch_size * self.grad_accumulation)
+
+    def check_batches(self, replicas: int) -> None:
+        """Refuse samples per update that batch and passes contradict, as DeepSpeed does.
+
+        Args:
+            replicas: see `passes`.
+
+        Raises:
+            ConfigError: the file states all three, and they disagree on so many devices.
+        """
+        agreed = self.agreed_replicas
+        if agreed in (None, replicas):
+            return
+        samples = (self.batch_size or 0) * (self.grad_accumulation or 0) * replicas
+        elsewhere = (
+            "" if agreed != int(agreed) else f", or give a --setting of {counted(agreed, 'device')}"
+        )
+        raise ConfigError(
+            f"{self.file} has train_batch_size {self.global_batch}, and {self.batch_size} a device "
+            f"x {counted(self.grad_accumulation or 0, 'pass')} x {counted(replicas, 'device')} are "
+            f"{samples}, which {self.tool or 'DeepSpeed'} refuses; set it to {samples}, leave one "
+            f"of the three out{elsewhere}"
+        )
+
     def passes(self, batch_size: int | None, replicas: int) -> int | None:
         """Forward and backward passes per update.
 
@@ -199,9 +233,9 @@ class TrainingConfig:
         passes, rest = divmod(self.global_batch, batch_size * replicas)
         if rest or not passes:
             raise ConfigError(
-                f"{self.file} has {self.global_batch} samples per update, which are no multiple of "
-                f"{batch_size} sample(s) on each of {replicas} device(s); change --batch-size, "
-                "--setting or the file"
+                f"{self.file} has {counted(self.global_batch, 'sample')} per update, which are no "
+                f"multiple of {counted(batch_size, 'sample')} on each of "
+                f"{counted(replicas, 'device')}; change --batch-size, --setting or the file"
             )
         return passes
 
@@ -216,7 +250,7 @@ class TrainingConfig:
         share, rest = divmod(self.global_batch, replicas * (self.grad_accumulation or 1))
         if rest or not share:
             raise ConfigError(
-                f"{self.file} has {self.global_batch} samples per update, which cannot be shared "
-                f"out over {replicas} device(s); change --setting or the file"
+                f"{self.file} has {counted(self.global_batch, 'sample')} per update, which cannot "
+                f"be shared out over {counted(replicas, 'device')}; change --setting or the file"
             )
         return share

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from driple.errors import MeasureError, MissingExtraError, install_hint
 from driple.trace import Trace
+from driple.units import counted
 
 __all__ = ["GPM_METRICS", "GaugeSamples", "NvmlSource", "gauge_trace", "gpu_names"]
 
@@ -73,8 +74,8 @@ def gauge_trace(samples: GaugeSamples, *, resource: str, grid_s: float) -> Trace
     """
     if len(samples.time_us) < 2:
         raise MeasureError(
-            f"the driver gave {len(samples.time_us)} sample(s) of {resource}, a trace needs 2 or "
-            "more; measure longer, with driple measure --set seconds=20"
+            f"the driver gave {counted(len(samples.time_us), 'sample')} of {resource}, a trace "
+            "needs 2 or more; measure longer, with driple measure --set seconds=20"
         )
     time_s = np.array(samples.time_us, dtype=np.float64) / 1e6
     num = max(1, int((time_s[-1] - time_s[0]) / grid_s))

@@ -19,6 +19,7 @@ from driple.errors import ConfigError, TraceError
 from driple.files import atomic_replace, wrap_os_error
 from driple.storedfiles import read_npz
 from driple.trace import Trace
+from driple.units import counted
 
 __all__ = ["Samples", "differences", "read_samples", "write_samples"]
 
@@ -100,8 +101,8 @@ class Samples:
         num = int((end_ns - start_ns) / 1e9 / grid_s)
         if num < 2 or len(time_ns) < 2 or time_ns[0] > end_ns or time_ns[-1] < start_ns:
             raise TraceError(
-                f"samples of {name} cover {num} period(s) of {grid_s} s; a trace needs 2 or more; "
-                "measure longer, with driple measure --set iterations=100"
+                f"samples of {name} cover {counted(num, 'period')} of {grid_s} s; a trace needs 2 "
+                "or more; measure longer, with driple measure --set iterations=100"
             )
         if num > _MOST_PERIODS:
             raise TraceError(

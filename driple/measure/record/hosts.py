@@ -16,6 +16,7 @@ import numpy as np
 from driple.errors import TraceError
 from driple.measure.record.steps import StepTimes
 from driple.measure.record.store import HostRecord
+from driple.units import counted
 
 __all__ = ["common_window", "runs_of"]
 
@@ -86,7 +87,7 @@ def common_window(
     end = min(one.end_ns + offset for one, offset in zip(steps, ahead, strict=True))
     if end - start < _LEAST_STEPS * max(one.step_s for one in steps) * 1e9:
         raise TraceError(
-            f"{records[0].folder} and {len(records) - 1} more host(s) share "
+            f"{records[0].folder} and {counted(len(records) - 1, 'other host')} share "
             f"{max(0.0, (end - start) / 1e9):.3g} s, needed are {_LEAST_STEPS} steps; record all "
             "hosts from before the first step to after the last"
         )

@@ -17,6 +17,7 @@ from driple.measure.counters.sampler import Reader, open_counter
 from driple.measure.record.gpus import GpuGauges, Reading
 from driple.measure.record.network import find_network
 from driple.measure.record.processes import ProcessTree, allowed_cores
+from driple.units import counted
 
 __all__ = ["ALLOCATED", "CPU", "LOOPBACK", "Sources", "counters_here", "open_sources"]
 
@@ -139,8 +140,8 @@ def counters_here(nvml: Any = None) -> dict[str, str]:
 def _busy(gpus: GpuGauges, tree: ProcessTree) -> list[str]:
     """A sentence for each GPU on which other processes compute already."""
     return [
-        f"{name.partition('.')[0]} is busy: {value} other process(es) compute on it, and its "
-        "counters include them"
+        f"{name.partition('.')[0]} is busy: its counters include {counted(value, 'other process')} "
+        "computing on it"
         for name, _, value in gpus.read(tree.pids)
         if name.endswith(".others") and value
     ]

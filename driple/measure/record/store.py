@@ -30,6 +30,7 @@ from driple.marks import STEPS_MAGIC, STEPS_SUFFIX
 from driple.measure.counters.samples import Samples
 from driple.storedfiles import read_bytes, read_json
 from driple.trace.provenance import MeasuringHost
+from driple.units import counted
 
 __all__ = [
     "RECORD_FORMAT",
@@ -297,7 +298,7 @@ def read_record(folder: Path) -> HostRecord:
     rows = [block.rows for block in blocks if len(block.rows)]
     if sum(map(len, rows)) < 2:
         raise TraceError(
-            f"{folder} holds {sum(map(len, rows))} sample(s), needed are 2 or more; record longer"
+            f"{folder} holds {counted(sum(map(len, rows)), 'sample')}, needed are 2 or more; record longer"
         )
     table = np.concatenate(rows)
     readings = np.concatenate([block.readings for block in blocks])

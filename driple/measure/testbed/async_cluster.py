@@ -28,6 +28,7 @@ from driple.measure.testbed.filler_load import FillerLoad
 from driple.measure.testbed.messages import RoleJob, TurnOrder, to_line
 from driple.measure.testbed.network import ClusterNetwork, Port
 from driple.measure.testbed.processes import ANSWER_S
+from driple.units import counted
 
 __all__ = ["FAIR_PORT", "Turn", "TurnCluster", "TurnJob"]
 
@@ -135,8 +136,8 @@ class TurnCluster(LocalCluster):
         servers, workers = self._all
         if job.num_servers > len(servers) or job.num_workers > len(workers):
             raise MeasureError(
-                f"{job.num_servers} server(s) and {job.num_workers} worker(s) are more than the "
-                f"{len(servers)} and {len(workers)} of the cluster"
+                f"{counted(job.num_servers, 'server')} and {counted(job.num_workers, 'worker')} "
+                f"are more than the {len(servers)} and {len(workers)} of the cluster"
             )
         if job.workload.sync:
             raise MeasureError(f"{job.workload.name} is synchronous; training by turns is not")

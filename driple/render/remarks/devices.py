@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from driple.render.remarks.runs import kind_words
+from driple.units import counted
 
 __all__ = ["SENTENCES"]
 
@@ -44,7 +45,7 @@ def _counts_left_out(counts: Sequence[int], reason: str) -> str:
 
 def _flops_unknown(op_types: Sequence[str], counts: Sequence[int]) -> str:
     named = ", ".join(f"{name} ({count})" for name, count in zip(op_types, counts, strict=True))
-    return f"FLOPs of {sum(counts)} ops: {named}"
+    return f"FLOPs of {counted(sum(counts), 'op')}: {named}"
 
 
 _LIFETIMES = "lifetimes of the step's tensors and a model of PyTorch's caching allocator"

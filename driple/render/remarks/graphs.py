@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from driple.render.remarks.lists import first_of
+from driple.units import counted
 
 __all__ = ["SENTENCES"]
 
@@ -21,7 +22,9 @@ def _unknown(unknown_share: float, loops: Sequence[str], num_loops: int) -> str:
     if unknown_share > 0:
         found.append(f"{_percent(unknown_share)} % of the nodes have unknown dimensions")
     if num_loops:
-        found.append(f"the turns of {num_loops} loop(s) are unknown ({first_of(loops, num_loops)})")
+        found.append(
+            f"the turns of {counted(num_loops, 'loop')} are unknown ({first_of(loops, num_loops)})"
+        )
     return " and ".join(found)
 
 
@@ -62,28 +65,33 @@ def _unknown_sizes(
 
 
 def _loops(num_loops: int, loops: Sequence[str], loop_turns: int | None) -> str:
-    begin = f"{num_loops} loop(s) of unknown length ({first_of(loops, num_loops)})"
+    begin = f"{counted(num_loops, 'loop')} of unknown length ({first_of(loops, num_loops)}):"
     if loop_turns is not None:
-        return f"{begin} turn {loop_turns} times"
+        return f"{begin} {counted(loop_turns, 'turn')} each, as given"
     return (
-        f"{begin} count as one turn, so that times are too short; set their turns with "
-        "--set loop_turns=N"
+        f"{begin} counted as one turn, so that times are too short; set their turns with --set "
+        "loop_turns=N"
     )
 
 
 def _without_gradient(num_parameters: int, elements: int, name: str) -> str:
     return (
-        f"{num_parameters} parameter{'' if num_parameters == 1 else 's'} ({elements:,} elements, "
-        f"such as {name}) get no gradient, as the loss does not depend on them: the optimizer "
-        "leaves them out, and DistributedDataParallel needs find_unused_parameters=True"
+        f"{counted(num_parameters, 'parameter')} ({elements:,} elements, such as {name}) without a "
+        "gradient, as the loss does not depend on them: the optimizer leaves them out, and "
+        "DistributedDataParallel needs find_unused_parameters=True"
     )
 
 
-def _some(words: str) -> Callable[..., str]:
-    """A template with `{listed}` for the first of several names."""
+def _some(words: str, noun: str = "") -> Callable[..., str]:
+    """A template with `{listed}` for the first of several names, and `{counted}` for how many."""
 
     def sentence(names: Sequence[str], num_names: int, **values: object) -> str:
-        return words.format(listed=first_of(names, num_names), num_names=num_names, **values)
+        return words.format(
+            listed=first_of(names, num_names),
+            num_names=num_names,
+            counted=counted(num_names, noun),
+            **values,
+        )
 
     return sentence
 
@@ -91,6 +99,10 @@ def _some(words: str) -> Callable[..., str]:
 def _kept_device(num_devices: int, kind: str, job: str | None, task: int, index: int | None) -> str:
     name = job or "of no name"
     return f"graph names {num_devices} {kind}s; keeping job {name}, task {task}, {kind} {index}"
+
+
+def _saved_model(kind: str, num_graphs: int, tags: str) -> str:
+    return f"{kind} with {counted(num_graphs, 'meta graph')}; reading the one tagged {tags}"
 
 
 def _joined(words: str) -> Callable[..., str]:
@@ -146,8 +158,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     ),
     # TensorFlow
     "variables_without_shape": _some(
-        "{num_names} variable(s) have no shape in the graph ({listed}); write the graph with "
-        "as_graph_def(add_shapes=True)"
+        "the graph lacks the shape of {counted} ({listed}); write it with "
+        "as_graph_def(add_shapes=True)",
+        "variable",
     ),
     "samples_of_part": (
         "the kept device computes {num_samples} of the {num_all} samples of a step"
@@ -160,16 +173,19 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "{num_names} of {num_ops} nodes have no known shape ({listed}); their size counts 0"
     ),
     "nodes_without_type": _some(
-        "{num_names} node(s) without a data type ({listed}); their elements count 4 bytes"
+        "{counted} without a data type ({listed}); elements count 4 bytes", "node"
     ),
-    "dangling_inputs": "{num_inputs} input(s) name nodes that are not in the file",
+    "dangling_inputs": lambda num_inputs: (
+        f"the file lacks the nodes that {counted(num_inputs, 'input')} should come from"
+    ),
     "unresolved_functions": _joined("functions not in the file, kept as calls: {functions}"),
     "shapes_contradict": lambda num_names, names: (
-        f"{num_names} node(s) have shapes that do not follow from their inputs; the file's are "
-        f"kept: {_cut(names, num_names)}"
+        f"{counted(num_names, 'node')} of other shapes than follow from the inputs; those of the "
+        f"file are kept: {_cut(names, num_names)}"
     ),
     "inputs_without_shape": lambda num_names, names: (
-        f"{num_names} input(s) without a shape count as single numbers: {_cut(names, num_names)}"
+        f"{counted(num_names, 'input')} without a shape, taken as single numbers: "
+        f"{_cut(names, num_names)}"
     ),
     "steps_per_call": "the graph runs {num_steps} steps per call; its numbers are of one step",
     "steps_per_call_unknown": (
@@ -177,17 +193,17 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     ),
     "signature_of_several": _joined(_OTHERS_OF_SIGNATURE),
     "train_op_of_several": _train_ops,
-    "gradients_handed_on": (
-        "graph updates no variable; its {num_gradients} gradient(s) that nobody reads count as "
-        "handed to an optimizer elsewhere"
+    "gradients_handed_on": lambda num_gradients: (
+        f"graph updates no variable; {counted(num_gradients, 'gradient')} that nobody reads "
+        "counted as handed to an optimizer elsewhere"
     ),
     "worker_kept": "graph names {num_workers} workers; keeping job {job}, task {task}",
     "device_kept": _kept_device,
     "meta_graph": "file is a MetaGraphDef (.meta); reading its graph",
     "meta_graph_text": "file is a MetaGraphDef (.meta) as text; reading its graph",
-    "saved_model": "SavedModel with {num_graphs} meta graph(s); reading the one tagged {tags}",
-    "saved_model_text": (
-        "SavedModel as text with {num_graphs} meta graph(s); reading the one tagged {tags}"
+    "saved_model": lambda num_graphs, tags: _saved_model("SavedModel", num_graphs, tags),
+    "saved_model_text": lambda num_graphs, tags: _saved_model(
+        "SavedModel as text", num_graphs, tags
     ),
     # PyTorch
     "parameters_without_gradient": _without_gradient,
@@ -201,10 +217,10 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "torch.onnx.export(..., optimize=False)"
     ),
     "frozen_parameters": _some(
-        "{num_names} of {num_parameters} parameter(s) get no gradient from the loss ({listed})"
+        "the loss gives {num_names} of {num_parameters} parameters no gradient ({listed})"
     ),
     "branches_of_data": _some(
-        "{num_names} branch(es) depend on data ({listed}); the larger side counts"
+        "{counted} chosen by data ({listed}); the larger side counts", "branch"
     ),
     "loss_of_output": _joined("the loss is that of {output}; other outputs have none: {others}"),
     "output_is_loss": "the output {output} is one number and counts as the loss",

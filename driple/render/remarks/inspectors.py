@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from driple.errors import upgrade_hint
 from driple.render.method_words import METHOD_WORDS
-from driple.units import format_range
+from driple.units import counted, format_range
 
 __all__ = ["SENTENCES"]
 
@@ -33,8 +33,8 @@ def _fact(fact: str, value: float, least: float, most: float) -> str:
 
 def _never_seen(num_op_types: int, num_ops: int, num_all: int, op_types: Sequence[str]) -> str:
     return (
-        f"{num_op_types} op type(s) that the inspector has never seen, in {num_ops} of {num_all} "
-        f"ops: {', '.join(op_types)}"
+        f"{counted(num_op_types, 'op type')} that the inspector has never seen, in {num_ops} of "
+        f"{num_all} ops: {', '.join(op_types)}"
     )
 
 

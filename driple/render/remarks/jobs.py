@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from driple.units import counted
+
 __all__ = ["SENTENCES"]
 
 _OPTIONS = {
-    "batch_size": ("{} samples per device", "--batch-size"),
-    "seq_len": ("{} tokens per sample", "--seq-len"),
+    "batch_size": ("{samples} per device", "--batch-size"),
+    "seq_len": ("{tokens} per sample", "--seq-len"),
     "input_shape": ("input {}", "--input"),
     "precision": ("precision {}", "--precision"),
     "optimizer": ("optimizer {}", "--optimizer"),
 }
 
 
+def _filled(words: str, value: str | int | None) -> str:
+    """Words with a value, or with what a number counts."""
+    number = int(value) if value is not None and str(value).isdigit() else 0
+    return words.format(value, samples=counted(number, "sample"), tokens=counted(number, "token"))
+
+
 def _assumed(**values: str | int | None) -> str:
     """All values that were assumed, and the options that set them."""
     assumed = [name for name in _OPTIONS if values.get(name) is not None]
-    words = ", ".join(_OPTIONS[name][0].format(values[name]) for name in assumed)
+    words = ", ".join(_filled(_OPTIONS[name][0], values[name]) for name in assumed)
     flags = ", ".join(_OPTIONS[name][1] for name in assumed)
     return f"{words}; set {'it' if len(assumed) == 1 else 'them'} with {flags}"
 
@@ -50,10 +58,28 @@ def _no_verdict(file: str, fields: Sequence[str], more: int, is_offload: bool) -
 
 
 _USUAL = {
-    "batch_size": "{} samples per device", "seq_len": "{} tokens per sample",
+    "batch_size": "{samples} per device", "seq_len": "{tokens} per sample",
     "optimizer": "{}", "grad_accumulation": "{} pass per update",
     "activation_checkpointing": "{} activation checkpointing",
 }  # fmt: skip
+
+
+def _batches(
+    *,
+    file: str,
+    tool: str,
+    global_batch: int,
+    batch_size: int,
+    passes: int,
+    num_devices: int | None,
+) -> str:
+    where = "on no whole number of devices"
+    if num_devices is not None:
+        where = f"on {counted(num_devices, 'device')} alone"
+    return (
+        f"{file}: {counted(global_batch, 'sample')} per update agree with {batch_size} a device in "
+        f"{counted(passes, 'pass')} {where}, and {tool} refuses to start on others"
+    )
 
 
 def _usual(file: str, tool: str, values: Sequence[str]) -> str:
@@ -66,7 +92,7 @@ def _usual(file: str, tool: str, values: Sequence[str]) -> str:
         elif name == "activation_checkpointing" and value == "none":
             words.append("no activation checkpointing")
         elif value != "1" or name == "batch_size":
-            words.append(_USUAL[name].format(value))
+            words.append(_filled(_USUAL[name], value))
     return f"as {tool} does where {file} says nothing: {', '.join(words)}"
 
 
@@ -95,6 +121,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "{scheme} is DeepSpeed's, which updates a copy in fp32 of weights in half precision: that "
         "is --precision {usual}; {asked}, which was asked for, counts"
     ),
+    "batches_agree_on": _batches,
     "other_scheme": "{file} trains with {scheme}; {asked}, which was asked for, counts",
     "usual_of_tool": _usual,
     "fields_left_open": _left_open,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from driple.quantities import size
+from driple.units import counted
 
 __all__ = ["SENTENCES"]
 
@@ -43,14 +44,18 @@ def _bytes(*, predicted_mb: Sequence[float], measured_mb: Sequence[float]) -> st
     return f"{words}: devices of one host, compressed or accumulated gradients, or another scheme"
 
 
+def _number(*, recorded: int, asked: int) -> str:
+    return (
+        f"the record is of {counted(recorded, 'device')}, the answer of {asked}: give the "
+        "--setting that was recorded, or the records of all hosts"
+    )
+
+
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "measured_elsewhere": (
         "the record is of {recorded}, the answer of {asked}: give the --setting that was recorded"
     ),
-    "measured_number": (
-        "the record is of {recorded} device(s), the answer of {asked}: give the --setting that was "
-        "recorded, or the records of all hosts"
-    ),
+    "measured_number": _number,
     "measured_step": _step,
     "measured_device_waits": (
         "the device is busy {measured:.0f} % of the time, predicted are {predicted:.0f} %: it "

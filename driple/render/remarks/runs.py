@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from driple.quantities import rounded
 from driple.render.remarks.lists import named
+from driple.units import counted
 
 __all__ = ["SENTENCES", "kind_words"]
 
@@ -70,8 +72,23 @@ def _published(
 def _more_servers(num_servers: int, num_workers: int, most_servers: int, most_workers: int) -> str:
     return (
         f"published runs with parameter servers have up to {most_servers} of them and "
-        f"{most_workers} workers, this setting {num_servers} and {num_workers}"
+        f"{counted(most_workers, 'worker')}, this setting {num_servers} and {num_workers}"
     )
+
+
+_WIDER = {
+    "network": "by what its network reaches",
+    "host": "by what its host takes",
+    "other_kind": "as a job of another kind",
+    "tail": "for one in twenty",
+}
+
+
+def _wider(because: str, factor: float) -> str:
+    """How far an interval reaches beyond the stated error: `for one in twenty over 8.1 times`."""
+    up, down = ("over", "under") if because == "tail" else ("up to", "down to")
+    words = f"{up} {rounded(factor, 2)} times" if factor > 1 else f"{down} {rounded(factor, 2)} of"
+    return f"{_WIDER[because]} {words} the step"
 
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
@@ -81,6 +98,14 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"runs of {network} networks; "
         f"{'each family left out' if left_out is None else f'{left_out} itself left out'}"
     ),
+    "steps_of_tuned_devices": lambda devices, num_runs: (
+        f"steps that we measured on {' and '.join(devices)}, each predicted by {num_runs} of other "
+        "models that the device was tuned to"
+    ),
+    "steps_of_tuned_devices_short": lambda devices, num_runs: (
+        f"measured steps on {' and '.join(devices)}, tuned to {num_runs} others"
+    ),
+    "interval_wider": _wider,
     "measured_workloads": "workloads of the catalogue, measured on {setting}",
     "measured_cpu_settings": lambda settings: (
         f"settings of CPUs that were measured are {', '.join(settings)}"
@@ -95,8 +120,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"no published run of {_on(kind, several_machines)} of this kind of network"
     ),
     "more_devices": lambda kind, several_machines, num_devices, most: (
-        f"no published run of {_on(kind, several_machines)} has more than {most} devices, this one "
-        f"has {num_devices}"
+        f"no published run of {_on(kind, several_machines)} has more than "
+        f"{counted(most, 'device')}, this one has {num_devices}"
     ),
     "faster_network": lambda kind, several_machines, link, fastest: (
         f"no published run of {_on(kind, several_machines)} has a faster network than {fastest}, "

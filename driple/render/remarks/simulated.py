@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from driple.quantities import duration, rate
+from driple.units import counted
 
 __all__ = ["SENTENCES"]
 
@@ -139,9 +140,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "asynchronous_graph": (
         "the graph is of asynchronous training; the closed forms take it for synchronous"
     ),
-    "batch_of_replica": (
-        "the batch size is that of each of {num_replicas} replica(s) of {num_devices} devices, not "
-        "of each device"
+    "batch_of_replica": lambda num_replicas, num_devices: (
+        f"the batch size is that of each of {counted(num_replicas, 'replica')} of {num_devices} "
+        "devices, not of each device"
     ),
     "no_sequence_parallelism": (
         "each device of a tensor-parallel group computes norms, residuals and dropout whole (no "
@@ -151,9 +152,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "a tensor-parallel group of {num_devices} devices spans machines of {devices_per_machine}: "
         "its sums cross the network"
     ),
-    "pipeline_passes": (
-        "a pipeline of {num_stages} stages runs {num_passes} micro-batch(es) a step, the passes of "
-        "an update; the targets are those of its first stage"
+    "pipeline_passes": lambda num_stages, num_passes: (
+        f"a pipeline of {num_stages} stages runs {counted(num_passes, 'micro-batch')} a step, the "
+        "passes of an update; the targets are those of its first stage"
     ),
     "device_not_measured": _not_measured,
     "link_not_measured": (

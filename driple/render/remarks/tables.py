@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from driple.units import counted
+
 __all__ = ["SENTENCES"]
 
 _WHOSE_CORES = {
@@ -19,8 +21,9 @@ def _columns(file: str, columns: Sequence[str], num_columns: int) -> str:
 
 
 def _cores(cores: str, most_cores: float, steps: Sequence[int]) -> str:
+    several = "step" if len(steps) == 1 else "steps"
     return (
-        f"{_WHOSE_CORES[cores]} up to {most_cores:.1f} cores during step(s) "
+        f"{_WHOSE_CORES[cores]} up to {most_cores:.1f} cores during {several} "
         f"{', '.join(map(str, steps))}: do not trust these figures; measure again on a quiet "
         "machine"
     )
@@ -29,8 +32,8 @@ def _cores(cores: str, most_cores: float, steps: Sequence[int]) -> str:
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "columns_not_read": _columns,
     "rows_of_other_devices": "{num_rows} of {num_all} rows are of other devices",
-    "rows_of_several_devices": (
-        "{num_rows} rows are of several devices; runs on one tell of its kernels"
+    "rows_of_several_devices": lambda num_rows: (
+        f"{counted(num_rows, 'row')} of several devices; runs on one tell of its kernels"
     ),
     "no_whole_catalogue": "rows over the whole catalogue stay empty: {reason}",
     "some_predictions": "predictions given without {split}: {num_rows} of {num_all} rows",

@@ -118,5 +118,5 @@ def test_nodes_without_a_type_or_shape_are_named() -> None:
     bare = [RawNode(f"n{i}", "MyOp", inputs=["x"], shapes=((2, 2),)) for i in range(5)]
     odd = RawNode("odd", "MyOp", inputs=["x"])
     notes = read(source("x", (2, 2)), *bare, odd)
-    assert "5 node(s) without a data type (n0, n1, n2, ...); their elements count 4 bytes" in notes
+    assert "5 nodes without a data type (n0, n1, n2, ...); elements count 4 bytes" in notes
     assert any("no known shape (odd)" in note for note in notes)

@@ -135,7 +135,7 @@ def test_a_placeholder_that_only_arithmetic_reads_is_a_number() -> None:
     result = inferred(nodes)
     assert of(nodes, result, "y") == (8, 3)
     assert result.sources == ("data",)
-    assert sentences(result.notes) == ("1 input(s) without a shape count as single numbers: rate",)
+    assert sentences(result.notes) == ("1 input without a shape, taken as single numbers: rate",)
 
 
 def test_a_placeholder_without_dimensions_is_no_scalar_if_a_product_reads_it() -> None:
@@ -167,7 +167,7 @@ def test_shapes_of_the_file_are_kept_and_contradictions_counted() -> None:
     result = inferred(nodes)
     assert of(nodes, result, "y") == (9, 3)
     assert result.num_contradictions == 1
-    assert "do not follow from their inputs" in sentence(result.notes[0])
+    assert "of other shapes than follow from the inputs" in sentence(result.notes[0])
 
 
 def test_sizes_fold_through_shape_slice_and_pack() -> None:

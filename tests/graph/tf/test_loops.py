@@ -111,7 +111,7 @@ def test_a_loop_of_unknown_length_counts_one_turn_and_is_told() -> None:
     assert any("unknown length (a)" in note for note in sentences(graph.report.doubts))
     given = graph_from_text(text, ReadOptions(loop_turns=30)).report
     assert (given.has_unknown, given.unknown_turns, sentences(given.doubts)) == (False, (), ())
-    assert "1 loop(s) of unknown length (a) turn 30 times" in sentences(given.notes)
+    assert "1 loop of unknown length (a): 30 turns each, as given" in sentences(given.notes)
 
 
 def test_a_loop_that_no_step_runs_leaves_no_doubt() -> None:

@@ -58,7 +58,7 @@ def test_where_variables_stay_unknown_the_advice_is_not_the_batch_size() -> None
     first = sentence(report.notes[0])
     assert "--batch-size" not in first
     assert "add_shapes=True" in first
-    assert any("variable(s) have no shape" in note for note in sentences(report.notes))
+    assert any("the graph lacks the shape of " in note for note in sentences(report.notes))
 
 
 def shapes_of(*nodes: RawNode) -> dict[str, tuple[Shape, ...] | None]:

@@ -123,7 +123,9 @@ def test_parameters_without_a_gradient_take_no_update_and_no_state(passes: int) 
     assert graph.update == alone.update
     assert graph.remote == alone.remote
     (note,) = sentences(graph.report.notes)
-    assert note.startswith("2 parameters (90,300 elements, such as unused.weight) get no gradient")
+    assert note.startswith(
+        "2 parameters (90,300 elements, such as unused.weight) without a gradient"
+    )
     assert not sentences(alone.report.notes)
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from driple.api.arguments import scheme_remarks, settings_of
+from driple.api.arguments import batches_remarks, scheme_remarks, settings_of
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.jobs.options import JobOptions
 from driple.jobs.training_config import read_training_config
+from driple.render.remarks import sentence
 
 DATA = Path(__file__).parents[2] / "data/training_configs"
 
@@ -83,6 +84,34 @@ def test_the_batch_of_a_device_follows_where_the_file_has_that_of_all(tmp_path: 
     assert (merged.batch_size, merged.grad_accumulation) == (4, 2)
     with pytest.raises(ConfigError, match="cannot be shared out over 7"):
         options.with_config(Setting.parse("7xA100"))
+
+
+CONTRADICTED = """{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
+    "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2}}"""
+
+
+def test_samples_of_an_update_that_batch_and_passes_contradict_are_refused(tmp_path: Path) -> None:
+    """2 samples x 4 passes x 8 devices are 64: DeepSpeed starts on 8 devices alone."""
+    options = _options(tmp_path, CONTRADICTED)
+    merged = options.with_config(Setting.parse("8xA100"))
+    assert (merged.batch_size, merged.grad_accumulation) == (2, 4)
+    with pytest.raises(ConfigError, match=r"x 4 devices are 32.*set it to 32.*of 8 devices"):
+        options.with_config(Setting.parse("4xA100"))
+    by_flag = _options(tmp_path, CONTRADICTED, batch_size=4)  # the user's own counts
+    assert by_flag.with_config(Setting.parse("4xA100")).batch_size == 4
+
+
+def test_where_devices_are_to_be_chosen_those_that_agree_are_said(tmp_path: Path) -> None:
+    options = _options(tmp_path, CONTRADICTED)
+    (said,) = batches_remarks(options, None)
+    assert said.values["num_devices"] == 8
+    assert "on 8 devices alone, and DeepSpeed refuses" in sentence(said)
+    assert not batches_remarks(options, 8)
+    (alone,) = scheme_remarks(options, Setting.parse("1xA100"))
+    assert alone == said
+    assert not batches_remarks(_options(tmp_path, CONTRADICTED, grad_accumulation=1), None)
+    odd = _options(tmp_path, CONTRADICTED.replace("64", "62"))
+    assert "on no whole number of devices" in sentence(*batches_remarks(odd, None))
 
 
 def test_fsdp_on_one_device_is_autocast(tmp_path: Path) -> None:

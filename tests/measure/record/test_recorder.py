@@ -66,7 +66,9 @@ def test_a_busy_gpu_is_said_and_recorded(tmp_path: Path) -> None:
     """Other processes on it are in its counters."""
     nvml = FakeNvml(["whole", "mig"], pids=(1,))
     _, record, sentences = _record(tmp_path / "r", "import time; time.sleep(0.3)", nvml=nvml)
-    assert ["gpu0 is busy: 1 other process(es)" in words for words in sentences] == [True]
+    assert [
+        "gpu0 is busy: its counters include 1 other process" in words for words in sentences
+    ] == [True]
     assert record.about.remarks == tuple(sentences)
     assert "MIG" in record.about.missing["gpu1"]
     assert set(record.gauges["gpu0.device_util"].values.tolist()) == {80}
