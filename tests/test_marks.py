@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from driple.measure.record.store import read_marks
+from driple.measure.record.marked import read_marks
 
 TWO_PROCESSES = """
 import os, driple

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import datetime
 import os
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from driple.errors import ConfigError, MeasureError
@@ -31,6 +28,7 @@ from driple.measure.counters.machine import host_facts
 from driple.measure.counters.memory import AllocationCounter, build_alloc_counter
 from driple.measure.counters.sampler import sample_rows
 from driple.measure.record.network import find_network
+from driple.measure.record.signals import forwarding_to, handling
 from driple.measure.record.sources import CPU, Sources, open_sources
 from driple.measure.record.store import (
     RECORD_FORMAT,
@@ -48,7 +46,6 @@ _LOCK_FILE = "recorder.lock"
 _BLOCK_S = 1.0
 # A job starts its processes in the first seconds; later ones are looked for less often.
 _YOUNG_BLOCKS, _RARE_BLOCKS = 15, 5
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +128,7 @@ def record_command(
             say(f"nothing is recorded, the job goes on: {error}")
             process.wait()
             raise
-        with _forwarding(process):
+        with forwarding_to(process):
             failure = recording.run(host, recording.sources.tree.is_over)
             status = process.wait()
         status = 128 - status if status < 0 else status
@@ -162,7 +159,7 @@ def record_process(pid: int, plan: RecordPlan, *, show: Show, say: Say, nvml: An
         command = tuple(word.decode(errors="backslashreplace") for word in words)
         recording = _Recording(pid, command, plan, show=show, say=say, nvml=nvml)
         stopped: list[int] = []
-        with _handling(lambda number, _: stopped.append(number)):
+        with handling(lambda number, _: stopped.append(number)):
             failure = recording.run(
                 host_facts(bandwidth=False),
                 lambda: bool(stopped) or recording.sources.tree.is_over(),
@@ -373,36 +370,6 @@ def _handle(pid: int) -> int:
             f"--pid {pid}: {getattr(error, 'strerror', error)}; give the number of a running "
             "process (ps, pgrep)"
         ) from error
-
-
-@contextmanager
-def _forwarding(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Send SIGINT and SIGTERM on to a process; a terminal sends Ctrl-C to both by itself."""
-
-    def forward(number: int, _: FrameType | None) -> None:
-        if number != signal.SIGINT or not _is_foreground():
-            process.send_signal(number)
-
-    with _handling(forward):
-        yield
-
-
-@contextmanager
-def _handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old or signal.SIG_DFL)
-
-
-def _is_foreground() -> bool:
-    """Whether this process is in the foreground of a terminal, which signals the whole group."""
-    try:
-        return os.tcgetpgrp(sys.__stdin__.fileno()) == os.getpgrp()  # type: ignore[union-attr]
-    except (OSError, ValueError, AttributeError):
-        return False
 
 
 def _marked(folder: Path) -> int:

@@ -14,7 +14,7 @@ import os
 import struct
 import zlib
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -26,8 +26,8 @@ import numpy.typing as npt
 from driple.codec import from_json, json_field, to_dict
 from driple.errors import MeasureError, TraceError
 from driple.files import atomic_write, wrap_os_error
-from driple.marks import STEPS_MAGIC, STEPS_SUFFIX
 from driple.measure.counters.samples import Samples
+from driple.measure.record.marked import StepMarks, read_marks
 from driple.storedfiles import read_bytes, read_json
 from driple.trace.provenance import MeasuringHost
 from driple.units import counted
@@ -39,9 +39,7 @@ __all__ = [
     "HostRecord",
     "RecordAbout",
     "RecordEnd",
-    "StepMarks",
     "is_record",
-    "read_marks",
     "read_record",
     "write_about",
 ]
@@ -55,8 +53,6 @@ _MAX_BLOCK_BYTES = 16 * 2**20  # unpacked; a block of a second has some KiB
 _MAX_FILE_BYTES = 2 * 2**30  # packed; a week at 10 ms
 _MAX_VALUES = 500_000_000  # of all rows
 _MAX_COLUMNS = 1000
-_MAX_STEP_FILES = 4096
-_MAX_STEP_BYTES = 256 * 2**20
 _FAST = 1  # zlib level: differences are mostly small numbers
 _JUMP_NS = 100_000_000  # of the wall clock against the monotonic one between two blocks
 _OPTIONAL = json_field(optional=True)
@@ -118,21 +114,6 @@ class RecordAbout:
     clock_error_s: float | None
     host: MeasuringHost
     end: RecordEnd | None = field(default=None, metadata=_OPTIONAL)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepMarks:
-    """Marks of one process.
-
-    Attributes:
-        pid: of the process.
-        rank: `RANK` of the process; -1 without one.
-        times_ns: shape [n], monotonic clock, increasing.
-    """
-
-    pid: int
-    rank: int
-    times_ns: Int64Array
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -298,7 +279,8 @@ def read_record(folder: Path) -> HostRecord:
     rows = [block.rows for block in blocks if len(block.rows)]
     if sum(map(len, rows)) < 2:
         raise TraceError(
-            f"{folder} holds {counted(sum(map(len, rows)), 'sample')}, needed are 2 or more; record longer"
+            f"{folder} holds {counted(sum(map(len, rows)), 'sample')}, needed are 2 or more; "
+            "record longer"
         )
     table = np.concatenate(rows)
     readings = np.concatenate([block.readings for block in blocks])
@@ -403,29 +385,3 @@ def _read_about(folder: Path) -> RecordAbout:
     if len(about.columns) > _MAX_COLUMNS or len(about.gauges) > _MAX_COLUMNS:
         raise TraceError(f"{file} names over {_MAX_COLUMNS} counters; record again")
     return about
-
-
-def read_marks(folder: Path) -> Iterable[StepMarks]:
-    """Marks of every process with two or more; a mark that was cut is left out.
-
-    Args:
-        folder: `steps` of a record.
-
-    Raises:
-        TraceError: a file is too large, or holds no marks.
-    """
-    files = sorted(folder.glob(f"*{STEPS_SUFFIX}"))[:_MAX_STEP_FILES] if folder.is_dir() else []
-    for file in files:
-        try:
-            data = read_bytes(file, _MAX_STEP_BYTES)
-        except OSError as error:
-            raise TraceError(f"cannot read {file}: {error.strerror}; remove it") from error
-        if len(data) > _MAX_STEP_BYTES or not data.startswith(STEPS_MAGIC):
-            raise TraceError(f"{file} holds no marks of driple.mark_step(); remove it")
-        numbers = np.frombuffer(data, "<i8", count=len(data) // 8)[1:].astype(np.int64)
-        times = numbers[2:]
-        if len(times) < 2:
-            continue
-        if not (np.diff(times) > 0).all():
-            raise TraceError(f"{file}: marks are out of order; remove it")
-        yield StepMarks(pid=int(numbers[0]), rank=int(numbers[1]), times_ns=times)
