@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from driple.errors import ConfigError, MeasureError
+from driple.measure.record import recorder
 from driple.measure.record.recorder import RecordPlan, record_command, record_process
 from driple.measure.record.store import HostRecord, read_record
 from tests.measure.record.test_gpus import FakeNvml
@@ -31,7 +32,7 @@ def _record(folder: Path, code: str, **options: object) -> tuple[int, HostRecord
 def _background(folder: Path, command: list[str]) -> subprocess.Popen[str]:
     """`driple record` as a process of its own, in a session of its own."""
     words = [sys.executable, "-m", "driple", "record", "-o", str(folder)]
-    recorder = subprocess.Popen(
+    running = subprocess.Popen(
         [*words, "--set", "allocations=off", *command],
         stderr=subprocess.PIPE,
         text=True,
@@ -40,7 +41,7 @@ def _background(folder: Path, command: list[str]) -> subprocess.Popen[str]:
     give_up = time.monotonic() + 30
     while not (folder / "samples.bin").exists() and time.monotonic() < give_up:
         time.sleep(0.02)
-    return recorder
+    return running
 
 
 def test_the_status_of_the_command_is_passed_on_and_its_steps_are_marked(tmp_path: Path) -> None:
@@ -74,6 +75,30 @@ def test_a_busy_gpu_is_said_and_recorded(tmp_path: Path) -> None:
     assert set(record.gauges["gpu0.device_util"].values.tolist()) == {80}
 
 
+def test_a_clock_that_jumps_is_said_and_moves_no_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour forward after a second: rows stay 10 ms apart, and the record says so."""
+    begin_ns = time.monotonic_ns()
+
+    class Jumping:
+        monotonic, monotonic_ns = time.monotonic, time.monotonic_ns
+        process_time = time.process_time
+
+        @staticmethod
+        def time_ns() -> int:
+            return time.time_ns() + 3_600_000_000_000 * (
+                time.monotonic_ns() - begin_ns > 1_500_000_000
+            )
+
+    monkeypatch.setattr(recorder, "time", Jumping)
+    _, record, sentences = _record(tmp_path / "r", "import time; time.sleep(2.5)")
+    assert "the wall clock jumped by +3.6e+03 s" in sentences[0]
+    assert record.about.remarks == tuple(sentences)
+    assert record.clock_jumps_s == [pytest.approx(3600, abs=1)]
+    assert np.diff(record.samples.before_ns).max() < 1e9
+
+
 def test_a_command_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     """Before anything is recorded."""
     with pytest.raises(ConfigError, match="cannot start no-such-program: No such file"):
@@ -105,10 +130,10 @@ def test_a_signal_to_the_recorder_stops_both_and_keeps_the_record(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     """The command gets it, and the record is whole."""
-    recorder = _background(tmp_path / "r", ["--", "sleep", "60"])
+    running = _background(tmp_path / "r", ["--", "sleep", "60"])
     time.sleep(1.2)
-    recorder.send_signal(number)
-    assert recorder.wait(timeout=20) == 128 + number
+    running.send_signal(number)
+    assert running.wait(timeout=20) == 128 + number
     record = read_record(tmp_path / "r")
     assert record.about.end is not None
     assert record.unread_bytes == 0
@@ -118,11 +143,11 @@ def test_a_killed_recorder_loses_one_block_and_the_job_goes_on(tmp_path: Path) -
     """SIGKILL: the record ends less than two blocks before, the command ends by itself."""
     marker = tmp_path / "done"
     code = f"import time, pathlib; time.sleep(3); pathlib.Path({str(marker)!r}).touch()"
-    recorder = _background(tmp_path / "r", ["--", sys.executable, "-c", code])
+    running = _background(tmp_path / "r", ["--", sys.executable, "-c", code])
     time.sleep(1.6)
-    recorder.kill()
+    running.kill()
     killed_ns = time.monotonic_ns()
-    recorder.wait()
+    running.wait()
     record = read_record(tmp_path / "r")
     assert record.about.end is None
     assert 0 < killed_ns - record.samples.before_ns[-1] < 1.3e9
@@ -134,12 +159,12 @@ def test_a_killed_recorder_loses_one_block_and_the_job_goes_on(tmp_path: Path) -
 
 def test_two_recorders_and_a_record_that_is_there_are_refused(tmp_path: Path) -> None:
     """One line and exit status 2; the first recorder goes on."""
-    recorder = _background(tmp_path / "r", ["--", "sleep", "1.5"])
+    running = _background(tmp_path / "r", ["--", "sleep", "1.5"])
     second = _background(tmp_path / "r", ["--", "sleep", "1"])
     _, words = second.communicate(timeout=20)
     assert second.returncode == 2
     assert "another recorder writes to it" in words
-    assert recorder.wait(timeout=20) == 0
+    assert running.wait(timeout=20) == 0
     third = _background(tmp_path / "r", ["--", "sleep", "1"])
     _, words = third.communicate(timeout=20)
     assert third.returncode == 2
@@ -153,8 +178,9 @@ def test_a_full_disk_stops_the_record_and_not_the_job(tmp_path: Path) -> None:
         "import resource, sys, pathlib\n"
         "from driple.measure.record.recorder import RecordPlan, record_command\n"
         "from driple.errors import MeasureError\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
-        f"plan = RecordPlan(folder=pathlib.Path({str(tmp_path / 'r')!r}), allocations=False)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n"
+        f"plan = RecordPlan(folder=pathlib.Path({str(tmp_path / 'r')!r}),"
+        " period_s=0.002, allocations=False)\n"
         "command = [sys.executable, '-c', 'import time; time.sleep(4); print(\"trained\")']\n"
         "try: record_command(command, plan, show=lambda _: None, say=print)\n"
         "except MeasureError as error: print(error)\n"
