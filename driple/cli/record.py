@@ -116,7 +116,8 @@ def _live_line() -> Callable[[LiveView], None]:
 
     def show(view: LiveView) -> None:
         if console.is_terminal:
-            console.print(live_text(view)[: console.width - 1], end="\r", overflow="crop")
+            room = console.width - 1
+            console.print(live_text(view)[:room].ljust(room), end="\r", overflow="crop")
 
     return show
 
