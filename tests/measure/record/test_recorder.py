@@ -113,7 +113,8 @@ def test_a_command_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 def test_a_watched_process_that_ends_ends_its_record(tmp_path: Path) -> None:
     """Its end is the end of the record, and no failure."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)"])
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.8)"])
+    time.sleep(0.2)  # its command line is there once it runs
     plan = RecordPlan(folder=tmp_path / "r")
     record_process(process.pid, plan, show=lambda _: None, say=lambda _: None)
     process.wait()
