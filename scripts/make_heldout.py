@@ -153,7 +153,11 @@ def main() -> None:
             PUBLISHED, GRAPHS, lambda what: print(what, flush=True), cache=STATE / "fits"
         )
         write_tensorflow(held_out, PUBLISHED)
-    predictions = predict_all(given.only or MADE, given.processes, training=given.training)
+    made = predict_all(given.only or MADE, given.processes, training=given.training)
+    predictions = made
+    if given.only:  # other splits keep what is there
+        known = read_predictions(PUBLISHED / HELD_OUT_FILE).by_split
+        predictions = Predictions({**known, **made.by_split})
     write_predictions(predictions, PUBLISHED / HELD_OUT_FILE)
     state_errors(predictions, training=given.training)
 

@@ -50,7 +50,8 @@ BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
 # A table of rows has a column for each option of a job; the error says so and names the row.
 # `data import` offers those of graph files, which take no adapters.
 TABLE_OF_OPTIONS = (("driple.jobs.options", "driple.graph.torch.lora"), ("data import",))
-ROWS_OF_JOBS = (("driple.jobs.", "driple.graph."), ("validate", "transfer"))
+# `measure --machine` reads programs of its own, with options that fit them.
+ROWS_OF_JOBS = (("driple.jobs.", "driple.graph."), ("validate", "transfer", "measure"))
 CANNOT_PRINT = {
     **{
         (f"driple.training.{place}", f"--set {name}"): (

@@ -83,6 +83,7 @@ EXTRAS = {
         "graph.torch.",
         "inspector.",
         "jobs.pytorch.",
+        "measure.machine.",
         "profiler.",
         "training.",
     ),

@@ -20,6 +20,7 @@ from driple.schemes.registry import scheme_named
 
 if TYPE_CHECKING:
     from driple.catalog.catalog import Catalog
+    from driple.catalog.machine_file import MachineFile
 
 __all__ = [
     "PathLike",
@@ -27,7 +28,10 @@ __all__ = [
     "catalog_of",
     "day_of",
     "jobs_of",
+    "machine_of",
+    "measured_over",
     "names_of",
+    "own_setting",
     "path_of",
     "paths_of",
     "scheme_remarks",
@@ -51,6 +55,7 @@ def settings_of(
     settings: str | Setting | Sequence[str | Setting],
     catalog: Catalog | None = None,
     options: JobOptions | None = None,
+    machine: MachineFile | None = None,
 ) -> list[Setting]:
     """One or several settings, by name or as they are.
 
@@ -60,9 +65,10 @@ def settings_of(
         settings: which.
         catalog: devices, links and instances that names stand for; as installed by default.
         options: of the job, with its training config.
+        machine: what was measured of the devices' hosts, kernels and links.
 
     Raises:
-        ConfigError: neither names nor settings, or none at all.
+        ConfigError: neither names nor settings, or none at all; a machine of other GPUs.
         SettingError: an unknown setting.
     """
     found = unread_settings_of(settings)
@@ -75,7 +81,47 @@ def settings_of(
         one if isinstance(one, Setting) else Setting.parse(one, catalog=catalog) for one in found
     ]
     scheme = options_of(options).config.scheme
-    return [setting.with_usual_scheme(scheme) for setting in read]
+    with_schemes = [setting.with_usual_scheme(scheme) for setting in read]
+    if machine is None:
+        return with_schemes
+    from driple.simulate.own_machine import with_machine
+
+    return [with_machine(setting, machine) for setting in with_schemes]
+
+
+def machine_of(file: PathLike | None) -> MachineFile | None:
+    """The content of a machine file; None without one.
+
+    Raises:
+        ConfigError: something else than a path, or a file that cannot be read.
+    """
+    path = path_of("--machine", file)
+    if path is None:
+        return None
+    from driple.catalog.machine_file import read_machine
+
+    return read_machine(path)
+
+
+def own_setting(machine: MachineFile | None) -> str | None:
+    """Name of the setting of a measured machine, all its GPUs; None if the file has no GPU."""
+    facts = None if machine is None else machine.machine
+    if facts is None or facts.device is None:
+        return None
+    return f"{facts.num_devices or 1}x{facts.device}"
+
+
+def measured_over(machine: MachineFile, catalog_files: Sequence[Path]) -> tuple[Remark, ...]:
+    """Which devices a catalogue file of the user's and the machine file both state."""
+    from driple.catalog.rows import read_file
+
+    measured = {row.name for row in machine.rows}
+    return tuple(
+        remark("measured_over_catalog", device=row.name, machine=machine.file, file=str(path))
+        for path in catalog_files
+        for row in read_file(path)["devices"]
+        if row.name in measured
+    )
 
 
 def scheme_remarks(options: JobOptions | None, setting: Setting) -> tuple[Remark, ...]:
@@ -181,21 +227,24 @@ def paths_of(flag: str, value: PathLike | Sequence[PathLike]) -> tuple[Path, ...
     return tuple(Path(one) for one in _several(flag, value, (str, Path), "paths"))
 
 
-def catalog_of(catalogs: PathLike | Sequence[PathLike]) -> Catalog | None:
+def catalog_of(
+    catalogs: PathLike | Sequence[PathLike], machine: MachineFile | None = None
+) -> Catalog | None:
     """The catalogue with files of the user's own; None if there are none.
 
     Args:
         catalogs: TOML files, of which later ones take precedence.
+        machine: measured devices, which take precedence over all files.
 
     Raises:
         ConfigError: something else than paths, or a file that cannot be read.
     """
     files = paths_of("--catalog", catalogs)
-    if not files:
+    if not files and machine is None:
         return None
     from driple.catalog import read_catalog
 
-    return read_catalog(files)
+    return read_catalog(files, machine)
 
 
 def day_of(flag: str, value: datetime.date | str | None) -> datetime.date | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driple.api.arguments import PathLike, catalog_of, settings_of
+from driple.api.arguments import PathLike, catalog_of, machine_of, own_setting, settings_of
 from driple.api.breakdown import Breakdown, Share, break_down_step
 from driple.api.results import Cell, Result, job_facts
 from driple.cluster.setting import Setting
@@ -205,6 +205,7 @@ def inspect(
     *,
     options: JobOptions | None = None,
     catalogs: PathLike | Sequence[PathLike] = (),
+    machine: PathLike | None = None,
     depth: int = _DEPTH,
     memory: bool = False,
 ) -> InspectResult:
@@ -217,6 +218,7 @@ def inspect(
         setting: whose first device the times are of; as for `predict` if None.
         options: batch size, shapes of inputs and the like.
         catalogs: own devices and links (TOML), which take precedence.
+        machine: file of `driple measure --machine`, whose values take precedence over `catalogs`.
         depth: levels of modules in the JSON and the table.
         memory: whether the memory of a device over the step is asked for.
 
@@ -226,10 +228,12 @@ def inspect(
         MissingExtraError: TensorFlow or PyTorch is needed and not installed.
         SettingError: an unknown setting.
     """
-    catalog = catalog_of(catalogs)
-    given = None if setting is None else settings_of([setting], catalog, options)[0]
+    own = machine_of(machine)
+    catalog = catalog_of(catalogs, own)
+    setting = setting or own_setting(own)
+    given = None if setting is None else settings_of([setting], catalog, options, own)[0]
     loaded = load_job(job, options, setting=given, training=False, forward=True)
-    place = Setting.parse(loaded.usual_setting, catalog=catalog) if given is None else given
+    place = given or settings_of(loaded.usual_setting, catalog, None, own)[0]
     if memory:
         loaded.require_decided("memory", "inspect --memory")
     from driple.api.inspecting_memory import inspected_memory

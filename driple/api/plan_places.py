@@ -19,6 +19,7 @@ from driple.planning.places import Refused
 
 if TYPE_CHECKING:
     from driple.catalog import Catalog, Instance
+    from driple.catalog.machine_file import MachineFile
     from driple.jobs.load import JobOptions
     from driple.planning.offers import Offer
     from driple.planning.places import Machines
@@ -49,6 +50,7 @@ class PlacesAsked:
         settings: the user's own machines, in place of instances: names of settings, or settings.
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
         options: of the job, whose training config may state the scheme.
+        machine: what was measured of `settings`.
     """
 
     instances: Sequence[str] = ()
@@ -57,12 +59,18 @@ class PlacesAsked:
     settings: Sequence[str | Setting] = ()
     catalogs: Sequence[Path] = ()
     options: JobOptions | None = None
+    machine: MachineFile | None = None
 
     def __post_init__(self) -> None:
         if self.settings and (self.instances or self.devices or tuple(self.machines) != (1,)):
             raise ConfigError(
                 "--setting names all machines; leave out --instance, --devices and --machines, or "
                 "leave out --setting"
+            )
+        if self.machine is not None and not self.settings:
+            raise ConfigError(
+                f"--machine {self.machine.file} is of your own machine, and no setting says which: "
+                "it names no GPU, or instances were asked for; give --setting, such as 8xH100"
             )
         if OWN in self.devices and not self.catalogs:
             raise ConfigError(
@@ -167,7 +175,7 @@ def places_of(
     from driple.planning.places import places_of as places_with
 
     if asked.settings:
-        settings = settings_of(asked.settings, catalog, asked.options)
+        settings = settings_of(asked.settings, catalog, asked.options, asked.machine)
         for setting in settings:
             setting.check_scheme(schemes)
         return [place_of_setting(one) for one in {one.name: one for one in settings}.values()], []

@@ -15,9 +15,14 @@ from typing import TYPE_CHECKING, cast
 from driple.api.arguments import (
     PathLike,
     batches_remarks,
+    catalog_of,
     day_of,
+    machine_of,
+    measured_over,
     names_of,
+    own_setting,
     paths_of,
+    settings_of,
     unread_settings_of,
     whole_numbers_of,
 )
@@ -46,6 +51,7 @@ from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose,
 from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
+    from driple.catalog.catalog import Catalog
     from driple.planning.assumptions import Assumptions
     from driple.planning.changes import Change
     from driple.planning.evaluator import Evaluator
@@ -78,6 +84,7 @@ def plan(
     deadline_s: float | None = None,
     rank: str = "cost",
     catalogs: PathLike | Sequence[PathLike] = (),
+    machine: PathLike | None = None,
     prices: PathLike | Sequence[PathLike] = (),
     spot: bool = False,
     region: str | None = None,
@@ -110,6 +117,8 @@ def plan(
         rank: order of offers: `cost`, `time` or `memory`; `time` in place of `cost` for settings
             of the user's own without prices.
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
+        machine: file of `driple measure --machine`, for `settings`; its own GPUs if there are
+            neither settings nor instances.
         prices: files of prices, which take precedence over the catalogue.
         spot: whether spot prices are asked for.
         region: of prices, which one of them must have; any if None.
@@ -142,6 +151,9 @@ def plan(
         fixed_batch=(options_of(options).batch_size or config.batch_size) is not None,
     )
     measured = profiles_of(profiles)
+    own = machine_of(machine)
+    if not settings and not instances and not devices:
+        settings = own_setting(own) or ()
     question = _Question(
         amount=AmountAsked(samples=samples, tokens=tokens, epochs=epochs),
         places=PlacesAsked(
@@ -151,6 +163,7 @@ def plan(
             settings=unread_settings_of(settings),
             catalogs=paths_of("--catalog", catalogs),
             options=options,
+            machine=own,
         ),
         prices=PricesAsked(
             files=paths_of("--prices", prices),
@@ -235,18 +248,18 @@ def _answer(
     profiles: Sequence[tuple[Path, str]],
     progress: Callable[[int], None] | None,
 ) -> PlanResult:
-    from driple.catalog import read_catalog, shipped_catalog
+    from driple.catalog import shipped_catalog
     from driple.planning.amount import amount_of
     from driple.planning.changes import helpful_changes
     from driple.planning.evaluator import Evaluator
     from driple.planning.scaling import scaling_of
     from driple.planning.variants import JobVariants
 
-    files = question.places.catalogs
-    catalog = read_catalog(files) if files else None
+    catalog = catalog_of(question.places.catalogs, question.places.machine)
     known = (catalog or shipped_catalog()).instances
     book = book_of(question.prices, known, catalog)
     draft = _Draft(offers=measured_offers(profiles, known, book, question.amount))
+    draft.remarks += _of_machine(question.places, catalog)
     draft.remarks += [
         file.unused(path)
         for path, file in zip(question.prices.files, book.files, strict=True)
@@ -297,6 +310,18 @@ def _answer(
         changes=changes,
         remarks=tuple(draft.remarks),
     )
+
+
+def _of_machine(places: PlacesAsked, catalog: Catalog | None) -> list[Remark]:
+    """What a machine file leaves open of the settings, each once."""
+    from driple.simulate.own_machine import machine_remarks
+
+    own = places.machine
+    if own is None:
+        return []
+    settings = settings_of(places.settings, catalog, places.options, own)
+    each = [known for setting in settings for known in machine_remarks(own, setting)]
+    return [*dict.fromkeys([*each, *measured_over(own, places.catalogs)])]
 
 
 def _rank_of(question: _Question, offers: Sequence[Offer]) -> Rank:

@@ -26,6 +26,9 @@ from driple.api.arguments import (
     PathLike,
     catalog_of,
     jobs_of,
+    machine_of,
+    measured_over,
+    own_setting,
     path_of,
     paths_of,
     scheme_remarks,
@@ -44,6 +47,7 @@ from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
 from driple.jobs.own_model import kept_processes
 from driple.remarks import Remark
 from driple.simulate.measured_link import with_link_bandwidth
+from driple.simulate.own_machine import machine_remarks
 
 if TYPE_CHECKING:
     from driple.answers.ask import AllAnswers
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from driple.answers.step_parts import StepParts
     from driple.api.json_types.predict import PredictJson
     from driple.api.measured_beside import MeasuredRecord
+    from driple.catalog.machine_file import MachineFile
     from driple.estimate import Estimate
     from driple.graph.placement import Strategy
     from driple.inspector.checkpoint import Checkpoint
@@ -226,6 +231,7 @@ def predict(
     link_bandwidth: str | None = None,
     measured: PathLike | Sequence[PathLike] = (),
     catalogs: PathLike | Sequence[PathLike] = (),
+    machine: PathLike | None = None,
 ) -> PredictResult:
     """Predict how training jobs will use clusters, before anyone runs them.
 
@@ -248,6 +254,8 @@ def predict(
             `5.08GB/s`, or the path of a table of all_reduce_perf (nccl-tests).
         measured: folders of `driple record`, of the hosts of one run of the job.
         catalogs: own devices and links (TOML) for settings that are names; they take precedence.
+        machine: file of `driple measure --machine`, whose values take precedence over `catalogs`;
+            its GPUs are the setting if None is given.
 
     Raises:
         TraceError: no record, or one without steps.
@@ -270,13 +278,17 @@ def predict(
         host_us_per_op=host_us_per_op,
         host=_host_of(host, preset, has_checkpoint=checkpoint is not None),
     )
-    catalog = catalog_of(catalogs)
+    own = machine_of(machine)
+    catalog = catalog_of(catalogs, own)
+    if own is not None:
+        _check_machine(own, host_us_per_op, link_bandwidth, has_checkpoint=checkpoint is not None)
+        settings = settings or own_setting(own)
     if checkpoint is not None:
         plans = [plan_with_checkpoint(checkpoint, method, settings)]
     elif settings is None:
         plans = []
     else:
-        named = settings_of(settings, catalog, options)
+        named = settings_of(settings, catalog, options, own)
         if link_bandwidth is not None:
             named = [with_link_bandwidth(one, link_bandwidth) for one in named]
         plans = [plan_of(one, method, preset) for one in named]
@@ -284,7 +296,8 @@ def predict(
         _check_measured_link(plans)
     use = _recorded_use(measured)
     answers = []
-    usual = cache(lambda name: [plan_of(Setting.parse(name, catalog=catalog), method, preset)])
+    usual = cache(lambda name: [plan_of(settings_of(name, catalog, None, own)[0], method, preset)])
+    both = () if own is None else measured_over(own, paths_of("--catalog", catalogs))
     for source in jobs_of(jobs):
         read = load_jobs(source, options, [plan.setting for plan in plans], forward=True)
         chosen = plans
@@ -300,6 +313,8 @@ def predict(
             memory = with_remedies(memory, job, plan.setting, source, options)
             remarks = device_remarks(job, plan.setting, answer.method)
             remarks += scheme_remarks(options, plan.setting)
+            if own is not None:
+                remarks += (*machine_remarks(own, plan.setting), *both)
             assumed = (*answer.assumptions, *remarks)
             answer = replace(answer, assumptions=assumed, memory=memory)
             if use is not None:
@@ -318,6 +333,26 @@ def _recorded_use(measured: PathLike | Sequence[PathLike]) -> RunUse | None:
     from driple.api.measured_beside import use_of_folders
 
     return use_of_folders(folders)
+
+
+def _check_machine(
+    machine: MachineFile,
+    host_us_per_op: float | None,
+    link_bandwidth: str | None,
+    *,
+    has_checkpoint: bool,
+) -> None:
+    """Refuse what states the same as a machine file, or does not know of it."""
+    twice = {"--set host_us_per_op": host_us_per_op if machine.host else None,
+             "--link-bandwidth": link_bandwidth if machine.collectives else None}  # fmt: skip
+    for flag, value in twice.items():
+        if value is not None:
+            raise ConfigError(f"{flag} and --machine {machine.file} both state that; give one")
+    if has_checkpoint:
+        raise ConfigError(
+            f"--machine {machine.file} is for the simulator, and --checkpoint is an inspector; "
+            "leave out one of them"
+        )
 
 
 def _check_measured_link(plans: Sequence[AnswerPlan]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from driple.api.arguments import PathLike, catalog_of, settings_of
+from driple.api.arguments import PathLike, catalog_of, machine_of, own_setting, settings_of
 from driple.api.results import Cell, Result, job_facts
 from driple.cluster.setting import Setting
 from driple.codec import Json, to_dict
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         SweepJson,
     )
     from driple.api.sweeping_traces import TraceOptions, TraceSweep
+    from driple.catalog.machine_file import MachineFile
     from driple.estimate import Method, Source
 
 __all__ = ["TRACE_SUFFIX", "Column", "SweepResult", "is_trace", "sweep"]
@@ -147,6 +148,7 @@ def sweep(
     trace: TraceOptions | None = None,
     options: JobOptions | None = None,
     catalogs: PathLike | Sequence[PathLike] = (),
+    machine: PathLike | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> SweepResult:
     """What other clusters would bring for a job, or for a trace of one worker.
@@ -162,6 +164,7 @@ def sweep(
         trace: which clusters are simulated, for a trace.
         options: batch size, shapes of inputs and the like, for a job.
         catalogs: own devices and links (TOML) for a setting that is a name; they take precedence.
+        machine: file of `driple measure --machine`, whose values take precedence over `catalogs`.
         progress: called after each simulated point with how many there are.
 
     Raises:
@@ -171,7 +174,8 @@ def sweep(
         DatasetError: a trace that cannot be read.
         MissingExtraError: Numba is needed for a trace and not installed.
     """
-    catalog = catalog_of(catalogs)
+    own = machine_of(machine)
+    catalog = catalog_of(catalogs, own)
     given = options_of(options).given
     if is_trace(source):
         asked = grid is not None or setting is not None or batch_sizes or link_bandwidth
@@ -190,16 +194,23 @@ def sweep(
         )
     from driple.analytic.whatif import GridOptions
 
-    wanted = None if setting is None else settings_of([setting], catalog, options)[0]
+    setting = setting or own_setting(own)
+    wanted = None if setting is None else settings_of([setting], catalog, options, own)[0]
+    if own is not None and (wanted is None or (link_bandwidth and own.collectives)):
+        reason = "--link-bandwidth states its links too" if wanted else "it names no GPU"
+        raise ConfigError(
+            f"--machine {own.file}: {reason}; "
+            f"{'give one of them' if wanted else 'give --setting, such as 8xH100'}"
+        )
     grid = grid or GridOptions()
     has_servers = wanted is None or wanted.num_servers > 0
     if link_bandwidth is None and not batch_sizes and has_servers:
         (named,) = settings_of([ON_SERVERS if wanted is None else wanted], catalog, options)
-        return _sweep_job(source, named, grid, options)
+        return _with_machine(_sweep_job(source, named, grid, options), own, named)
     from driple.api.sweeping_devices import DevicesAsked, sweep_devices
 
     _check_axes(grid, wanted, has_servers=has_servers)
-    return sweep_devices(
+    made = sweep_devices(
         source,
         wanted,
         DevicesAsked(
@@ -210,6 +221,18 @@ def sweep(
         options=options,
         progress=progress,
     )
+    return _with_machine(made, own, wanted)
+
+
+def _with_machine(
+    made: SweepResult, machine: MachineFile | None, setting: Setting | None
+) -> SweepResult:
+    """The result, with what a machine file leaves open."""
+    if machine is None or setting is None:
+        return made
+    from driple.simulate.own_machine import machine_remarks
+
+    return replace(made, remarks=(*made.remarks, *machine_remarks(machine, setting)))
 
 
 def _check_axes(grid: GridOptions, setting: Setting | None, *, has_servers: bool) -> None:

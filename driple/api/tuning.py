@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from driple.api.results import Cell, Result
-from driple.catalog.fields import TUNED
+from driple.catalog.fields import EARLIER_TRAINING, TUNED
+from driple.catalog.machine_file import MachineFile, machine_text
+from driple.catalog.rows import Row, Value
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.files import atomic_write
@@ -39,6 +41,8 @@ class TuningResult(Result):
         table: file of the runs.
         runs: that it was tuned to.
         tuning: factors and errors.
+        start: the device that the runs were compared with: untuned, or as the machine file has it.
+        machine: measured before; its links and all else stay.
         remarks: which rows of the table were left aside, and why.
     """
 
@@ -46,7 +50,15 @@ class TuningResult(Result):
     table: str
     runs: tuple[MeasuredRun, ...]
     tuning: Tuning
+    start: Device
+    machine: MachineFile | None = None
     remarks: tuple[Remark, ...] = ()
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """Factors on what is assumed without any: of the runs, on those of the machine file."""
+        before = {name: float(self.start.find(f"tuned_{name}") or 1.0) for name in TUNED}
+        return {name: self.tuning.factors[name] * before[name] for name in TUNED}
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple transfer --from gpu --json` prints."""
@@ -58,7 +70,7 @@ class TuningResult(Result):
             "device": self.device,
             "dataset": self.table,
             "runs": len(self.runs),
-            "factors": {name: self.tuning.factors[name] for name in TUNED},
+            "factors": self.factors,
             "median_pct": self.tuning.median_pct,
             "p90_pct": self.tuning.p90_pct,
             "before_median_pct": _quantile(before, 0.5),
@@ -92,7 +104,11 @@ class TuningResult(Result):
 
 
 def tune_device(
-    table: Path, setting: Setting, *, progress: Callable[[str], None] = lambda _: None
+    table: Path,
+    setting: Setting,
+    *,
+    machine: MachineFile | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> TuningResult:
     """Tune what the simulator knows of a setting's device to measured runs on it.
 
@@ -100,6 +116,7 @@ def tune_device(
         table: CSV with the columns job, setting and seconds, and others that `driple validate
             --rows` takes; remarks name columns that are not read.
         setting: whose devices it is for; runs on one of them count.
+        machine: of `driple measure --machine`, from whose rates the runs tune on.
         progress: called with each step of the work.
 
     Raises:
@@ -110,6 +127,7 @@ def tune_device(
     from driple.runs.tuning import LEAST_RUNS, tune, tuned_step
     from driple.runs.users_table import read_runs
     from driple.simulate.calibration import shipped_calibration
+    from driple.simulate.own_machine import measured_device, with_machine
 
     if not setting.homogeneous:
         raise ConfigError(
@@ -132,7 +150,11 @@ def tune_device(
             f"{table}: {len(single)} of {len(rows)} rows are of one {device}; tuning needs "
             f"{LEAST_RUNS} or more with the setting 1x{device}"
         )
-    steps, calibrated = LoadedSteps(), shipped_calibration().device(_untuned(setting.worker))
+    start = _untuned(setting.worker)
+    if machine is not None:
+        with_machine(setting, machine)  # refuses one of another GPU
+        start = measured_device(start, machine)
+    steps, calibrated = LoadedSteps(), shipped_calibration().device(start)
     made = []
     for row in sorted(single, key=lambda one: repr(one.step_key)):
         progress(row.job)
@@ -145,33 +167,44 @@ def tune_device(
         table=str(table),
         runs=tuple(row for row, _ in made),
         tuning=tuning,
+        start=start,
+        machine=machine,
         remarks=tuple(remarks),
     )
 
 
 def write_tuning(result: TuningResult, file: Path) -> None:
-    """Write the row of the device in a catalogue file, which `--catalog` takes.
+    """Write the row of the device, for `--catalog` or `--machine`.
+
+    With a machine file, all else of it stays, so that the new file takes its place.
 
     Raises:
         ConfigError: the file cannot be written.
     """
-    tuning = result.tuning
-    factors = "\n".join(f"tuned_{name} = {tuning.factors[name]:.4g}" for name in TUNED)
-    source = _toml(f"tuned to {len(result.runs)} runs of {Path(result.table).name}")
-    text = f"""# What {result.device} reaches in {len(result.runs)} runs: factors on what is
-# assumed without them. host: how many times as long the host takes.
-format = 1
-
-[[devices]]
-name = {_toml(result.device)}
-{factors}
-tuned_host_runs = {tuning.host_runs}
-tuned_runs = {len(result.runs)}
-tuned_median_pct = {tuning.median_pct:.3g}
-tuned_p90_pct = {tuning.p90_pct:.3g}
-source = {source}
-date = {datetime.datetime.now(tz=datetime.UTC).date().isoformat()}
-"""
+    tuning, today = result.tuning, datetime.datetime.now(tz=datetime.UTC).date()
+    before = result.machine or MachineFile(file=str(file))
+    measured = [row for row in before.rows if row.name == result.device]
+    values: dict[str, Value] = dict(measured[0].values) if measured else {}
+    for name in ("tuned_kernels", *EARLIER_TRAINING):
+        values.pop(name, None)
+    values |= {
+        **{f"tuned_{name}": factor for name, factor in result.factors.items()},
+        "tuned_host_runs": tuning.host_runs,
+        "tuned_runs": len(result.runs),
+        "tuned_median_pct": tuning.median_pct,
+        "tuned_p90_pct": tuning.p90_pct,
+        "source": f"tuned to {len(result.runs)} runs of {Path(result.table).name}",
+        "date": today,
+    }
+    row = Row(name=result.device, values=values, file=str(file), own=True)
+    others = tuple(one for one in before.rows if one.name != result.device)
+    text = machine_text(
+        replace(before, rows=(row, *others)),
+        [
+            f"What {result.device} reaches in {len(result.runs)} runs: factors on what is",
+            "assumed without them. host: how many times as long the host takes.",
+        ],
+    )
     atomic_write(file, text.encode(), error=ConfigError)
 
 
@@ -183,9 +216,3 @@ def _untuned(device: Device) -> Device:
 
 def _quantile(values: FloatArray, share: float) -> float:
     return float(np.quantile(values, share))
-
-
-def _toml(text: str) -> str:
-    """A basic string of TOML."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

@@ -24,6 +24,7 @@ from driple.catalog.build import (
     plain,
 )
 from driple.catalog.fields import SIMULATION_FACTS
+from driple.catalog.machine_file import MachineFile
 from driple.catalog.model import ETHERNET, RDMA, TCP, Device, Generation, Instance, Link
 from driple.catalog.rows import TABLES, Row, merged, parse_file, read_file
 from driple.errors import ConfigError, SettingError
@@ -225,17 +226,19 @@ def _number(item: Device, name: str) -> float:
     return float(item.find(name) or 0.0)
 
 
-def read_catalog(paths: Iterable[Path] = ()) -> Catalog:
+def read_catalog(paths: Iterable[Path] = (), machine: MachineFile | None = None) -> Catalog:
     """The shipped catalogue and files of the user's own; later files take precedence.
 
     Args:
         paths: TOML files with any of the tables `generations`, `devices`, `links`, `instances`.
             A row of a known name replaces the fields that it states; others are added.
+        machine: measured devices, which take precedence over all files.
 
     Raises:
         ConfigError: a file that cannot be read, or a wrong row: with file, row and field.
     """
-    return _catalog(_FILES, [read_file(path) for path in paths])
+    own = [] if machine is None else [machine.tables]
+    return _catalog(_FILES, [*(read_file(path) for path in paths), *own])
 
 
 @cache

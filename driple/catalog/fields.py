@@ -92,6 +92,7 @@ TUNING_FACTS: Mapping[str, Field] = MappingProxyType(
         EARLIER_TRAINING[0]: _FACTOR,
         EARLIER_TRAINING[1]: Field(kind="whole", most=1e6),
         "tuned_runs": Field(kind="whole", least=1, most=1e6),
+        "tuned_kernels": Field(kind="whole", least=1, most=1e6),  # by `driple measure --machine`
         "tuned_median_pct": Field(kind="number", most=1e6),
         "tuned_p90_pct": Field(kind="number", most=1e6),
     }

@@ -22,6 +22,7 @@ from driple.catalog.fields import (
     INSTANCE_FIELDS,
     LINK_FIELDS,
     PRICE_FIELDS,
+    TUNED,
     TUNING_FACTS,
     Field,
     check_field,
@@ -29,7 +30,16 @@ from driple.catalog.fields import (
 from driple.checks import check_number
 from driple.errors import ConfigError
 
-__all__ = ["TABLES", "PriceRow", "Row", "merged", "parse_file", "read_file"]
+__all__ = [
+    "TABLES",
+    "PriceRow",
+    "Row",
+    "merged",
+    "parse_content",
+    "parse_file",
+    "read_content",
+    "read_file",
+]
 
 FORMAT = 1
 MAX_BYTES = 2**19
@@ -38,6 +48,7 @@ MAX_PRICES = 200  # of one instance
 MAX_DOTS = 100  # of one line: a key of many parts takes the parser the square of them
 _MAX_REASON = 200
 TABLES = ("generations", "devices", "links", "instances")
+_OF_MACHINES = frozenset({"machine", "host", "collectives"})  # see `driple.catalog.machine_file`
 _TEXTS, _SOURCES, _DATE = Field(kind="texts"), Field(kind="sources"), Field(kind="date")
 _FIELDS: Mapping[str, Mapping[str, Field]] = {
     "generations": GENERATION_FIELDS,
@@ -139,13 +150,26 @@ def read_file(path: Path) -> dict[str, list[Row]]:
     Raises:
         ConfigError: it cannot be read, or a row is wrong.
     """
+    return parse_content(read_content(path, "catalogue"), str(path), own=True)
+
+
+def read_content(path: Path, kind: str) -> dict[str, object]:
+    """The tables of a user's TOML file, bounded in size.
+
+    Args:
+        path: the file.
+        kind: what it is, for errors.
+
+    Raises:
+        ConfigError: it cannot be read, is too large, or is no TOML.
+    """
     try:
         with path.open("rb") as opened:
             data = opened.read(MAX_BYTES + 1)
         text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"catalogue {path} cannot be read ({error})") from error
-    return parse_file(text, str(path), own=True)
+        raise ConfigError(f"{kind} {path} cannot be read ({error})") from error
+    return _parse(text, str(path))
 
 
 def parse_file(text: str, file: str, *, own: bool) -> dict[str, list[Row]]:
@@ -159,7 +183,16 @@ def parse_file(text: str, file: str, *, own: bool) -> dict[str, list[Row]]:
     Raises:
         ConfigError: no TOML, too large, or a row that is wrong; with file, row and field.
     """
-    content = _parse(text, file)
+    return parse_content(_parse(text, file), file, own=own)
+
+
+def parse_content(content: Mapping[str, object], file: str, *, own: bool) -> dict[str, list[Row]]:
+    """The rows of tables that were read, by table; arguments and errors as of `parse_file`."""
+    if not _OF_MACHINES.isdisjoint(content):
+        raise ConfigError(
+            f"{file} is a file of driple measure --machine; give it to driple predict --machine "
+            f"{file}"
+        )
     odd = set(content) - {"format", "sources", *TABLES}
     if odd:
         raise ConfigError(
@@ -247,12 +280,15 @@ def _check_unknown(values: Mapping[str, Value], where: str) -> None:
 def _check_tuning(values: Mapping[str, Value], where: str) -> None:
     """Refuse a tuned device that lacks a part of what a tuning writes, as a file cut short does.
 
-    Earlier files do not tell how many runs waited for their host.
+    Earlier files do not tell how many runs waited for their host. Kernels that were measured one by
+    one tell of no host and no run.
     """
     if values.keys().isdisjoint(TUNING_FACTS):
         return
-    needed = (name for name in (*TUNING_FACTS, "source", "date") if name not in EARLIER_TRAINING)
-    lacking = [name for name in needed if name not in values]
+    pipes = [f"tuned_{name}" for name in TUNED if name != "host"]
+    of_runs = [name for name in TUNING_FACTS if name not in (*EARLIER_TRAINING, "tuned_kernels")]
+    needed = pipes if "tuned_kernels" in values else of_runs
+    lacking = [name for name in (*needed, "source", "date") if name not in values]
     if set(lacking) - {HOST_RUNS}:
         raise ConfigError(
             f"{where} is tuned and lacks {', '.join(lacking)}; a tuning writes them all: copy its "

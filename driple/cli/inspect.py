@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.jobnotes import show_job
-from driple.cli.joboptions import CatalogOption, JobArgument, job_options
+from driple.cli.joboptions import CatalogOption, JobArgument, MachineOption, job_options
 from driple.cli.numbers import whole_number
 from driple.cli.outputs import output_file
 from driple.jobs.load import JobOptions
@@ -28,6 +28,7 @@ def inspect(
         str | None, typer.Option(help="cluster setting whose device the times are of")
     ] = None,
     catalog: CatalogOption = None,
+    machine: MachineOption = None,
     depth: Annotated[
         int, typer.Option(help="levels of modules to show", callback=whole_number(0, 100))
     ] = 2,
@@ -72,10 +73,18 @@ def inspect(
 
         check_picture(plot)
         memory = True
-    result = ask(job, setting, options=options, catalogs=catalog or (), depth=depth, memory=memory)
+    result = ask(
+        job,
+        setting,
+        options=options,
+        catalogs=catalog or (),
+        machine=machine,
+        depth=depth,
+        memory=memory,
+    )
     if plot is not None and result.memory is not None:
         plot_memory(result.memory, plot, title=_title(result))
-    if setting is None:
+    if setting is None and machine is None:
         note(f"no --setting given; times are of {result.setting.name}")
     show_job(result.job, json=json)
     if json:

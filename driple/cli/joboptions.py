@@ -27,6 +27,7 @@ __all__ = [
     "LINK_BANDWIDTH_HELP",
     "CatalogOption",
     "JobArgument",
+    "MachineOption",
     "SettingOption",
     "file_options",
     "job_options",
@@ -44,6 +45,16 @@ CatalogOption = Annotated[
         "--catalog",
         help="catalogue file (TOML) with devices, links, instances and prices of your own, which "
         "take precedence; may be given several times",
+    ),
+]
+
+MachineOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--machine",
+        metavar="FILE",
+        help="file of driple measure --machine: the host, GPUs and links of your machine, which "
+        "take precedence over catalogues",
     ),
 ]
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.extras import require_tensorflow
-from driple.cli.outputs import output_folder
-from driple.cli.overrides import number, override, set_option, whole
+from driple.cli.measure_machine import measure_this_machine
+from driple.cli.outputs import check_output_folder, output_folder, output_place
+from driple.cli.overrides import number, override, set_option, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
@@ -20,10 +21,11 @@ from driple.render.show import note, print_json
 if TYPE_CHECKING:
     from driple.api.json_types.commands import MeasureJson
     from driple.jobs import Workload
-    from driple.measure.testbed.campaign import CampaignRecord
+    from driple.measure.testbed.campaign import Campaign, CampaignRecord
 
 __all__ = ["measure"]
 
+_QUIET_S = 600.0
 _SHARE = 0.4  # of a core, for each worker of the measured settings
 
 
@@ -36,10 +38,14 @@ class _Values:
     iterations: int = whole(30, "iterations to measure, at least", 1, 100_000)
     seconds: float = number(9.0, "more iterations up to this time", least=0, most=86_400)
     tries: int = whole(4, "runs until a disturbed one is kept and marked", 1, 1000)
-    quiet_wait: float = number(
-        600.0, "seconds to wait for a quiet machine before each run", least=0, most=86_400
+    quiet_wait: float | None = number(
+        None,
+        "seconds to wait for a quiet machine before each run; 600, of --machine 10",
+        least=0,
+        most=86_400,
     )
     repeat_every: int = whole(1, "repeat every Nth workload, measure the others once", 1, 1_000_000)
+    parts: str = text("", "of --machine: only these of host, gpu, copies, links, with commas; all")
 
 
 def measure(
@@ -49,14 +55,31 @@ def measure(
     ] = None,
     setting: Annotated[str, typer.Option(help="CPU setting to measure on")] = "CPU-P1w2",
     output: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "-o",
             "--output",
-            help="folder to write; continued if it is there",
-            callback=output_folder,
+            help="folder to write, continued if it is there; runs/campaign. With --machine the "
+            "file; machine.toml",
+            callback=output_place,
         ),
-    ] = (Path("runs/campaign")),
+    ] = None,
+    machine: Annotated[
+        bool,
+        typer.Option(
+            "--machine",
+            help="measure the host, GPUs and links of your machine with PyTorch, in a minute, and "
+            "write a file for predict --machine FILE",
+        ),
+    ] = False,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:FUNCTION",
+            help="with --machine: the data set or loader of your own model's training, whose "
+            "samples/s are measured by number of workers",
+        ),
+    ] = None,
     dataset: Annotated[
         Path | None,
         typer.Option(
@@ -76,8 +99,12 @@ def measure(
 ) -> None:
     """Measure workloads: real parameter-server training in network namespaces of this machine.
 
-    Needs root, iproute2, a C compiler and TensorFlow. Nothing else may run meanwhile: a run that
-    other load disturbs is done again. Stop it at any time; the same command continues.
+    With --machine, measure this machine instead: the host's pace, kernels of each GPU, copies, and
+    by torchrun on several machines or with several GPUs the links. Nothing is changed.
+
+    Training of workloads needs root, iproute2, a C compiler and TensorFlow. Nothing else may run
+    meanwhile: a run that other load disturbs is done again. Stop it at any time; the same command
+    continues.
 
     Examples:
 
@@ -87,6 +114,10 @@ def measure(
       -o runs/cpu
 
       driple measure --calibrate -o runs/host
+
+      driple measure --machine -o machine.toml
+
+      torchrun --nnodes 2 --nproc-per-node 8 ... -m driple measure --machine -o machine.toml
 
       driple measure $(driple jobs list --list cpu | head -n 120) --setting CPU-P2w2
       -o runs/p2w2 --dataset datasets/p2w2
@@ -98,6 +129,21 @@ def measure(
     from driple.measure.testbed.cluster import RunPlan
 
     values = override(_Values, set_)
+    if machine:
+        given = {"WORKLOADS": workloads, "--calibrate": calibrate, "--dataset": dataset}
+        measure_this_machine(
+            output,
+            parts=values.parts,
+            data=data,
+            quiet_wait_s=values.quiet_wait,
+            unused=[name for name, value in given.items() if value],
+            json=json,
+        )
+        return
+    if data or values.parts:
+        raise ConfigError("--data and --set parts are for --machine; give it, or leave them out")
+    output = output or Path("runs/campaign")
+    check_output_folder("--output", output)
     jobs = _workloads(workloads or [], calibrate=calibrate)
     parsed = Setting.parse(setting)
     if calibrate:  # what would fail after minutes of measuring
@@ -116,21 +162,12 @@ def measure(
         max_iterations=max(100, values.iterations),
         seconds=values.seconds,
     )
-    limits = DisturbanceLimits(tries=values.tries, quiet_wait_s=values.quiet_wait)
+    limits = DisturbanceLimits(
+        tries=values.tries,
+        quiet_wait_s=_QUIET_S if values.quiet_wait is None else values.quiet_wait,
+    )
     campaign = Campaign(output, parsed, plan, limits)
-    with ending_on_sigterm(), progress_bar() as bar:
-        task = bar.add_task("measuring", total=None)
-
-        def progress(name: str, done: int, total: int, remark: str) -> None:
-            bar.update(task, description=name, completed=done, total=total)
-            if remark:
-                bar.console.print(f"{name}: {remark}", highlight=False)
-
-        failed = campaign.measure(
-            jobs, repeats=values.repeats, repeat_every=values.repeat_every, progress=progress
-        )
-    for line in failed:
-        note(f"failed: {line}")
+    failed = _measured(campaign, jobs, values)
     summary: MeasureJson = {
         "setting": setting,
         "workloads": len(jobs),
@@ -154,6 +191,24 @@ def measure(
             print(told)
     if failed:
         raise typer.Exit(1)
+
+
+def _measured(campaign: Campaign, jobs: list[Workload], values: _Values) -> list[str]:
+    """Measure with a bar; what failed, which is also noted."""
+    with ending_on_sigterm(), progress_bar() as bar:
+        task = bar.add_task("measuring", total=None)
+
+        def progress(name: str, done: int, total: int, remark: str) -> None:
+            bar.update(task, description=name, completed=done, total=total)
+            if remark:
+                bar.console.print(f"{name}: {remark}", highlight=False)
+
+        failed = campaign.measure(
+            jobs, repeats=values.repeats, repeat_every=values.repeat_every, progress=progress
+        )
+    for line in failed:
+        note(f"failed: {line}")
+    return failed
 
 
 def _append(about: CampaignRecord, out: Path, folder: Path) -> int:

@@ -21,6 +21,7 @@ __all__ = [
     "check_output_folder",
     "output_file",
     "output_folder",
+    "output_place",
 ]
 
 
@@ -34,6 +35,13 @@ def output_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
 def output_folder(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """A folder that is there or can be made; an option left out passes."""
     if value is not None:
+        check_output_folder(_flag_of(param), value)
+    return value
+
+
+def output_place(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """A file that is there, or a folder; the command checks which of them it needs."""
+    if value is not None and not value.is_file():
         check_output_folder(_flag_of(param), value)
     return value
 

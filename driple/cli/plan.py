@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.jobnotes import show_doubts
-from driple.cli.joboptions import CatalogOption, job_options
+from driple.cli.joboptions import CatalogOption, MachineOption, job_options
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import check_apart, output_file
 from driple.cli.overrides import choice, override, set_option, text, whole
@@ -111,6 +111,7 @@ def plan(
         typer.Option(metavar="TIME", help="longest training, such as 90min, 12h or 3d"),
     ] = None,
     catalog: CatalogOption = None,
+    machine: MachineOption = None,
     prices: Annotated[
         list[Path] | None,
         typer.Option(
@@ -183,7 +184,8 @@ def plan(
 
     values = override(_Values, set_)
     _check_outputs(plot, html, job_file, json=json)
-    read = {"--prices": prices or [], "--catalog": catalog or []}
+    read = {"--prices": prices or [], "--catalog": catalog or [],
+            "--machine": [] if machine is None else [machine]}  # fmt: skip
     if job is not None:
         read["JOB"] = [Path(job)]
     check_apart({"--csv": csv, "--html": html, "--plot": plot}, read)
@@ -205,6 +207,7 @@ def plan(
             deadline_s=None if deadline is None else _deadline(deadline),
             rank=values.rank,
             catalogs=catalog or [],
+            machine=machine,
             prices=prices or [],
             spot=spot,
             region=values.region,

@@ -16,6 +16,7 @@ from driple.cli.joboptions import (
     LINK_BANDWIDTH_HELP,
     CatalogOption,
     JobArgument,
+    MachineOption,
     SettingOption,
     job_options,
 )
@@ -66,6 +67,7 @@ def predict(
     options: JobOptions,
     setting: SettingOption = None,
     catalog: CatalogOption = None,
+    machine: MachineOption = None,
     method: Annotated[
         str,
         typer.Option(
@@ -145,7 +147,7 @@ def predict(
         from driple.plot.pattern import check_picture
 
         check_picture(plot)
-    wanted = [parse_setting(name, catalog or ()) for name in setting or ()]
+    wanted = [parse_setting(name, catalog or (), machine) for name in setting or ()]
     if scheme is not None:
         wanted = _with_scheme(wanted, scheme)
     result = ask(
@@ -164,13 +166,14 @@ def predict(
         measured=measured or (),
         datasets=values.datasets,
         catalogs=catalog or (),
+        machine=machine,
     )
     answers = result.answers
     untimed = any(answer.best is None for answer in answers)
     if plot is not None:
         for answer in answers:
             answer.job.require_decided("time", "a picture")
-    if checkpoint is None and not setting:
+    if checkpoint is None and not setting and machine is None:
         note(f"no --setting given; predicting for {answers[0].setting.name}")
     show = show_job if (explain or method == "all") and not untimed else show_doubts
     show(answers[0].job, json=json)

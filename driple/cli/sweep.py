@@ -12,7 +12,12 @@ import typer
 from driple.api.sweeping_traces import LEAST_STEPS, MOST_STEPS
 from driple.checks import MOST_SEED
 from driple.cli.jobnotes import show_job
-from driple.cli.joboptions import LINK_BANDWIDTH_HELP, CatalogOption, job_options
+from driple.cli.joboptions import (
+    LINK_BANDWIDTH_HELP,
+    CatalogOption,
+    MachineOption,
+    job_options,
+)
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.progress import late_bar
@@ -125,6 +130,7 @@ def sweep(
         str | None, typer.Option(help="of a JOB: cluster setting that the rest is taken from")
     ] = None,
     catalog: CatalogOption = None,
+    machine: MachineOption = None,
     compress: Annotated[
         str | None,
         typer.Option(help="of a JOB: share of gradients not sent: 0.5, or 0-0.9 in tenths"),
@@ -181,7 +187,7 @@ def sweep(
         options = replace(options, batch_size=sizes[0])
     other = {"--timeline": timeline} if is_job else {
         "--setting": setting, "--compress": compress, "--catalog": catalog,
-        "--link-bandwidth": link_bandwidth,
+        "--link-bandwidth": link_bandwidth, "--machine": machine,
     }  # fmt: skip
     _refuse(job, other, is_job=is_job)
     for picture in (plot, None if timeline is None or timeline.suffix == ".json" else timeline):
@@ -195,6 +201,7 @@ def sweep(
                 job,
                 setting,
                 catalogs=catalog or (),
+                machine=machine,
                 grid=_grid_options(
                     override(_JobValues, set_, of=" for a JOB"), bandwidth, workers, ps, compress
                 ),

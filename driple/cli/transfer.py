@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driple.checks import MOST_SEED
+from driple.cli.joboptions import MachineOption
 from driple.cli.numbers import MOST_THREADS, whole_number
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch, text, whole
@@ -101,6 +102,7 @@ def transfer(
             callback=whole_number(1, 1_000_000),
         ),
     ] = None,
+    machine: MachineOption = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -128,8 +130,10 @@ def transfer(
         given = {"--preset": preset, "--workloads": workloads, "--set": others}
         unused = [flag for flag, value in given.items() if value]
         own = override(_Values, set_).catalog
-        tune(target, dataset, own, output, unused=unused, json=json)
+        tune(target, dataset, own, output, machine=machine, unused=unused, json=json)
         return
+    if machine is not None:
+        raise ConfigError("--machine is for --from gpu, and no inspector learns from it")
     require_training()
     from dataclasses import replace
 

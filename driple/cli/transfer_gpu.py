@@ -31,6 +31,7 @@ def tune(
     catalog: str | None,
     output: Path | None,
     *,
+    machine: Path | None,
     unused: Sequence[str],
     json: bool,
 ) -> None:
@@ -40,6 +41,7 @@ def tune(
         target: setting whose device it is.
         dataset: the table.
         catalog: catalogue file of the user's.
+        machine: file of driple measure --machine, from which the runs tune on.
         output: folder for the row; runs/transfer-SETTING-gpu if None.
         unused: options that were given and are of inspectors alone.
         json: whether one JSON object is printed.
@@ -48,6 +50,7 @@ def tune(
         ConfigError: no table, or an option that does not belong here.
     """
     from driple.api.tuning import tune_device, write_tuning
+    from driple.catalog.machine_file import read_machine
     from driple.cluster.setting import parse_setting
 
     if unused:
@@ -57,9 +60,10 @@ def tune(
         )
     if dataset is None:
         raise ConfigError(_NEEDS)
-    setting = parse_setting(target, [] if catalog is None else [Path(catalog)])
+    own = None if machine is None else read_machine(machine)
+    setting = parse_setting(target, [] if catalog is None else [Path(catalog)], machine)
     with named_steps() as advance:
-        result = tune_device(dataset, setting, progress=advance)
+        result = tune_device(dataset, setting, machine=own, progress=advance)
     for words in sentences(result.remarks):
         note(words)
     written = None
@@ -78,7 +82,10 @@ def tune(
             "written; more runs, or runs of more different jobs, may help"
         )
         return
-    note(f"wrote {written}; driple predict JOB --setting {setting.name} --catalog {written}")
+    if machine is None:
+        note(f"wrote {written}; driple predict JOB --setting {setting.name} --catalog {written}")
+    else:
+        note(f"wrote {written}; driple predict JOB --setting {setting.name} --machine {written}")
 
 
 def _show(result: TuningResult) -> None:
@@ -98,7 +105,7 @@ def _show(result: TuningResult) -> None:
         f"percentile {tuning.p90_pct:.1f} % when each is predicted by the others; without tuning "
         f"{found['before_median_pct']:.1f} % and {found['before_p90_pct']:.1f} %"
     )
-    factors = ", ".join(f"{name} {value:.3g}" for name, value in tuning.factors.items())
+    factors = ", ".join(f"{name} {value:.3g}" for name, value in result.factors.items())
     print(f"what the device reaches, over what was assumed (host: its seconds): {factors}")
     print(f"{tuning.host_runs} of the runs wait for their host and tell of it")
 

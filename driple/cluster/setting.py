@@ -24,6 +24,7 @@ from pathlib import Path
 
 from driple.catalog import Device, read_catalog
 from driple.catalog.catalog import Catalog
+from driple.catalog.machine_file import read_machine
 from driple.cluster.cluster import Cluster
 from driple.cluster.schemes import SchemeChoice
 from driple.errors import CatalogError, SettingError
@@ -203,19 +204,23 @@ class Setting:
         return setting_named(text, catalog)
 
 
-def parse_setting(text: str, catalogs: Sequence[Path] = ()) -> Setting:
+def parse_setting(text: str, catalogs: Sequence[Path] = (), machine: Path | None = None) -> Setting:
     """The setting with this name, with devices, links and instances of the user's own files.
 
     Args:
         text: as `Setting.parse` takes it.
         catalogs: TOML files, as `driple.catalog.read_catalog` reads them; later ones take
             precedence.
+        machine: file of `driple measure --machine`, whose devices take precedence over all.
 
     Raises:
         SettingError: no such setting.
         ConfigError: a file that cannot be read.
     """
-    return Setting.parse(text, catalog=read_catalog(catalogs) if catalogs else None)
+    if not catalogs and machine is None:
+        return Setting.parse(text)
+    measured = None if machine is None else read_machine(machine)
+    return Setting.parse(text, catalog=read_catalog(catalogs, measured))
 
 
 # Settings that have a data set with simulated labels: Table 6 of the paper, and GPUs of today.

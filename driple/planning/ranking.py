@@ -286,7 +286,7 @@ def _recommended(
 
 
 def _bargain(best: Offer, within: Sequence[Offer], by: Rank) -> Offer | None:
-    """An offer that is much faster for hardly more money, or much cheaper for hardly more time.
+    """An offer that is much faster for little more money, or much cheaper for little more time.
 
     None if there is none, or offers are compared by memory.
     """

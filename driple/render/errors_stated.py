@@ -66,11 +66,11 @@ def _percentiles(median_pct: float, p90_pct: float) -> str:
 
 def slow_host_sentence(slow: SlowHost) -> str:
     """The step on a slower host, and what the host of the answer is."""
-    assumed = "of which no run of yours tells" if slow.is_tuned else "as in published runs"
-    machine = "as a virtual machine that was measured"
+    assumed = "of which no run of yours tells" if slow.is_tuned else "the mean of known hosts"
+    machine = "the slowest that was measured"
     if not slow.as_measured:
         factor = slow.slow_us / slow.usual_us
-        machine = f"{factor:.1f} times as long, {machine} did in PyTorch without a compiler"
+        machine = f"{factor:.1f} times as long, as {machine} does in PyTorch without a compiler"
     return (
         f"the host decides: a host that takes {slow.usual_us:.0f} us for each op, {assumed}, is "
         f"assumed; on one that takes {slow.slow_us:.0f} us, {machine}, the step is "

@@ -157,16 +157,13 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
 
 def _print_level(answer: Answer) -> None:
     """Which share of step times the brackets hold, and by what; nothing without an interval."""
-    time, stated = answer.iteration_time_s, answer.stated
-    interval = time.interval
+    interval = answer.iteration_time_s.interval
     if interval is None or interval.level is None:
         return
-    known = None if stated is None else stated.interval_of(time.value)
-    higher = known is not None and interval.high is not None and interval.high > known[1]
-    slower = ", and the upper end by the slower host" if higher else ""
+    hosts = "" if answer.slow_host is None else ", and by what known hosts take"
     print(
         f"in brackets: where {interval.level:.0%} of such steps are expected, by the errors stated "
-        f"below{slower}"
+        f"below{hosts}"
     )
 
 

@@ -309,14 +309,16 @@ def tuned_host(device: Device, host: HostPace) -> HostPace:
 
 
 def host_factor(device: Device, host: HostPace) -> float:
-    """How many times as long as usual the host takes in the user's own runs; 1 where none tells.
+    """How many times as long as usual the host takes in the user's own runs; 1 without them.
 
     Files of earlier versions state how many times as long as the fastest one, which was the usual
     one then. They have a factor of training steps too, in place of time for each tensor: in the
     mean of such runs it was `_EARLIER_TRAINING`.
     """
     factor, (training, runs) = _tuned(device, "host"), map(device.find, EARLIER_TRAINING)
-    if device.find("tuned_host") is None or (training is None and device.find(HOST_RUNS)):
+    if device.find("tuned_host") is None or (
+        training is None and device.find(HOST_RUNS) is not None
+    ):
         return factor
     over_training = 1.0 if training is None or runs == 0 else float(training) / _EARLIER_TRAINING
     return factor * over_training * host.fastest
@@ -325,8 +327,8 @@ def host_factor(device: Device, host: HostPace) -> float:
 def with_host(device: Device, factor: float) -> Device:
     """The device with a host that takes `factor` times as long as the usual one."""
     kept = {name: fact for name, fact in device.facts.items() if name not in EARLIER_TRAINING}
-    told = 1 if device.find("tuned_host") is None else device.find(HOST_RUNS) or 1
-    return replace(device, facts={**kept, "tuned_host": factor, HOST_RUNS: told})
+    runs = device.find(HOST_RUNS) or 1  # 0 would mean a file of an earlier version
+    return replace(device, facts={**kept, "tuned_host": factor, HOST_RUNS: runs})
 
 
 def tuning_remarks(device: Device) -> tuple[Remark, ...]:

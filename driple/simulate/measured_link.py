@@ -27,7 +27,7 @@ from driple.schemes.links import ReachedLink
 from driple.simulate.calibration import shipped_calibration
 from driple.units import counted, find_rate, parse_rate
 
-__all__ = ["with_link_bandwidth"]
+__all__ = ["with_link_bandwidth", "with_measured_link"]
 
 _FLAG = "--link-bandwidth"
 _LEAST_SENT, _MOST_SENT = 2**20, 2**26  # bytes of messages such as buckets of gradients
@@ -62,50 +62,71 @@ def with_link_bandwidth(setting: Setting, given: str) -> Setting:
             "2x8xV100/NVLink+100G"
         )
     if find_rate(given) is not None:
-        rate, latency_s = parse_rate(_FLAG, given) / 8, None
-    elif Path(given).exists():
-        rate, latency_s = _fitted(read_nccl_table(Path(given)), setting, link, given)
-    else:
+        return _with_rate(setting, link, parse_rate(_FLAG, given) / 8, None, _FLAG)
+    if not Path(given).exists():
         raise ConfigError(
             f"{_FLAG} needs a rate such as 5.08GB/s, or the output of all_reduce_perf, and "
             f"'{given[:200]}' is neither"
         )
-    share = rate / link.bytes_per_s
-    if share > MOST_EFFICIENCY:
-        raise ConfigError(
-            f"{_FLAG}: {rate / 1e9:.3g} GB/s is {share:.2g} times what {link.name} of "
-            f"{setting.name} has ({link.bytes_per_s / 1e9:.3g} GB/s); name the network "
-            "that was measured, such as +100G for 12.5 GB/s"
-        )
-    cluster = _with_link(setting.cluster, replace(link, efficiency=share, latency_s=latency_s))
-    return replace(setting, described=cluster)
-
-
-def _with_link(cluster: Cluster, link: Link) -> Cluster:
-    """The machines, joined by a link; those of a single machine, within it."""
-    if cluster.network is not None:
-        return replace(cluster, network=link)
-    (machine,) = cluster.machines
-    own = machine.link
-    if own is not None:  # of fewer devices than a system has, the rate is another
-        link = replace(link, bytes_per_s=own.bytes_per_s)
-    return replace(cluster, machines=(replace(machine, link=link),))
-
-
-def _fitted(
-    table: NcclTable, setting: Setting, link: Link, given: str
-) -> tuple[float, float | None]:
-    """Rate (bytes/s) and latency of a step (seconds) of a table.
-
-    The rate is the highest bus bandwidth. With it, collectives of messages such as training sends
-    take as long as measured, in the geometric mean: what they lack of the rate counts as latency.
-    """
+    table = read_nccl_table(Path(given))
     count = len(setting.cluster.machines)
     if table.machines is not None and (table.machines > 1) != (count > 1):
         raise ConfigError(
             f"{given} was measured on {counted(table.machines, 'machine')}, and {setting.name} has "
             f"{count}; measure over as many machines, or give another setting"
         )
+    return with_measured_link(setting, link, table, _FLAG)
+
+
+def with_measured_link(setting: Setting, link: Link, table: NcclTable, named: str) -> Setting:
+    """The setting whose devices, or machines, are joined by a link as all-reduces over it show.
+
+    Args:
+        setting: all-reduce or shards over several devices.
+        link: of its machines, or between them.
+        table: measured over that link.
+        named: where the table is from, for errors.
+
+    Raises:
+        ConfigError: the link cannot be that fast.
+    """
+    return _with_rate(setting, link, *_fitted(table, setting, link), named)
+
+
+def _with_rate(
+    setting: Setting, link: Link, rate: float, latency_s: float | None, named: str
+) -> Setting:
+    """The setting whose link reaches a rate (bytes/s) with a latency (seconds)."""
+    share = rate / link.bytes_per_s
+    if share > MOST_EFFICIENCY:
+        raise ConfigError(
+            f"{named}: {rate / 1e9:.3g} GB/s is {share:.2g} times what {link.name} of "
+            f"{setting.name} has ({link.bytes_per_s / 1e9:.3g} GB/s); name the network "
+            "that was measured, such as +100G for 12.5 GB/s"
+        )
+    measured = replace(link, efficiency=share, latency_s=latency_s)
+    return replace(setting, described=_with_link(setting.cluster, measured))
+
+
+def _with_link(cluster: Cluster, link: Link) -> Cluster:
+    """The machines, joined by a link if it is a network's; else joined so within each."""
+    if cluster.network is not None and not link.within_machine:
+        return replace(cluster, network=link)
+    machines = []
+    for machine in cluster.machines:
+        own = machine.link
+        if own is not None:  # of fewer devices than a system has, the rate is another
+            link = replace(link, bytes_per_s=own.bytes_per_s)
+        machines.append(replace(machine, link=link))
+    return replace(cluster, machines=tuple(machines))
+
+
+def _fitted(table: NcclTable, setting: Setting, link: Link) -> tuple[float, float | None]:
+    """Rate (bytes/s) and latency of a step (seconds) of a table.
+
+    The rate is the highest bus bandwidth. With it, collectives of messages such as training sends
+    take as long as measured, in the geometric mean: what they lack of the rate counts as latency.
+    """
     rate = float(table.bytes_per_s.max())
     sent = (table.sizes >= _LEAST_SENT) & (table.sizes <= _MOST_SENT)
     if not sent.any():

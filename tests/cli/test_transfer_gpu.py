@@ -49,7 +49,7 @@ def test_the_written_row_makes_predictions_right_and_answers_state_it(
     shown = driple(*command)
     assert shown.returncode == 0, shown.stderr
     assert "1 of 8 rows are of other devices" in shown.stderr
-    assert "1 rows are of several devices" in shown.stderr
+    assert "1 row of several devices" in shown.stderr
     assert "V100, 6 runs: median error" in shown.stdout
     found = json.loads(driple(*command, "--json").stdout)
     assert errors_of(found) == []
@@ -102,7 +102,7 @@ def test_a_tuned_device_is_answered_by_the_simulator(table: Path, tmp_path: Path
     shown = driple("predict", RESNET20, "--setting", "V100-P1w2", "--catalog", file, "--json")
     (answer,) = json.loads(shown.stdout)["answers"]
     assert answer["method"] == "simulator"
-    assert "V100 is tuned to runs of your own" in answer["reason"]["text"]
+    assert "V100 is tuned to measurements of your own" in answer["reason"]["text"]
     words = refused(
         *("predict", RESNET20, "--setting", "1xV100", "--catalog", file, "--method", "simulator"),
         *("--set", "host_us_per_op=20"),

@@ -45,6 +45,7 @@ QUESTIONS: Mapping[str, Any] = {
     "evaluate-published": validate.PublishedJson,
     "measure": commands.MeasureJson,
     "record": commands.RecordJson,
+    "measure_machine": commands.MachineJson,
     "env": commands.EnvJson,
 }
 """The type of the answer to each question, without `question` where the command line adds it."""

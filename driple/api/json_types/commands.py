@@ -7,6 +7,15 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from driple.api.json_types.shared import TargetsJson, UnitsJson
 from driple.catalog.listing import CheckpointRow, DeviceRow, InstanceRow, LinkRow, SettingRow
+from driple.catalog.machine_file import (
+    Collective,
+    CopyRate,
+    KernelTime,
+    LoaderRate,
+    MachineFacts,
+    MachineHost,
+    OpTime,
+)
 from driple.codec import Names
 from driple.dataset.example import Detail
 from driple.dataset.summary import DatasetSummary
@@ -26,6 +35,7 @@ __all__ = [
     "JobsJson",
     "LabelJson",
     "ListJson",
+    "MachineJson",
     "MeasureJson",
     "RecordJson",
     "RecordStepsJson",
@@ -159,6 +169,25 @@ class TransferJson(TypedDict):
     learning_curve: LearningCurveJson | None
     no_learning_curve: str | None
     source_knows: Leakage | None
+
+
+class MachineJson(TypedDict):
+    """A measured machine.
+
+    Attributes:
+        devices: rows of a catalogue, with the factors of each kind of GPU.
+        written: the file.
+    """
+
+    devices: Sequence[Mapping[str, object]]
+    machine: MachineFacts | None
+    host: MachineHost | None
+    ops: Sequence[OpTime]
+    kernels: Sequence[KernelTime]
+    copies: Sequence[CopyRate]
+    collectives: Sequence[Collective]
+    loader: Sequence[LoaderRate]
+    written: str
 
 
 class MeasureJson(TypedDict):

@@ -141,8 +141,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "earlier_labels": _earlier_labels,
     # who answers
     "tuned_to_own_runs": (
-        "{device} is tuned to runs of your own, which no inspector has learned from: the simulator "
-        "answers"
+        "{device} is tuned to measurements of your own, which no inspector has learned from: the "
+        "simulator answers"
     ),
     "simulator_is_fitted": (
         "for a GPU, alone or with all-reduce, the simulator answers: its kernel times are learned "

@@ -112,6 +112,18 @@ def _tuned(
     return words
 
 
+def _measured_host(
+    *, file: str, us_per_op: float, low_us: float, high_us: float, launch_us: float | None
+) -> str:
+    words = (
+        f"the host of {file} takes {us_per_op:.3g} us an op ({low_us:.3g} to {high_us:.3g} by "
+        "program)"
+    )
+    if launch_us is None:
+        return words
+    return f"{words}, of which {launch_us:.3g} us for a launch are assumed: no GPU was there"
+
+
 def _placement(
     placement: str,
     num_servers: Sequence[int],
@@ -168,6 +180,30 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"({link}-TCP)"
     ),
     "tuned_device": _tuned,
+    "measured_host": _measured_host,
+    "measured_while_busy": (
+        "other programs used {busy_cores:.1f} cores while {file} was measured: its times may be "
+        "too long"
+    ),
+    "device_rates_assumed": (
+        "{file} has no GPU: what the kernels of {device} reach is that of published runs"
+    ),
+    "link_of_machine_not_measured": (
+        "{file} has no all-reduce over such machines: their link is that of the catalogue"
+    ),
+    "measured_by_gloo": "the links of {file} were measured by Gloo between CPUs; NCCL may differ",
+    "measured_over_catalog": "{device}: values of {machine} count before those of {file}",
+    "no_gpu_measured": "GPUs were left out: {reason}",
+    "gpu_in_use": (
+        "GPU {number} is in use: another program holds {held_gib:.1f} GiB of its memory, and its "
+        "times may be too long"
+    ),
+    "slow_gpu": "GPU {number} ({name}) is {pct:.0f} % slower than the first of its kind",
+    "gpu_clock": "GPU {number} runs matrix products at {mhz:.0f} MHz",
+    "no_links_measured": (
+        "links were left out: they join several GPUs or machines; start this by torchrun -m driple "
+        "measure --machine on each"
+    ),
     "host_given": "a host that takes {host_us_per_op:g} us for each op",
     # servers
     "uneven_placement": _placement,

@@ -1,0 +1,1 @@
+"""What a minute with PyTorch shows of this machine: `driple measure --machine`."""

@@ -1,0 +1,42 @@
+"""Host programs run on a processor too, and what they take grows with what they do."""
+
+import pytest
+import torch
+
+from driple.measure.machine.clock import Clock, Effort
+from driple.measure.machine.host import op_times, program_seconds, tensor_s
+from driple.measure.machine.programs import PROGRAMS, step_of
+
+QUICK = Clock(torch.device("cpu"), Effort(rounds=2, round_s=1e-3, tries=1))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_every_program_steps(program) -> None:  # type: ignore[no-untyped-def]
+    """A training step changes the parameters, a forward pass does not."""
+    torch.manual_seed(0)
+    step = step_of(program, torch.device("cpu"))
+    step()
+    assert program.name.count("training") == program.trains
+
+
+def test_names_of_programs_differ() -> None:
+    assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
+    assert any(program.precision == "amp-bf16" and program.trains for program in PROGRAMS)
+
+
+def test_training_takes_longer_than_a_forward_pass() -> None:
+    both = [one for one in PROGRAMS if one.model == "mlp" and one.optimizer == "momentum"
+            and one.precision == "fp32"]  # fmt: skip
+    seconds = {one.trains: s for one, s in program_seconds(QUICK, programs=both)}
+    assert 0 < seconds[False] < seconds[True]
+
+
+def test_every_kind_of_op_is_timed() -> None:
+    seen: list[str] = []
+    times = op_times(QUICK, seen.append)
+    assert len(times) == len(seen) == 9
+    assert all(0 < one.forward_us < one.training_us for one in times)
+
+
+def test_a_tensor_takes_microseconds() -> None:
+    assert 0.1e-6 < tensor_s(QUICK) < 1e-3

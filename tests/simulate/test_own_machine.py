@@ -1,0 +1,115 @@
+"""A machine file's host, GPUs and links take the place of the usual ones, and of nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from driple.catalog.machine_file import Collective, MachineFile, MachineHost
+from driple.catalog.rows import Row
+from driple.cluster.setting import Setting
+from driple.errors import ConfigError
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.device_models import GpuModel
+from driple.simulate.gpu_rates import tuned_host
+from driple.simulate.own_machine import machine_remarks, with_machine
+from tests.catalog.test_machine_file import H100, HOST, RING, WHOLE
+
+NETWORK = replace(RING, machines=2, ranks=2, seconds=(2e-5, 2e-4, 2e-3))
+
+
+def model() -> GpuModel:
+    found = shipped_calibration().model
+    assert isinstance(found, GpuModel)
+    return found
+
+
+def test_an_op_takes_the_host_as_long_as_measured() -> None:
+    """`tuned_host` of the device is the measured time over that of published runs."""
+    (device,) = with_machine(Setting.parse("1xH100"), WHOLE).cluster.devices
+    assert tuned_host(device, model().host).op_s == pytest.approx(20e-6)
+    assert device.find("tuned_half") == 0.9
+    assert device.find("tuned_host_runs") == HOST.programs
+
+
+def test_a_host_without_a_gpu_is_no_known_host() -> None:
+    """Its launch is assumed, so that the answer's interval holds a slower host still."""
+    alone = MachineFile(file="m.toml", host=replace(HOST, launch_us=9.0))
+    (device,) = with_machine(Setting.parse("1xA100"), alone).cluster.devices
+    assert tuned_host(device, model().host).op_s == pytest.approx(20e-6)
+    assert device.find("tuned_host_runs") == 0
+    codes = [one.code for one in machine_remarks(alone, Setting.parse("1xA100"))]
+    assert codes == ["measured_host", "device_rates_assumed"]
+
+
+def test_a_machine_of_another_gpu_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"measured on H100, and 1xA100 has A100; "):
+        with_machine(Setting.parse("1xA100"), WHOLE)
+
+
+def test_processors_are_refused() -> None:
+    with pytest.raises(ConfigError, match="--calibrate"):
+        with_machine(Setting.parse("CPU-P1w2"), WHOLE)
+
+
+def test_of_unlike_devices_only_its_own_are_measured() -> None:
+    setting = Setting.parse("2080Ti-P2w2/he-40G")
+    kinds = list(dict.fromkeys(setting.cluster.devices))
+    assert len(kinds) > 1
+    row = Row(name=kinds[-1].name, values=H100.values, file="m", own=True)
+    changed = with_machine(setting, MachineFile(file="m", rows=(row,), host=HOST))
+    for device in changed.cluster.devices:
+        assert (device.find("tuned_host") is not None) == (device.name == kinds[-1].name)
+
+
+def test_runs_of_the_user_tell_of_the_host_before_small_programs_do() -> None:
+    row = Row(name="H100", values={**H100.values, "tuned_host": 3.0}, file="m", own=True)
+    (device,) = with_machine(
+        Setting.parse("1xH100"), MachineFile(file="m", rows=(row,), host=HOST)
+    ).cluster.devices
+    assert device.find("tuned_host") == 3.0
+
+
+def test_an_all_reduce_over_machines_is_that_of_the_network() -> None:
+    """Within a machine its own table counts, and the network's between them."""
+    both = replace(WHOLE, collectives=(RING, replace(NETWORK, ranks=16)))
+    cluster = with_machine(Setting.parse("2x8xH100/NVLink+400G"), both).cluster
+    assert cluster.network is not None and cluster.link is not None
+    for link, table in (
+        (cluster.link, both.collectives[0]),
+        (cluster.network, both.collectives[1]),
+    ):
+        assert link.efficiency is not None
+        reached = link.efficiency * link.bytes_per_s
+        assert reached == pytest.approx(table.sustained_bytes_per_s, rel=0.03)
+    one = with_machine(Setting.parse("8xH100"), both).cluster
+    assert one.link is not None and one.link.efficiency == pytest.approx(cluster.link.efficiency)
+
+
+def test_a_burst_of_a_limited_network_is_not_its_rate() -> None:
+    """A token bucket lets a small message through at once; the largest has the rate."""
+    table = Collective(
+        collective="all_reduce", backend="gloo", ranks=2, machines=2,
+        sizes=(2.0**16, 2.0**18, 2.0**22, 2.0**24),
+        seconds=(2.0**16 / 130e6, 2.0**18 / 30e6, 2.0**22 / 24e6, 2.0**24 / 23.9e6),
+    )  # fmt: skip
+    machine = MachineFile(file="m", collectives=(table,))
+    network = with_machine(Setting.parse("2x1xH100/PCIe+200M"), machine).cluster.network
+    assert network is not None and network.efficiency is not None
+    assert network.efficiency * 25e6 == pytest.approx(23.9e6, rel=0.01)
+
+
+def test_a_rate_that_the_named_network_cannot_have_is_refused() -> None:
+    machine = MachineFile(file="m.toml", collectives=(NETWORK,))
+    with pytest.raises(ConfigError, match=r"^m\.toml: .* times what 1G of"):
+        with_machine(Setting.parse("2x1xH100/PCIe+1G"), machine)
+
+
+def test_a_pace_that_no_host_has_is_refused() -> None:
+    slow = MachineHost(us_per_op=1e5, low_us=1.0, high_us=1e5, us_per_tensor=1.0, programs=3)
+    with pytest.raises(ConfigError, match="the host's pace"):
+        with_machine(Setting.parse("1xH100"), MachineFile(file="m", host=slow))
+
+
+def test_one_device_has_no_link_to_measure() -> None:
+    setting = with_machine(Setting.parse("1xH100"), WHOLE)
+    assert setting.cluster.link == Setting.parse("1xH100").cluster.link
