@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from driple.inspector.predict import Prediction
     from driple.jobs.load import Job, JobOptions, load_job
     from driple.jobs.pytorch.modules import job_of_module
+    from driple.marks import mark_step
     from driple.trace.targets import Targets
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "job_of_module",
     "load_checkpoint",
     "load_job",
+    "mark_step",
     "plan",
     "predict",
     "read_graph",
@@ -68,6 +70,7 @@ _HOMES = {
     "job_of_module": "driple.jobs.pytorch.modules",
     "load_checkpoint": "driple.inspector.checkpoint",
     "load_job": "driple.jobs.load",
+    "mark_step": "driple.marks",
     "plan": "driple.api.planning",
     "predict": "driple.api.predicting",
     "read_graph": "driple.graph",
@@ -79,7 +82,10 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'driple' has no attribute '{name}'")
-    return getattr(import_module(_HOMES[name]), name)
+    value: object = getattr(import_module(_HOMES[name]), name)
+    if name == "mark_step":  # called in every step: found without this function from now on
+        globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -34,6 +34,7 @@ ROWS = (
         "locks",
         "remarks",
         "garbage",
+        "marks",
     ),
     ("catalog",),
     ("trace",),

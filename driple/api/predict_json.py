@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from driple.api.measured_beside import measured_dict
 from driple.api.memory import memory_dict
 from driple.api.results import Cell, job_facts
 from driple.estimate import estimate, optional_estimate
@@ -92,6 +93,7 @@ def answer_dict(answer: Answer) -> AnswerJson:
             "unknown_op_types": made.unknown_op_types,
         },
         "checkpoint": _checkpoint(answer),
+        "measured": None if answer.measured is None else measured_dict(answer.measured),
     }
 
 

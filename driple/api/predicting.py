@@ -57,12 +57,14 @@ if TYPE_CHECKING:
     from driple.answers.slow_hosts import SlowHost
     from driple.answers.step_parts import StepParts
     from driple.api.json_types.predict import PredictJson
+    from driple.api.measured_beside import MeasuredRecord
     from driple.catalog.machine_file import MachineFile
     from driple.estimate import Estimate
     from driple.graph.placement import Strategy
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.host import HostTuning
     from driple.inspector.predict import Prediction
+    from driple.measure.record.use import RunUse
     from driple.simulate.place import Place
     from driple.simulate.run import Simulation
     from driple.step.profile import StepProfile
@@ -94,6 +96,7 @@ class Answer:
             `driple.analytic.advice.BOTTLENECKS`; empty elsewhere.
         memory: what a device needs; None on processors.
         host: what the user measured of this machine; None if nothing.
+        measured: the record of the same job beside this answer; None without one.
     """
 
     job: Job
@@ -109,6 +112,7 @@ class Answer:
     bottleneck: str = ""
     memory: JobMemory | None = None
     host: HostTuning | None = None
+    measured: MeasuredRecord | None = None
 
     def __repr__(self) -> str:
         step_s = f"{self.best.step_time.value:.3g} s" if self.best else "step time undecided"
@@ -225,6 +229,7 @@ def predict(
     host_us_per_op: float | None = None,
     host: PathLike | None = None,
     link_bandwidth: str | None = None,
+    measured: PathLike | Sequence[PathLike] = (),
     catalogs: PathLike | Sequence[PathLike] = (),
     machine: PathLike | None = None,
 ) -> PredictResult:
@@ -247,11 +252,13 @@ def predict(
             machine, for inspectors with measured labels.
         link_bandwidth: measured bus bandwidth of a large all-reduce over the devices, such as
             `5.08GB/s`, or the path of a table of all_reduce_perf (nccl-tests).
+        measured: folders of `driple record`, of the hosts of one run of the job.
         catalogs: own devices and links (TOML) for settings that are names; they take precedence.
         machine: file of `driple measure --machine`, whose values take precedence over `catalogs`;
             its GPUs are the setting if None is given.
 
     Raises:
+        TraceError: no record, or one without steps.
         ConfigError: options that contradict each other, an unknown method, a number out of range,
             what is no job, or a host of another setting.
         SettingError: an unknown setting.
@@ -287,6 +294,7 @@ def predict(
         plans = [plan_of(one, method, preset) for one in named]
     if link_bandwidth is not None:
         _check_measured_link(plans)
+    use = _recorded_use(measured)
     answers = []
     usual = cache(lambda name: [plan_of(settings_of(name, catalog, None, own)[0], method, preset)])
     both = () if own is None else measured_over(own, paths_of("--catalog", catalogs))
@@ -308,8 +316,23 @@ def predict(
             if own is not None:
                 remarks += (*machine_remarks(own, plan.setting), *both)
             assumed = (*answer.assumptions, *remarks)
-            answers.append(replace(answer, assumptions=assumed, memory=memory))
+            answer = replace(answer, assumptions=assumed, memory=memory)
+            if use is not None:
+                from driple.api.measured_beside import measured_beside
+
+                answer = replace(answer, measured=measured_beside(answer, use))
+            answers.append(answer)
     return PredictResult(answers=tuple(answers))
+
+
+def _recorded_use(measured: PathLike | Sequence[PathLike]) -> RunUse | None:
+    """The use of the recorded run; None without a record."""
+    folders = paths_of("--measured", measured)
+    if not folders:
+        return None
+    from driple.api.measured_beside import use_of_folders
+
+    return use_of_folders(folders)
 
 
 def _check_machine(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.data_label import label, print_made
 from driple.cli.data_simulate import simulate
 from driple.cli.joboptions import file_options
 from driple.cli.outputs import output_folder
-from driple.cli.overrides import number, override, set_option, switch
 from driple.cli.progress import progress_bar
 from driple.cli.train import USUAL_DATASETS, datasets_folder
 from driple.jobs.load import JobOptions
@@ -19,7 +18,7 @@ from driple.render.show import note, print_json, print_table, print_targets
 from driple.units import counted
 
 if TYPE_CHECKING:
-    from driple.api.json_types.commands import DataListJson, DataMadeJson, DataSetJson, LabelJson
+    from driple.api.json_types.commands import DataListJson, DataSetJson, LabelJson
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
     from driple.estimate import Method
@@ -30,17 +29,8 @@ __all__ = ["data_app"]
 data_app = typer.Typer(
     help="Data sets: list, show, label, import, simulate.", rich_markup_mode=None
 )
+data_app.command()(label)
 data_app.command()(simulate)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _LabelValues:
-    """What few users change of the labels of a campaign."""
-
-    grid_ms: float = number(
-        50.0, "period of the labelled traces, in milliseconds", above=0, most=60_000
-    )
-    traces: bool = switch(True, "also store every raw sample beside the labels")
 
 
 @data_app.command("list")
@@ -251,7 +241,7 @@ def import_(
         "bursts takes longer"
     )
     note(f"train on it: driple train --setting {wanted.name} --dataset {folder}")
-    _print_made(folder, data, json=json)
+    print_made(folder, data, json=json)
 
 
 def _read_table(table: Path, setting: Setting, graphs: Path, options: JobOptions) -> Dataset:
@@ -268,53 +258,3 @@ def _read_table(table: Path, setting: Setting, graphs: Path, options: JobOptions
             options=options.read,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-
-
-def _print_made(folder: Path, data: Dataset, *, json: bool) -> None:
-    """How many workloads a new data set has."""
-    if json:
-        made: DataMadeJson = {
-            "folder": str(folder),
-            "setting": data.setting,
-            "examples": len(data.examples),
-            "runs": data.about.num_runs,
-        }
-        print_json(made, "data_made")
-    elif data.about.num_runs:
-        print(f"{counted(len(data.examples), 'workload')}, {counted(data.about.num_runs, 'run')}")
-    else:
-        print(counted(len(data.examples), "workload"))
-
-
-@data_app.command("label")
-def label(
-    campaign: Annotated[Path, typer.Argument(help="folder that driple measure filled")],
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", help="folder to write", callback=output_folder),
-    ],
-    set_: Annotated[list[str] | None, set_option(_LabelValues)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
-) -> None:
-    """Label the runs of a campaign and write them as a data set.
-
-    Example:
-
-      driple data label runs/cpu -o datasets/CPU-P1w2_ho-200M
-    """
-    from driple.dataset.store import write_dataset
-    from driple.dataset.tables import require_pyarrow
-    from driple.measure.testbed.campaign import read_campaign
-    from driple.measure.testbed.collect import collect_dataset
-
-    values = override(_LabelValues, set_)
-    require_pyarrow()
-    about = read_campaign(campaign)
-    data = collect_dataset(campaign, name=output.name, about=about, grid_s=values.grid_ms / 1000)
-    write_dataset(data, output)
-    if values.traces:
-        from driple.measure.testbed.archive import write_archive
-
-        write_archive(campaign, output)
-    note(f"wrote {output}")
-    _print_made(output, data, json=json)

@@ -59,6 +59,7 @@ class _Machine:
 
     extras: dict[str, list[str]]  # modules that each extra lacks
     gpus: list[str]
+    counters: dict[str, str]
     tools: dict[str, bool]
     checkpoints: list[str]
 
@@ -73,6 +74,7 @@ class _Machine:
             },
             "cores": os.cpu_count(),
             "gpus": self.gpus,
+            "counters": self.counters,
             "measuring": self.tools,
             "checkpoints": self.checkpoints,
         }
@@ -112,6 +114,7 @@ def _look() -> _Machine:
             for extra in _EXTRAS
         },
         gpus=_gpus(),
+        counters=_counters(),
         tools={
             "root": os.geteuid() == 0,
             "iproute2": shutil.which("ip") is not None and shutil.which("tc") is not None,
@@ -128,6 +131,14 @@ def _gpus() -> list[str]:
     from driple.measure.counters.nvml import gpu_names
 
     return gpu_names()
+
+
+def _counters() -> dict[str, str]:
+    if sys.platform != "linux":
+        return dict.fromkeys(("cpu", "memory", "disk", "network", "gpu"), "no: needs Linux")
+    from driple.measure.record.sources import counters_here
+
+    return counters_here()
 
 
 def _lines(machine: _Machine) -> list[str]:
@@ -149,6 +160,11 @@ def _lines(machine: _Machine) -> list[str]:
     lines.append(f"{'no   ' if lacking else 'works'}  network namespaces for driple measure")
     if lacking:
         lines += _wrapped("       missing: ", ", ".join(lacking))
+    working = [name for name, words in machine.counters.items() if words.startswith("works")]
+    lines.append(f"works  driple record: {', '.join(working)}")
+    for name, words in machine.counters.items():
+        if name not in working:
+            lines += _wrapped("       ", f"not {name}: {words.removeprefix('no: ')}")
     lines += _wrapped("GPUs: ", ", ".join(machine.gpus) or "none found")
     lines += _wrapped("inspectors for: ", ", ".join(machine.checkpoints) or "no setting")
     if to_install:

@@ -46,6 +46,7 @@ _COMMANDS = {
     "transfer": ("transfer", "transfer"),
     "evaluate": ("evaluate", "evaluate"),
     "measure": ("measure", "measure"),
+    "record": ("record", "record"),
     "list": ("listing", "list_"),
     "env": ("env", "env"),
     "profile": ("profile", "profile_app"),

@@ -91,6 +91,14 @@ def predict(
     link_bandwidth: Annotated[
         str | None, typer.Option(metavar="RATE|FILE", help=LINK_BANDWIDTH_HELP)
     ] = None,
+    measured: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="REC",
+            help="folder of driple record of this job: shows what was measured beside the answer; "
+            "once for each host",
+        ),
+    ] = None,
     explain: Annotated[
         bool,
         typer.Option(
@@ -127,6 +135,8 @@ def predict(
 
       driple predict timm:resnet50 --setting 2x8xV100/NVLink+25G --link-bandwidth 1.2GB/s
 
+      driple predict train.py:build --setting 8xH100 --measured runs/record
+
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
     """
     from driple.api.predicting import predict as ask
@@ -153,6 +163,7 @@ def predict(
         host_us_per_op=values.host_us_per_op,
         host=values.host,
         link_bandwidth=link_bandwidth,
+        measured=measured or (),
         datasets=values.datasets,
         catalogs=catalog or (),
         machine=machine,
@@ -173,6 +184,11 @@ def predict(
     if json:
         print_json(result.to_dict())
         return
+    _print_all(answers, method, untimed=untimed, explain=explain)
+
+
+def _print_all(answers: Sequence[Answer], method: str, *, untimed: bool, explain: bool) -> None:
+    """The answers as they were asked for, then the record beside each."""
     if untimed:
         _print(answers)
     elif method == "all":
@@ -186,6 +202,11 @@ def predict(
             print_explained(answer)
     else:
         _print(answers)
+    for answer in answers:
+        if answer.measured is not None:
+            from driple.render.measured_table import print_measured
+
+            print_measured(answer.measured)
 
 
 def _note_inspectors(answers: Sequence[Answer]) -> None:

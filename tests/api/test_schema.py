@@ -78,6 +78,7 @@ ELSEWHERE = {
     "trace": "cli/test_throughput.py",
     "platform": "api/test_schema.py",
     "measure": "cli/test_measure.py",
+    "record": "cli/test_record.py",
     "measure_machine": "cli/test_measure_machine.py",
     "data_made": "cli/test_import.py",
     "data_simulated": "cli/test_data_simulate.py",

@@ -25,7 +25,7 @@ FOLDER_OUTPUT = {
     ("data", "label"),
     ("data", "simulate"),
     ("profile", "run"),
-    *((name,) for name in ("train", "transfer", "evaluate", "measure")),
+    *((name,) for name in ("train", "transfer", "evaluate", "measure", "record")),
 }
 LOOKS_ITSELF = {("jobs", "build")}
 

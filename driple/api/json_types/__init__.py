@@ -44,6 +44,7 @@ QUESTIONS: Mapping[str, Any] = {
     "evaluate": validate.EvaluateJson,
     "evaluate-published": validate.PublishedJson,
     "measure": commands.MeasureJson,
+    "record": commands.RecordJson,
     "measure_machine": commands.MachineJson,
     "env": commands.EnvJson,
 }

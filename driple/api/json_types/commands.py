@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from driple.api.json_types.shared import TargetsJson, UnitsJson
 from driple.catalog.listing import CheckpointRow, DeviceRow, InstanceRow, LinkRow, SettingRow
@@ -37,6 +37,8 @@ __all__ = [
     "ListJson",
     "MachineJson",
     "MeasureJson",
+    "RecordJson",
+    "RecordStepsJson",
     "TraceJson",
     "TrainJson",
     "TransferJson",
@@ -205,11 +207,50 @@ class MeasureJson(TypedDict):
     host: NotRequired[HostTuning]
 
 
+class RecordStepsJson(TypedDict):
+    """Steps of a recorded job.
+
+    Attributes:
+        low_s: 10th percentile of marked steps; of a period, its doubt.
+        high_s: 90th percentile of marked steps.
+        ambiguous_s: other periods that fit nearly as well.
+    """
+
+    source: Literal["marked", "period"]
+    iteration_time_s: Estimate
+    low_s: float
+    high_s: float
+    num_steps: int
+    ambiguous_s: Sequence[float]
+
+
+class RecordJson(TypedDict):
+    """A record of a job.
+
+    Attributes:
+        status: exit status of the command; null of a process that was watched.
+        seconds: length of the record.
+        sampler_pct: CPU time of the recorder, percent of a core.
+        steps: null where none are marked and nothing repeats.
+        missing: counters that were not recorded, and why.
+    """
+
+    folder: str
+    status: int | None
+    seconds: float
+    samples: int
+    sampler_pct: float | None
+    steps: RecordStepsJson | None
+    missing: Mapping[str, str]
+    remarks: Sequence[str]
+
+
 class EnvJson(TypedDict):
     """What works on this machine.
 
     Attributes:
         extras: `installed`, or what is missing.
+        counters: of `driple record`: `works` with names, or why not.
         measuring: tools that `driple measure` needs, and whether they are there.
         checkpoints: settings with an inspector.
     """
@@ -219,5 +260,6 @@ class EnvJson(TypedDict):
     extras: Mapping[str, str]
     cores: int | None
     gpus: Sequence[str]
+    counters: Mapping[str, str]
     measuring: Mapping[str, bool]
     checkpoints: Sequence[str]

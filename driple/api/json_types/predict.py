@@ -13,7 +13,7 @@ from driple.api.json_types.memory import MemoryJson
 from driple.api.json_types.shared import JobJson, StepPartJson, TargetsJson, UnitsJson
 from driple.api.throughput import Throughput
 from driple.codec import Names
-from driple.estimate import Estimate, Method, Source
+from driple.estimate import Estimate, Interval, Method, Source
 from driple.inspector.host import HostTuning
 from driple.inspector.trained_on import TrainedOn
 from driple.remarks import Remark
@@ -27,6 +27,8 @@ __all__ = [
     "CountersJson",
     "DisagreementJson",
     "GraphJson",
+    "MeasuredJson",
+    "MeasuredRowJson",
     "MethodAnswerJson",
     "PredictJson",
     "ResourceUseJson",
@@ -148,6 +150,37 @@ class CheckpointJson(TypedDict):
     outdated: Remark | None
 
 
+class MeasuredRowJson(TypedDict):
+    """One number, predicted and measured; null where it is not known.
+
+    Attributes:
+        resource: `step`, `memory` or a resource: means over the time of steps.
+    """
+
+    resource: Annotated[str, Names(("step", "memory", *RESOURCES))]
+    unit: str
+    predicted: float | None
+    interval: Interval | None
+    measured: float | None
+
+
+class MeasuredJson(TypedDict):
+    """The record of the same job.
+
+    Attributes:
+        differences: what differs, and what that says.
+        missing: resources that were not recorded, and why.
+        targets: the twelve measured numbers; null if a resource is missing.
+    """
+
+    rows: Sequence[MeasuredRowJson]
+    steps_by: Literal["marked", "period"]
+    num_steps: int
+    differences: Sequence[Remark]
+    missing: Mapping[str, str]
+    targets: TargetsJson | None
+
+
 class AnswerJson(TypedDict):
     """All that is known of one job on one setting.
 
@@ -166,6 +199,7 @@ class AnswerJson(TypedDict):
         step_parts: where the time of a step goes; null on processors and with servers.
         is_guess: whether the interval of the step time is wider than a factor of 6.
         workers: each simulated worker.
+        measured: the record beside this answer; null without one.
     """
 
     job: JobJson
@@ -198,6 +232,7 @@ class AnswerJson(TypedDict):
     workers: Sequence[WorkerJson]
     graph: GraphJson | None
     checkpoint: CheckpointJson | None
+    measured: MeasuredJson | None
 
 
 class PredictJson(TypedDict):

@@ -61,14 +61,18 @@ def wait_until_quiet(
             is_first = False
 
 
-def host_facts() -> MeasuringHost:
-    """Properties of this machine that affect measurements."""
+def host_facts(*, bandwidth: bool = True) -> MeasuringHost:
+    """Properties of this machine that affect measurements.
+
+    Args:
+        bandwidth: also measure the memory's write bandwidth, which takes half a second.
+    """
     return MeasuringHost(
         cpu=_cpu_model(),
         cores=os.cpu_count(),
         memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         kernel=platform.release(),
-        memory_write_bytes_per_s=round(write_bandwidth_bytes_per_s()),
+        memory_write_bytes_per_s=round(write_bandwidth_bytes_per_s()) if bandwidth else None,
     )
 
 

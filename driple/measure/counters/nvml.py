@@ -24,9 +24,11 @@ from driple.errors import MeasureError, MissingExtraError, install_hint
 from driple.trace import Trace
 from driple.units import counted
 
-__all__ = ["GaugeSamples", "NvmlSource", "gauge_trace", "gpu_names"]
+__all__ = ["GPM_METRICS", "GaugeSamples", "NvmlSource", "gauge_trace", "gpu_names"]
 
 _KINDS = ("device_util", "device_mem_util")
+# Counters of GPM by their numbers in nvml.h (nvmlGpmMetricId_t).
+GPM_METRICS = {"sm_active_pct": 2, "tensor_active_pct": 5, "dram_active_pct": 10}
 
 
 @dataclass(slots=True)
@@ -46,6 +48,10 @@ class GaugeSamples:
         if not self.time_us or time_us > self.time_us[-1]:
             self.time_us.append(time_us)
             self.value.append(value)
+
+    def keep_last(self) -> None:
+        """Forget all samples but the last, after which new ones are asked for."""
+        del self.time_us[:-1], self.value[:-1]
 
     @property
     def update_period_s(self) -> float:
@@ -97,6 +103,7 @@ class NvmlSource:
         self._call(self._nvml.nvmlInit)
         self._handle = self._call(self._nvml.nvmlDeviceGetHandleByIndex, index)
         self.samples = {kind: GaugeSamples() for kind in _KINDS}
+        self._gpm: list[Any] = []
 
     def read(self) -> None:
         """Fetch the driver's samples since the last call; call at least once a second."""
@@ -110,6 +117,47 @@ class NvmlSource:
             for sample in fresh:
                 kept.add(int(sample.timeStamp), float(sample.sampleValue.uiVal))
 
+    def memory_bytes(self) -> int:
+        """Device memory in use by all processes."""
+        return int(self._call(self._nvml.nvmlDeviceGetMemoryInfo, self._handle).used)
+
+    def process_ids(self) -> set[int]:
+        """Processes that compute on the GPU, by the numbers that the driver's machine gives."""
+        running = self._call(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
+        return {int(process.pid) for process in running}
+
+    def is_partitioned(self) -> bool:
+        """Whether the GPU is in MIG mode, in which the driver counts no utilisation."""
+        try:
+            current, _pending = self._nvml.nvmlDeviceGetMigMode(self._handle)
+        except self._nvml.NVMLError:  # a GPU without that mode
+            return False
+        return bool(current)
+
+    def start_performance(self) -> bool:
+        """Begin to count activity by unit (GPM); whether the GPU has such counters."""
+        try:
+            if not self._nvml.nvmlGpmQueryDeviceSupport(self._handle).isSupportedDevice:
+                return False
+            self._gpm = [self._nvml.nvmlGpmSampleAlloc() for _ in range(2)]
+            self._nvml.nvmlGpmSampleGet(self._handle, self._gpm[0])
+        except (self._nvml.NVMLError, AttributeError):  # an old driver, or an old pynvml
+            return False
+        return True
+
+    def performance_pct(self) -> dict[str, float]:
+        """Mean activity by unit since the last call, percent: SMs, tensor cores, DRAM."""
+        self._call(self._nvml.nvmlGpmSampleGet, self._handle, self._gpm[1])
+        query = self._nvml.c_nvmlGpmMetricsGet_t()
+        query.version = self._nvml.NVML_GPM_METRICS_GET_VERSION
+        query.sample1, query.sample2 = self._gpm
+        query.numMetrics = len(GPM_METRICS)
+        for number, metric in enumerate(GPM_METRICS.values()):
+            query.metrics[number].metricId = metric
+        self._call(self._nvml.nvmlGpmMetricsGet, query)
+        self._gpm.reverse()
+        return {name: float(query.metrics[i].value) for i, name in enumerate(GPM_METRICS)}
+
     def close(self) -> None:
         """Shut NVML down."""
         self._call(self._nvml.nvmlShutdown)
@@ -121,10 +169,14 @@ class NvmlSource:
             raise MeasureError(f"NVML failed: {error}; is the NVIDIA driver loaded?") from error
 
 
-def gpu_names() -> list[str]:
-    """Names of the GPUs of this machine; empty without a driver."""
+def gpu_names(nvml: Any = None) -> list[str]:
+    """Names of the GPUs of this machine; empty without a driver.
+
+    Args:
+        nvml: as for `NvmlSource`.
+    """
     try:
-        nvml = _import_nvml()
+        nvml = nvml if nvml is not None else _import_nvml()
         nvml.nvmlInit()
     except MissingExtraError:
         return []

@@ -1,9 +1,9 @@
-"""The sampler: a process of its own that reads counter files on absolute deadlines.
+"""The sampler: reads counters on absolute deadlines; also a process of its own for the test bed.
 
     python -m driple.measure.counters.sampler OUT PERIOD_S [NAME=PATH | NAME=mmap:PATH] ...
 
 Every row has the time before, the values, and the time after. Deadlines are absolute, so a late row
-does not delay the next; missed deadlines are skipped. The sampler uses real-time priority if
+does not delay the next; missed deadlines are skipped. The process uses real-time priority if
 permitted, stops on SIGTERM and leaves raw int64 rows in OUT.
 """
 
@@ -18,12 +18,12 @@ import struct
 import sys
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from driple.measure.testbed.process_lifetime import die_with_parent
 
-__all__ = ["Reader", "main", "open_counter"]
+__all__ = ["Reader", "main", "open_counter", "sample_rows"]
 
 Reader = Callable[[], int]
 
@@ -62,16 +62,37 @@ def main(arguments: list[str]) -> None:
         print("sampler: no real-time priority; rows may be late", file=sys.stderr)
     gc.disable()
     with out.open("wb") as file:
-        _sample(readers, round(period_s * 1e9), stop, file.write)
+        sample_rows(
+            readers,
+            round(period_s * 1e9),
+            is_over=lambda: stop[0],
+            flush=lambda rows: file.write(rows.tobytes()),
+            rows_per_flush=_FLUSH_ROWS,
+        )
 
 
-def _sample(
-    readers: list[Reader], period_ns: int, stop: list[bool], write: Callable[[bytes], int]
+def sample_rows(
+    readers: Sequence[Reader],
+    period_ns: int,
+    *,
+    is_over: Callable[[], bool],
+    flush: Callable[[array[int]], object],
+    rows_per_flush: int,
 ) -> None:
+    """Sample until `is_over`; the rows that are left are flushed at the end.
+
+    Args:
+        readers: a counter each.
+        period_ns: nanoseconds between two rows.
+        is_over: asked before every row.
+        flush: takes rows: time before, time after and the counters, row by row.
+        rows_per_flush: rows of a call of `flush`.
+    """
     rows = array("q")
     clock, sleep = time.monotonic_ns, time.sleep
+    limit = rows_per_flush * (len(readers) + 2)
     deadline = clock() + period_ns
-    while not stop[0]:
+    while not is_over():
         wait = deadline - clock()
         if wait > 0:
             sleep(wait / 1e9)
@@ -82,10 +103,10 @@ def _sample(
         rows.append(after)
         rows.extend(values)
         deadline += period_ns * max(1, -((deadline - after) // period_ns))
-        if len(rows) > _FLUSH_ROWS * (len(readers) + 2):
-            write(rows.tobytes())
+        if len(rows) >= limit:
+            flush(rows)
             rows = array("q")
-    write(rows.tobytes())
+    flush(rows)
 
 
 if __name__ == "__main__":

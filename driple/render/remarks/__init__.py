@@ -12,7 +12,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from driple.remarks import Remark
-from driple.render.remarks import devices, graphs, inspectors, jobs, offers, runs, simulated, tables
+from driple.render.remarks import (
+    devices,
+    graphs,
+    inspectors,
+    jobs,
+    measured,
+    offers,
+    runs,
+    simulated,
+    tables,
+)
 
 if TYPE_CHECKING:
     from driple.codec import Json
@@ -29,6 +39,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     **runs.SENTENCES,
     **offers.SENTENCES,
     **tables.SENTENCES,
+    **measured.SENTENCES,
 }
 """Code -> a template with the names of its values, or a function of them."""
 

@@ -1,0 +1,1 @@
+"""RECORD: a running job -> a folder of samples and marks -> traces, period, labels."""
