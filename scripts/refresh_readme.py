@@ -25,6 +25,7 @@ UNSEEN = re.compile(r"(<!-- unseen families -->)\n.*?(<!-- end -->)", re.DOTALL)
 GPU_JOBS = re.compile(r"(<!-- GPU jobs -->)\n.*?(<!-- end -->)", re.DOTALL)
 PUBLISHED = ROOT / "datasets" / "published"
 OWN_RUNS = ROOT / "scripts" / "studies" / "own_runs" / "results.jsonl"
+OWN_JOBS = ROOT / "scripts" / "studies" / "own_jobs" / "results.jsonl"
 ACCURACY = ROOT / "scripts" / "studies" / "accuracy"
 EXAMPLE = "datasets/examples/resnet50.pbtxt"
 
@@ -88,12 +89,25 @@ def gpu_jobs() -> str:
         f"**How far off?** Training steps of {len(timm):,} published runs on an RTX 3090, of model "
         f"families that no fit had seen: {errors('family')}. Without any run on that GPU: "
         f"{errors('device')}. {number('H100')} steps that we measured on an H100, families left "
-        f"out: {own('H100', 'busy')} where the GPU is the limit; {own('H100', 'both')} of all, as "
-        f"its host is slow, and {own('H100', 'both', 'tuned', 10)} once tuned to 10 of them. "
+        f"out: {own('H100', 'busy')} where the GPU is the limit, {own('H100', 'both')} of all. "
         f"{number('H200')} steps on an H200, of which no run was known: {own('H200', 'busy')} "
-        f"where the GPU is the limit, {own('H200', 'both')} of all "
-        "([how accurate](docs/accuracy.md), "
+        f"where the GPU is the limit, {own('H200', 'both')} of all. {own_jobs()} "
+        "([how accurate](docs/accuracy.md), [these jobs](scripts/studies/own_jobs/page.md), "
         "[your own runs](docs/cluster.md#a-gpu-that-you-have-runs-of), [memory](docs/memory.md))."
+    )
+
+
+def own_jobs() -> str:
+    """Jobs as people write them, on a slow host."""
+    lines = [json.loads(line) for line in OWN_JOBS.read_text(encoding="utf-8").splitlines()]
+    jobs = [one for one in lines if one["kind"] == "job"]
+    off = [abs(one["predicted_s"] / one["step_s"] - 1) for one in jobs]
+    untold = 100 * np.quantile(off, [0.5, 0.9])
+    tuned = np.mean([one["all_pct"] for one in lines if one["kind"] == "draw"], axis=0)
+    return (
+        f"{len(jobs)} jobs as people write them, on a machine whose host is the slowest known: "
+        f"{untold[0]:.0f} and {untold[1]:.0f} % with nothing known of it, {tuned[0]:.0f} and "
+        f"{tuned[1]:.0f} % once tuned to ten of them"
     )
 
 
