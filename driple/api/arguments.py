@@ -104,11 +104,16 @@ def machine_of(file: PathLike | None) -> MachineFile | None:
 
 
 def own_setting(machine: MachineFile | None) -> str | None:
-    """Name of the setting of a measured machine, all its GPUs; None if the file has no GPU."""
-    facts = None if machine is None else machine.machine
-    if facts is None or facts.device is None:
+    """Name of the setting of a measured machine, all its GPUs; None if the file has no GPU.
+
+    One GPU of a `device.toml`, which states a device and not how many there are.
+    """
+    if machine is None:
         return None
-    return f"{facts.num_devices or 1}x{facts.device}"
+    facts = machine.machine
+    if facts is not None and facts.device is not None:
+        return f"{facts.num_devices or 1}x{facts.device}"
+    return f"1x{machine.rows[0].name}" if len(machine.rows) == 1 else None
 
 
 def measured_over(machine: MachineFile, catalog_files: Sequence[Path]) -> tuple[Remark, ...]:

@@ -116,6 +116,11 @@ def _of_campaign(
     given = [flag for flag, value in of_records.items() if value is not None]
     given += [row.flag for row in options.changed]
     given += [f"--set {name}" for name in ("workload", "family") if getattr(values, name)]
+    missing = [folder for folder in runs if not folder.is_dir()]
+    if missing:
+        raise ConfigError(
+            f"{missing[0]} is no folder; give folders of driple record, or one of driple measure"
+        )
     if len(runs) > 1:
         raise ConfigError(
             f"{runs[0]} is no record of driple record; give records, or the folder of one campaign "

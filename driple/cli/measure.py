@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["measure"]
 
+_SETTING = "CPU-P1w2"
 _QUIET_S = 600.0
 _SHARE = 0.4  # of a core, for each worker of the measured settings
 
@@ -48,12 +49,23 @@ class _Values:
     parts: str = text("", "of --machine: only these of host, gpu, copies, links, with commas; all")
 
 
+_OF_MACHINE = ("parts", "quiet_wait")
+
+
+def _changed(values: _Values) -> list[str]:
+    """Names of what differs from its usual value."""
+    usual = _Values()
+    return [
+        row.name for row in fields(values) if getattr(values, row.name) != getattr(usual, row.name)
+    ]
+
+
 def measure(
     workloads: Annotated[
         list[str] | None,
         typer.Argument(help="names, such as resnet20/cifar10/b32/sgd/sync; see driple jobs list"),
     ] = None,
-    setting: Annotated[str, typer.Option(help="CPU setting to measure on")] = "CPU-P1w2",
+    setting: Annotated[str, typer.Option(help="CPU setting to measure on")] = _SETTING,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -130,7 +142,13 @@ def measure(
 
     values = override(_Values, set_)
     if machine:
-        given = {"WORKLOADS": workloads, "--calibrate": calibrate, "--dataset": dataset}
+        given = {
+            "WORKLOADS": workloads,
+            "--setting": setting != _SETTING,
+            "--calibrate": calibrate,
+            "--dataset": dataset,
+            **{f"--set {name}": True for name in _changed(values) if name not in _OF_MACHINE},
+        }
         measure_this_machine(
             output,
             parts=values.parts,

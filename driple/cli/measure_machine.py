@@ -52,6 +52,7 @@ def measure_this_machine(
         )
     file = output or Path(MACHINE_FILE)
     check_output_file("--output", file)
+    _check_replaceable(file)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # host names that nobody can look up
     asked = MachineAsked(
         parts=tuple(name.strip() for name in parts.split(",")) if parts else None,
@@ -80,3 +81,18 @@ def measure_this_machine(
     for line in machine_lines(made):
         print(line)
     note(f"wrote {file}; driple predict JOB --machine {file}")
+
+
+def _check_replaceable(file: Path) -> None:
+    """Raise ConfigError if a file that no machine was measured into would be lost."""
+    from driple.catalog.machine_file import read_machine
+
+    if not file.exists() or file.stat().st_size == 0:
+        return
+    try:
+        read_machine(file)
+    except ConfigError as error:
+        raise ConfigError(
+            f"--output {file}: it is there and is no machine file, which would be lost; give "
+            "another name, or remove it"
+        ) from error

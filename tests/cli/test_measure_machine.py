@@ -165,3 +165,26 @@ def test_a_tuning_goes_on_from_a_machine_file(tmp_path: Path) -> None:
                         found["written"])  # fmt: skip
     before = predicted_s("resnet18", "--batch-size", "2", "--setting", "1xH100", "--machine", file)
     assert after == pytest.approx(1.5 * before, rel=0.15)
+
+
+def test_a_file_that_is_no_machine_file_is_not_lost(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Notes\n")
+    message = refused("measure", "--machine", "--set", "parts=host", "-o", notes)
+    assert "no machine file" in message and notes.read_text() == "# Notes\n"
+
+
+@pytest.mark.parametrize("given", [("--setting", "CPU-P2w2"), ("--set", "share=0.3")])
+def test_what_only_campaigns_use_is_refused(tmp_path: Path, given: tuple[str, str]) -> None:
+    """Nothing that was typed is left out in silence."""
+    shown = refused("measure", "--machine", *given, "-o", tmp_path / "machine.toml")
+    assert given[1].partition("=")[0] in shown or given[0] in shown
+
+
+def test_a_tuned_device_is_the_setting_where_none_is_given(tmp_path: Path) -> None:
+    """A `device.toml` has no machine, and stands for one GPU of its kind."""
+    row = Row(name="H100", values={**H100.values, "tuned_host": 1.5}, file="d", own=True)
+    file = machine_file(tmp_path, MachineFile(file="d", rows=(row,)))
+    shown = driple("predict", "resnet18", "--batch-size", "2", "--machine", file, "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["answers"][0]["setting"] == "1xH100"

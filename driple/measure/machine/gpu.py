@@ -164,8 +164,8 @@ def check_gpus() -> list[str]:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not count:
         raise MeasureError(
-            "PyTorch sees no GPU here (torch.cuda.is_available() is false); leave gpu and copies "
-            "out, as in --set parts=host,links, or install PyTorch for CUDA"
+            "PyTorch sees no GPU here (torch.cuda.is_available() is false); PyTorch for CUDA and "
+            "the driver are needed for gpu and copies (--set parts=host leaves them out)"
         )
     names = [torch.cuda.get_device_name(number) for number in range(count)]
     for number, name in enumerate(names):

@@ -40,7 +40,7 @@ def device_values(
     if not facts.generation or bytes_per_s is None or not all(best.values()):
         raise MeasureError(
             f"{facts.name} is in no catalogue, and not enough is known of it to add it; leave "
-            "gpu out, as in --set parts=host,links, and describe it for driple predict --catalog"
+            "gpu out, as in --set parts=host, and describe it for driple predict --catalog"
         )
     has_tensor_cores = best["bf16"] > _TENSOR_CORES * best["fp32"]
     values: dict[str, Value] = {
