@@ -22,7 +22,7 @@ from driple.quantities import (
     timed,
 )
 from driple.remarks import Remark
-from driple.render.errors_stated import host_sentence
+from driple.render.errors_stated import host_is_of_a_file, host_sentence, unknown_host_decides
 from driple.render.job_facts import facts_words
 from driple.render.memory_lines import largest_batches_words
 from driple.render.plan_words import bottleneck_words
@@ -45,6 +45,7 @@ _LABEL = 10  # columns
 _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
 _CONTRADICTIONS = {"other_scheme", "engine_keeps_masters", "batches_agree_on"}  # these come first
+_DOUBTFUL = {"measured_while_busy"}  # then what makes the user's own values doubtful
 _MORE = " ... (all: --explain)"
 _TCP_NARROWS = "what the network yields narrows it: --link-bandwidth"
 _NEXT = {"link_stated", "link_by_tcp", "taken_as_rdma"}  # what changes most
@@ -220,8 +221,10 @@ def _limit(answer: Answer) -> str:
         if slow is not None:
             words += (
                 f"; on a host that takes {slow.slow_us:.0f} us an op, not {slow.usual_us:.0f}, a "
-                f"step is {duration(slow.step_s)} (--set host_us_per_op=N)"
+                f"step is {duration(slow.step_s)}"
             )
+            if not host_is_of_a_file(answer):
+                words += " (--set host_us_per_op=N)"
         return words
     if answer.bottleneck:
         from driple.analytic.advice import BOTTLENECKS
@@ -282,7 +285,14 @@ def _how_sure(answer: Answer, best: MethodAnswer) -> str:
         return f"not checked: {reason}"
     off = f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
     words = f"{off}{stated.num_runs} {sentence(stated.short or stated.runs)}"
-    words = "; ".join((words, *sentences(best.widened)))
+    if best.factors is not None and unknown_host_decides(answer):
+        low, high = best.factors
+        words = (
+            f"kernels {words}; the host decides: {low:.2g} to {high:.2g} times the step, by what "
+            "known hosts take"
+        )
+    else:
+        words = "; ".join((words, *sentences(best.widened)))
     if stated.nearest_because is None:
         return words
     return f"{sentence(stated.nearest_because)}; the nearest kind: {words}"
@@ -321,8 +331,9 @@ def _how_sure_of_inspector(prediction: Prediction, stated: StatedError | None) -
 
 
 def _place_of(assumed: Remark) -> int:
-    """What contradicts the user comes first, then what changes most."""
-    return 0 if assumed.code in _CONTRADICTIONS else 1 if assumed.code in _NEXT else 2
+    """What contradicts the user comes first, then what may be wrong, then what changes most."""
+    order = (_CONTRADICTIONS, _DOUBTFUL, _NEXT)
+    return next((place for place, codes in enumerate(order) if assumed.code in codes), len(order))
 
 
 def _assumed(answer: Answer, most: int) -> list[str]:

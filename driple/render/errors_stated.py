@@ -11,6 +11,7 @@ from driple.units import counted
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
     from driple.answers.slow_hosts import SlowHost
+    from driple.api.predicting import Answer
     from driple.inspector.host import HostTuning
     from driple.training.metrics import Scores
     from driple.training.uncertainty import Coverage
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 __all__ = [
     "HOST_ADVICE",
     "coverage_sentence",
+    "host_is_of_a_file",
     "host_sentence",
     "impossible_sentence",
     "slow_host_sentence",
     "stated_error_sentence",
+    "unknown_host_decides",
 ]
 
 HOST_ADVICE = "if you know yours, --set host_us_per_op=N simulates it"
@@ -62,6 +65,22 @@ def _tuned(stated: StatedError) -> str:
 
 def _percentiles(median_pct: float, p90_pct: float) -> str:
     return f"median {median_pct:.0f} %, 90th percentile {p90_pct:.0f} %"
+
+
+def host_is_of_a_file(answer: Answer) -> bool:
+    """Whether a file of `driple measure --machine` states the host."""
+    return any(assumed.code == "measured_host" for assumed in answer.assumptions)
+
+
+def unknown_host_decides(answer: Answer) -> bool:
+    """Whether one GPU waits most of the step for a host that nobody knows.
+
+    The interval is then that of the host, and not that of the stated error, which is of kernels.
+    """
+    parts = answer.parts
+    if parts is None or answer.slow_host is None or answer.setting.num_workers > 1:
+        return False
+    return parts.host_s > parts.step_s / 2
 
 
 def slow_host_sentence(slow: SlowHost) -> str:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from driple.remarks import Remark
 from driple.render.errors_stated import (
     HOST_ADVICE,
+    host_is_of_a_file,
     host_sentence,
     slow_host_sentence,
     stated_error_sentence,
+    unknown_host_decides,
 )
 from driple.render.memory_lines import memory_sentence
 from driple.render.method_words import METHOD_WORDS
@@ -122,7 +124,7 @@ def _why_no_level(made: Prediction, unknown: Remark | None) -> str:
 
 
 def _print_simulator(answer: Answer, made: Simulation) -> None:
-    if answer.stated is not None and answer.stated.is_guess:
+    if answer.iteration_time_s.is_guess:
         print(
             f"a guess for {made.setting.name}: by the published runs that the last lines name, "
             "errors as large as the interval are expected"
@@ -150,9 +152,15 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
         shown = "targets and iteration time are" if step is None else "the iteration time is"
         note(f"{shown} the mean over the {own}")
     if answer.slow_host is not None:
-        print(f"{slow_host_sentence(answer.slow_host)}; {HOST_ADVICE}")
+        print(f"{slow_host_sentence(answer.slow_host)}{_host_advice(answer)}")
     if answer.stated is not None:
-        print(stated_error_sentence(answer.stated))
+        of_kernels = "of kernels: " if unknown_host_decides(answer) else ""
+        print(f"{of_kernels}{stated_error_sentence(answer.stated)}")
+
+
+def _host_advice(answer: Answer) -> str:
+    """How to state one's own host; nothing where a machine file does, which refuses another."""
+    return "" if host_is_of_a_file(answer) else f"; {HOST_ADVICE}"
 
 
 def _print_level(answer: Answer) -> None:
@@ -301,8 +309,8 @@ def _print_doubts(answer: Answer) -> None:
     if answer.stated is not None:
         print(f"{name}, simulator: {stated_error_sentence(answer.stated)}")
     if answer.slow_host is not None:
-        slow = answer.slow_host
-        print(f"{name}, simulator: {slow_host_sentence(slow)}; {HOST_ADVICE}")
+        slow = slow_host_sentence(answer.slow_host)
+        print(f"{name}, simulator: {slow}{_host_advice(answer)}")
     if answer.compared is not None:
         print(sentence(trust_of(answer.compared)))
     for one in answer.answers:

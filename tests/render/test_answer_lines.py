@@ -189,3 +189,27 @@ def test_no_line_is_wider_than_a_terminal(
     """Lines go on under their label, and nothing but a name is cut."""
     lines = lines_of(predict(job, setting, options=options).answers[0])
     assert lines["how sure"] and lines["job"].startswith(job.rpartition("/")[2])
+
+
+def test_where_an_unknown_host_decides_the_stated_error_is_of_kernels() -> None:
+    """The interval is that of the host, so that the error of kernels does not contradict it."""
+    small = predict("resnet18", "1xH100", options=JobOptions(batch_size=1)).answers[0]
+    sure = lines_of(small)["how sure"]
+    time = small.iteration_time_s
+    assert time.interval is not None and time.interval.high is not None
+    low, high = time.interval.low / time.value, time.interval.high / time.value
+    assert sure.startswith("kernels ")
+    assert f"the host decides: {low:.2g} to {high:.2g} times the step" in sure
+    large = predict("resnet50", "1xH100", options=JobOptions(batch_size=256)).answers[0]
+    assert "kernels" not in lines_of(large)["how sure"]
+
+
+def test_a_machine_file_marks_its_answers_and_refuses_another_host() -> None:
+    """What was measured beside other programs is told first; the option it refuses is not."""
+    options = JobOptions(batch_size=1)
+    file = "docs/machine.toml"  # other programs ran
+    lines = lines_of(predict("resnet18", "1xH100", options=options, machine=file).answers[0])
+    assert lines["assumed"].startswith("other programs used ")
+    assert "on a host that takes" in lines["limit"] and "--set" not in lines["limit"]
+    untold = lines_of(predict("resnet18", "1xH100", options=options).answers[0])
+    assert "--set host_us_per_op=N" in untold["limit"]
