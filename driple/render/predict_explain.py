@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_compared", "print_explained"]
 
+_SAME = 1e-6  # ends that differ by less are the same
 _LEAST_SHOWN = 0.005  # of a step: shorter phases are left out of the line
 
 
@@ -165,13 +167,19 @@ def _host_advice(answer: Answer) -> str:
 
 def _print_level(answer: Answer) -> None:
     """Which share of step times the brackets hold, and by what; nothing without an interval."""
-    interval = answer.iteration_time_s.interval
+    time, stated = answer.iteration_time_s, answer.stated
+    interval = time.interval
     if interval is None or interval.level is None:
         return
-    hosts = "" if answer.slow_host is None else ", and by what known hosts take"
+    own = None if stated is None else stated.interval_of(time.value)
+    is_own = own is None or all(
+        math.isclose(one, other, rel_tol=_SAME)
+        for one, other in zip(own, (interval.low, interval.high or math.inf), strict=True)
+    )
+    more = "" if is_own else ", and by what the host or the network may take"
     print(
         f"in brackets: where {interval.level:.0%} of such steps are expected, by the errors stated "
-        f"below{hosts}"
+        f"below{more}"
     )
 
 

@@ -34,7 +34,9 @@ ANSWERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "plan": (("plan",), ("--instance", "p3.2xlarge")),
     "profile links": (("profile", "links"), ("--setting", "V100-R2/ho-PCIe")),
 }
-WITH_GRAPHS = {"predict", "plan", "sweep", "inspect", "profile links", "data import"}
+WITH_GRAPHS = {
+    "predict", "plan", "sweep", "inspect", "profile links", "data import", "data label",
+}  # fmt: skip
 FLAGS = {"--batch-size", "--input", "--set"}
 MODEL_FLAGS = {
     "--seq-len", "--precision", "--optimizer", "--grad-accumulation", "--activation-checkpointing",

@@ -40,7 +40,8 @@ def test_every_prediction_says_simulated_and_how_wrong(setting: str) -> None:
     asked = ("predict", EXAMPLE, "--setting", setting, "--method", "inspector")
     first = driple(*asked)
     assert first.returncode == 0, first.stderr
-    (sure,) = [line for line in first.stdout.splitlines() if line.startswith("how sure")]
+    lines = first.stdout.replace("\n          ", " ").splitlines()  # continued ones joined
+    (sure,) = [line for line in lines if line.startswith("how sure")]
     assert sure.startswith("how sure  learned from simulated labels, ")
     shown = driple(*asked, "--explain")
     assert shown.returncode == 0, shown.stderr

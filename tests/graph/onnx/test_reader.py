@@ -275,7 +275,7 @@ BAD = {
     "untrained": (_with(_untrained), "it has nothing to train"),
     "huge": (_with(_huge), "the file is corrupt"),
     "huge input": (_with(_huge_input), r"input 'x' is a tensor of the shape \[9223372036854775807"),
-    "no such axis": (_with(_no_such_axis), r"its axis is 2, and its input has 2 dimension\(s\)"),
+    "no such axis": (_with(_no_such_axis), r"its axis is 2, and its input has 2 dimensions"),
     "few terms": (_with(_few_terms), "has 1 terms in its equation b'ij' and 2 inputs"),
 }
 
