@@ -66,6 +66,7 @@ def inspect(
 
       driple inspect mobilenet_v2 --batch-size 64 --memory --plot memory.png
     """
+    from driple.api.arguments import machine_of, own_setting
     from driple.api.inspecting import inspect as ask
 
     if plot is not None:
@@ -84,7 +85,7 @@ def inspect(
     )
     if plot is not None and result.memory is not None:
         plot_memory(result.memory, plot, title=_title(result))
-    if setting is None and machine is None:
+    if setting is None and own_setting(machine_of(machine)) is None:
         note(f"no --setting given; times are of {result.setting.name}")
     show_job(result.job, json=json)
     if json:

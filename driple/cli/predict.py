@@ -139,6 +139,7 @@ def predict(
 
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
     """
+    from driple.api.arguments import machine_of, own_setting
     from driple.api.predicting import predict as ask
     from driple.cluster.setting import parse_setting
 
@@ -173,7 +174,7 @@ def predict(
     if plot is not None:
         for answer in answers:
             answer.job.require_decided("time", "a picture")
-    if checkpoint is None and not setting and machine is None:
+    if checkpoint is None and not setting and own_setting(machine_of(machine)) is None:
         note(f"no --setting given; predicting for {answers[0].setting.name}")
     show = show_job if (explain or method == "all") and not untimed else show_doubts
     show(answers[0].job, json=json)

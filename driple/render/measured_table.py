@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driple.quantities import duration, size
+from driple.quantities import duration, rounded, size
 from driple.render.remarks import sentences
 from driple.render.show import print_table
 
@@ -30,7 +30,7 @@ def print_measured(record: MeasuredRecord) -> None:
             _text(row, row.measured),
             "-"
             if not row.predicted or row.measured is None
-            else f"{row.measured / row.predicted:.2f}",
+            else rounded(row.measured / row.predicted),
         ]
         for row in record.rows
     ]

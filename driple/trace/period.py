@@ -18,14 +18,16 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Period", "find_period"]
+__all__ = ["LEAST_LAG", "LEAST_SAMPLES", "Period", "find_period"]
 
 FloatArray = npt.NDArray[np.float64]
 
-_LEAST_LAG = 4  # samples; shorter steps do not show
+LEAST_LAG = 4
+"""Samples; shorter steps do not show."""
+LEAST_SAMPLES = 300
+"""Samples of a window, and of each piece of it."""
 _LEAST_PERIODS = 4  # in a piece, for its own period
 _MOST_PIECES = 10
-_PIECE_SAMPLES = 300  # a piece has at least
 _LEAST_STEPS = 8  # in the whole window
 _PHASES = 8
 _ONE_PIECE = 0.05  # relative doubt of a period that a single piece gives
@@ -72,7 +74,7 @@ def find_period(exact: FloatArray, others: FloatArray, grid_s: float) -> Period 
         grid_s: seconds between two samples.
     """
     num = max(exact.shape[1], others.shape[1])
-    if num < _PIECE_SAMPLES:
+    if num < LEAST_SAMPLES:
         return None
     time = np.arange(num, dtype=np.float64)
     even, uneven = _curves(exact, time), [time, *_curves(others, time)]
@@ -140,7 +142,7 @@ def _on_axis(axis: FloatArray, curves: list[FloatArray], grid_s: float) -> Perio
     ratios = [
         ratio
         for ratio in (1 / 3, 1 / 2, 2, 3)
-        if _LEAST_LAG <= ratio * lag < len(wave) - 1
+        if LEAST_LAG <= ratio * lag < len(wave) - 1
         and _peak_near(wave, ratio * lag)[1] > (1.05 if ratio > 1 else _AS_GOOD**2) * height
     ]
     return Period(
@@ -169,7 +171,7 @@ def _spans(at_s: FloatArray, start: int, end: int, lag: float) -> tuple[FloatArr
 def _about(traces: FloatArray) -> float | None:
     """The period of most pieces, longer pieces if short ones have none."""
     num = traces.shape[1]
-    for count in range(min(_MOST_PIECES, num // _PIECE_SAMPLES), 0, -3):
+    for count in range(min(_MOST_PIECES, num // LEAST_SAMPLES), 0, -3):
         known = [lag for _, _, lag in _pieces(traces, count) if lag > 0]
         if len(known) > count / 3:
             return float(np.median(known))
@@ -186,14 +188,14 @@ def _own_period(traces: FloatArray) -> float:
     """Period of a piece in samples; 0 without one."""
     wave = _autocorrelation(traces)
     most = len(traces[0]) // _LEAST_PERIODS
-    if most <= _LEAST_LAG + 1:
+    if most <= LEAST_LAG + 1:
         return 0.0
     inner = wave[1 : most + 1]
     is_peak = (inner >= wave[:most]) & (inner > wave[2 : most + 2])
     lags = np.flatnonzero(is_peak) + 1
     # What follows the first dip: noise near lag 0 is no period.
     dips = np.flatnonzero(wave < 0)
-    lags = lags[lags >= max(_LEAST_LAG, dips[0] if len(dips) else len(wave))]
+    lags = lags[lags >= max(LEAST_LAG, dips[0] if len(dips) else len(wave))]
     if not len(lags) or wave[lags].max() < _WEAK:
         return 0.0
     best = wave[lags].max()

@@ -62,6 +62,13 @@ def test_the_machine_is_the_setting_where_none_is_given(tmp_path: Path) -> None:
     assert "no --setting given" not in shown.stderr
 
 
+def test_a_file_without_a_gpu_leaves_the_setting_open_and_this_is_told(tmp_path: Path) -> None:
+    file = machine_file(tmp_path, MachineFile(file="h", host=HOST))
+    for command in ("predict", "inspect"):
+        shown = driple(command, "resnet18", "--batch-size", "2", "--machine", file)
+        assert "no --setting given" in shown.stderr
+
+
 def test_measured_values_count_before_those_of_a_catalogue_and_the_answer_states_it(
     tmp_path: Path,
 ) -> None:

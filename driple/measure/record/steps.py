@@ -13,7 +13,8 @@ import numpy as np
 from driple.errors import TraceError
 from driple.measure.record.sources import ALLOCATED, CPU, LOOPBACK
 from driple.measure.record.store import HostRecord, Int64Array
-from driple.trace.period import find_period
+from driple.trace.period import LEAST_LAG, LEAST_SAMPLES, find_period
+from driple.units import counted
 
 __all__ = ["StepTimes", "steps_of"]
 
@@ -108,10 +109,16 @@ def _by_period(record: HostRecord) -> StepTimes:
     )
     period = find_period(exact, others, grid_s)
     if period is None:
+        why = (
+            f"{counted(len(even_s), 'sample')} are too few for a period, which needs "
+            f"{LEAST_SAMPLES}"
+            if len(even_s) < LEAST_SAMPLES
+            else f"its traces do not repeat every {LEAST_LAG * grid_s:g} s or more (shorter steps "
+            "need a smaller --set period_ms)"
+        )
         raise TraceError(
-            f"{record.folder} has no marked steps, and its traces do not repeat every "
-            f"{4 * grid_s:g} s or more; call driple.mark_step() at the end of each step and record "
-            "again"
+            f"{record.folder} has no marked steps, and {why}; call driple.mark_step() at the end "
+            "of each step and record again"
         )
     return StepTimes(
         step_s=period.period_s,

@@ -277,6 +277,11 @@ def read_record(folder: Path) -> HostRecord:
     width = len(about.columns) + 2
     blocks, used = _blocks(data, width, len(about.gauges))
     rows = [block.rows for block in blocks if len(block.rows)]
+    if len(data) > used and not blocks:
+        raise TraceError(
+            f"{folder / SAMPLES_FILE} has no whole block in {len(data)} bytes: it was cut in its "
+            "first second, or is damaged; copy it or record again"
+        )
     if sum(map(len, rows)) < 2:
         raise TraceError(
             f"{folder} holds {counted(sum(map(len, rows)), 'sample')}, needed are 2 or more; "

@@ -78,7 +78,7 @@ def test_a_block_that_unpacks_to_gigabytes_is_not_read(tmp_path: Path) -> None:
         ({"cores": -1.0}, "both must be above 0"),
         ({"columns": ["x"] * 2000}, "names over 1000 counters"),
         ({"columns": 3}, "record again"),
-        ({"columns": ["cpu_ns"]}, "needed are 2 or more"),
+        ({"columns": ["cpu_ns"]}, "has no whole block"),
     ],
 )
 def test_damaged_facts_are_refused(tmp_path: Path, changes: dict[str, object], words: str) -> None:

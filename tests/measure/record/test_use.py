@@ -60,6 +60,18 @@ def test_a_record_without_steps_is_refused(tmp_path: Path) -> None:
         steps_of(record)
 
 
+@pytest.mark.parametrize(
+    ("num", "words"), [(200, "too few for a period, which needs 300"), (1000, "--set period_ms")]
+)
+def test_a_record_without_a_period_is_told_what_would_give_one(
+    tmp_path: Path, num: int, words: str
+) -> None:
+    """A record that is too short was taken for one that does not repeat."""
+    rates = {"cpu_ns": [1e9] * num, "net_tx": [1e6] * num}
+    with pytest.raises(TraceError, match=words):
+        steps_of(read_record(write_record(tmp_path / "r", rates)))
+
+
 def test_warm_up_and_pauses_are_no_steps(tmp_path: Path) -> None:
     """A slow first step and a checkpoint do not move the mean."""
     marks = [0.0, 2.0, *np.arange(2.5, 15, 0.5), *np.arange(25.0, 29, 0.5)]
