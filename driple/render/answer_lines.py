@@ -22,7 +22,7 @@ from driple.quantities import (
     timed,
 )
 from driple.remarks import Remark
-from driple.render.errors_stated import host_is_of_a_file, host_sentence, unknown_host_decides
+from driple.render.errors_stated import error_is_of_kernels, host_is_of_a_file, host_sentence
 from driple.render.job_facts import facts_words
 from driple.render.memory_lines import largest_batches_words
 from driple.render.plan_words import bottleneck_words
@@ -285,12 +285,11 @@ def _how_sure(answer: Answer, best: MethodAnswer) -> str:
         return f"not checked: {reason}"
     off = f"{stated.median_pct:.0f} % off in the median, {stated.p90_pct:.0f} % for one in ten, on "
     words = f"{off}{stated.num_runs} {sentence(stated.short or stated.runs)}"
-    if best.factors is not None and unknown_host_decides(answer):
+    if best.factors is not None and error_is_of_kernels(answer):
         low, high = best.factors
-        words = (
-            f"kernels {words}; the host decides: {low:.2g} to {high:.2g} times the step, by what "
-            "known hosts take"
-        )
+        words = f"kernels {words}; the host decides: {low:.2g} to {high:.2g} times the step"
+        if answer.slow_host is not None:
+            words += ", by what known hosts take"
     else:
         words = "; ".join((words, *sentences(best.widened)))
     if stated.nearest_because is None:

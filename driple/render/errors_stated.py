@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 __all__ = [
     "HOST_ADVICE",
     "coverage_sentence",
+    "error_is_of_kernels",
     "host_is_of_a_file",
     "host_sentence",
     "impossible_sentence",
     "slow_host_sentence",
     "stated_error_sentence",
-    "unknown_host_decides",
 ]
 
 HOST_ADVICE = "if you know yours, --set host_us_per_op=N simulates it"
@@ -72,15 +72,16 @@ def host_is_of_a_file(answer: Answer) -> bool:
     return any(assumed.code == "measured_host" for assumed in answer.assumptions)
 
 
-def unknown_host_decides(answer: Answer) -> bool:
-    """Whether one GPU waits most of the step for a host that nobody knows.
+def error_is_of_kernels(answer: Answer) -> bool:
+    """Whether one GPU waits for its host, and the stated error is of runs that kept theirs busy.
 
-    The interval is then that of the host, and not that of the stated error, which is of kernels.
+    The interval of the step is then that of the host. Errors of tuned devices count both.
     """
-    parts = answer.parts
-    if parts is None or answer.slow_host is None or answer.setting.num_workers > 1:
+    parts, stated = answer.parts, answer.stated
+    if parts is None or stated is None or answer.setting.num_workers > 1:
         return False
-    return parts.host_s > parts.step_s / 2
+    is_tuned = stated.runs.code == "steps_of_tuned_devices" or bool(stated.tuned)
+    return not is_tuned and parts.host_s > parts.step_s / 2
 
 
 def slow_host_sentence(slow: SlowHost) -> str:

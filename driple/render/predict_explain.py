@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from driple.remarks import Remark
 from driple.render.errors_stated import (
     HOST_ADVICE,
+    error_is_of_kernels,
     host_is_of_a_file,
     host_sentence,
     slow_host_sentence,
     stated_error_sentence,
-    unknown_host_decides,
 )
 from driple.render.memory_lines import memory_sentence
 from driple.render.method_words import METHOD_WORDS
@@ -156,7 +156,7 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
     if answer.slow_host is not None:
         print(f"{slow_host_sentence(answer.slow_host)}{_host_advice(answer)}")
     if answer.stated is not None:
-        of_kernels = "of kernels: " if unknown_host_decides(answer) else ""
+        of_kernels = "of kernels: " if error_is_of_kernels(answer) else ""
         print(f"{of_kernels}{stated_error_sentence(answer.stated)}")
 
 

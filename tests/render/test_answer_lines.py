@@ -191,7 +191,7 @@ def test_no_line_is_wider_than_a_terminal(
     assert lines["how sure"] and lines["job"].startswith(job.rpartition("/")[2])
 
 
-def test_where_an_unknown_host_decides_the_stated_error_is_of_kernels() -> None:
+def test_where_the_host_decides_the_stated_error_is_of_kernels() -> None:
     """The interval is that of the host, so that the error of kernels does not contradict it."""
     small = predict("resnet18", "1xH100", options=JobOptions(batch_size=1)).answers[0]
     sure = lines_of(small)["how sure"]
@@ -200,6 +200,9 @@ def test_where_an_unknown_host_decides_the_stated_error_is_of_kernels() -> None:
     low, high = time.interval.low / time.value, time.interval.high / time.value
     assert sure.startswith("kernels ")
     assert f"the host decides: {low:.2g} to {high:.2g} times the step" in sure
+    given = predict("resnet18", "1xH100", options=JobOptions(batch_size=1), host_us_per_op=20)
+    known = lines_of(given.answers[0])["how sure"]
+    assert known.startswith("kernels ") and known.endswith(" times the step")
     large = predict("resnet50", "1xH100", options=JobOptions(batch_size=256)).answers[0]
     assert "kernels" not in lines_of(large)["how sure"]
 
