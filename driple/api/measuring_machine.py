@@ -127,6 +127,8 @@ def measure_machine(
         )
     progress("waiting for a quiet machine")
     load = OtherLoad(asked.quiet_wait_s)
+    if data is not None:  # the user's code, which may fail: before what takes a minute
+        draft.values["loader"] = tuple(loader_rates(data, progress=progress))
     if "host" in wanted:
         _measure_host(draft, asked, progress)
         load.look()
@@ -136,8 +138,6 @@ def measure_machine(
         _measure_copies(draft, asked, progress)
     if "links" in wanted:
         _measure_links(draft, asked, ranks, progress)
-    if data is not None:
-        draft.values["loader"] = tuple(loader_rates(data, progress=progress))
     in_use = any(one.code == "gpu_in_use" for one in draft.remarks)
     is_disturbed = load.most_cores > DISTURBING_CORES or in_use
     made = MachineFile(

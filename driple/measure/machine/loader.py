@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from driple.catalog.machine_file import LoaderRate
 from driple.errors import ConfigError
+from driple.units import counted
 
 __all__ = ["loader_rates", "made_data"]
 
@@ -78,14 +79,24 @@ def loader_rates(
         progress: called before each.
 
     Raises:
-        ConfigError: the data set has no sample.
+        ConfigError: the data set has too few samples, or fails.
     """
     most = min(len(os.sched_getaffinity(0)), _MOST_WORKERS)
     counts = workers or [0, *(2**k for k in range(most.bit_length()) if 2**k <= most)]
     found = []
     for count in counts:
-        progress(f"data: {count} worker(s)")
-        found.append(LoaderRate(workers=count, samples_per_s=_rate(_loader(data, count), seconds)))
+        progress(f"data: {counted(count, 'worker')}")
+        try:
+            rate = _rate(_loader(data, count), seconds)
+        except ConfigError:
+            raise
+        except Exception as error:  # of the user's own code, whatever it raises
+            lines = str(error).strip().splitlines() or [""]  # of a worker: its traceback
+            raise ConfigError(
+                f"--data failed with {counted(count, 'worker')}: {type(error).__name__}: "
+                f"{lines[-1][:200]}"
+            ) from error
+        found.append(LoaderRate(workers=count, samples_per_s=rate))
     return found
 
 

@@ -116,9 +116,15 @@ def _by_period(record: HostRecord) -> StepTimes:
             else f"its traces do not repeat every {LEAST_LAG * grid_s:g} s or more (shorter steps "
             "need a smaller --set period_ms)"
         )
+        marked = max((len(process.times_ns) for process in record.marks), default=0)
+        few = (
+            f"only {counted(marked, 'mark')}, needed are {_LEAST_MARKED + 1}"
+            if 0 < marked <= _LEAST_MARKED
+            else ""
+        )
         raise TraceError(
-            f"{record.folder} has no marked steps, and {why}; call driple.mark_step() at the end "
-            "of each step and record again"
+            f"{record.folder} has {few or 'no marked steps'}, and {why}; call "
+            "driple.mark_step() at the end of each step and record again"
         )
     return StepTimes(
         step_s=period.period_s,

@@ -43,6 +43,22 @@ def test_an_empty_data_set_is_refused() -> None:
         loader_rates(TensorDataset(torch.zeros(0, 2)), [0], seconds=0.05)
 
 
+class _Broken(_Slow):
+    """A sample that cannot be read."""
+
+    def __getitem__(self, _index: int) -> torch.Tensor:
+        raise OSError("no such picture")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_data_set_that_fails_is_one_line(workers: int) -> None:
+    with pytest.raises(
+        ConfigError, match=r"--data failed with .*OSError: no such picture"
+    ) as refused:
+        loader_rates(_Broken(), [workers], seconds=0.05)
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

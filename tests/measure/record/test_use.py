@@ -72,6 +72,13 @@ def test_a_record_without_a_period_is_told_what_would_give_one(
         steps_of(read_record(write_record(tmp_path / "r", rates)))
 
 
+def test_marks_that_are_too_few_are_not_called_none(tmp_path: Path) -> None:
+    rates = {"cpu_ns": [1e9] * 1000, "net_tx": [1e6] * 1000}
+    record = read_record(write_record(tmp_path / "r", rates, marks_s=[[1.0, 2.0]]))
+    with pytest.raises(TraceError, match="only 2 marks, needed are 4"):
+        steps_of(record)
+
+
 def test_warm_up_and_pauses_are_no_steps(tmp_path: Path) -> None:
     """A slow first step and a checkpoint do not move the mean."""
     marks = [0.0, 2.0, *np.arange(2.5, 15, 0.5), *np.arange(25.0, 29, 0.5)]
