@@ -220,7 +220,7 @@ def _limit(answer: Answer) -> str:
         if slow is not None:
             words += (
                 f"; on a host that takes {slow.slow_us:.0f} us an op, not {slow.usual_us:.0f}, a "
-                f"step is {duration(slow.step_s)} (--set host_us_per_op=N)"
+                f"step is {duration(slow.step_s)} (driple measure --machine tells yours)"
             )
         return words
     if answer.bottleneck:
