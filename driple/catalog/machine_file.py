@@ -64,7 +64,7 @@ class MachineFacts:
         date: of the measurement.
         device: name of its GPUs; None without any.
         num_devices: GPUs of a machine.
-        busy_cores: cores that other programs used at the worst; 0.3 and more disturb.
+        busy_cores: cores that other programs used at the worst; 0.5 and more disturb.
         disturbed: whether other load stayed until the end, so that times may be too long.
     """
 

@@ -224,7 +224,7 @@ def _limit(answer: Answer) -> str:
                 f"step is {duration(slow.step_s)}"
             )
             if not host_is_of_a_file(answer):
-                words += " (--set host_us_per_op=N)"
+                words += " (driple measure --machine tells yours)"
         return words
     if answer.bottleneck:
         from driple.analytic.advice import BOTTLENECKS

@@ -27,7 +27,7 @@ __all__ = [
     "stated_error_sentence",
 ]
 
-HOST_ADVICE = "if you know yours, --set host_us_per_op=N simulates it"
+HOST_ADVICE = "driple measure --machine tells yours, --set host_us_per_op=N another"
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
 
 

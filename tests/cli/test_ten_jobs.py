@@ -203,7 +203,8 @@ def test_what_is_assumed_is_printed_on_the_first_screen(command: str, tmp_path: 
         assert "; assumed: precision fp32, optimizer adamw; set them with --precision, " in shown
         return
     if command == "predict":
-        assert f"{facts}\nassumed   precision fp32, optimizer adamw; set them " in done.stdout
+        shown = " ".join(done.stdout.split())
+        assert f"{facts} assumed precision fp32, optimizer adamw; set them " in shown
         done = driple(*asked, "--explain")
     first, second, *_ = done.stdout.splitlines()
     assert first == "job: 2 samples per device, 16 tokens per sample, fp32, adamw, PyTorch 2"

@@ -213,6 +213,6 @@ def test_a_machine_file_marks_its_answers_and_refuses_another_host() -> None:
     file = "docs/machine.toml"  # other programs ran
     lines = lines_of(predict("resnet18", "1xH100", options=options, machine=file).answers[0])
     assert lines["assumed"].startswith("other programs used ")
-    assert "on a host that takes" in lines["limit"] and "--set" not in lines["limit"]
+    assert "on a host that takes" in lines["limit"] and "measure" not in lines["limit"]
     untold = lines_of(predict("resnet18", "1xH100", options=options).answers[0])
-    assert "--set host_us_per_op=N" in untold["limit"]
+    assert "driple measure --machine" in untold["limit"]

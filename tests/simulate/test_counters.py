@@ -98,7 +98,7 @@ def test_the_bound_counts_all_that_a_longer_record_would_hold(
     monkeypatch.setattr(counters, "MOST_SEGMENTS", 60)
     assert lengthened(made, 4.0).step_ends_s[-1] == pytest.approx(5.0)
     monkeypatch.setattr(counters, "MOST_SEGMENTS", 59)
-    with pytest.raises(TraceError, match=r"^2 simulated step\(s\) last 1 s in all, too short"):
+    with pytest.raises(TraceError, match=r"^2 simulated steps of 1 s in all, too short"):
         lengthened(made, 4.0)
 
 
