@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from driple.catalog.machine_file import LoaderRate
 from driple.errors import ConfigError
+from driple.units import counted
 
 __all__ = ["loader_rates", "made_data"]
 
@@ -84,7 +85,7 @@ def loader_rates(
     counts = workers or [0, *(2**k for k in range(most.bit_length()) if 2**k <= most)]
     found = []
     for count in counts:
-        progress(f"data: {count} worker(s)")
+        progress(f"data: {counted(count, 'worker')}")
         found.append(LoaderRate(workers=count, samples_per_s=_rate(_loader(data, count), seconds)))
     return found
 
