@@ -88,7 +88,7 @@ class RecordAbout:
         columns: growing counters of every row, such as `cpu_ns`.
         gauges: names of the readings of every block, such as `memory_bytes`.
         missing: counters that could not be read, and why.
-        log: what the recorder noticed, as it said it.
+        log: what the recorder noticed, a sentence each.
         interfaces: network interfaces that were counted.
         cores: cores that the job may use.
         gpus: names of the GPUs.
