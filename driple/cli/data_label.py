@@ -15,6 +15,7 @@ from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch, text
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
+from driple.render.remarks import sentences
 from driple.render.show import note, print_json
 from driple.units import counted
 
@@ -186,7 +187,7 @@ def _of_records(
                 "the setting that was recorded"
             )
         note(f"run {run} of {len(uses)}: {steps_text(use.steps)}")
-        for words in use.remarks:
+        for words in sentences(use.remarks):
             note(words)
     return data
 

@@ -166,5 +166,5 @@ def _json(record: HostRecord, steps: StepTimes | None) -> RecordJson:
             "ambiguous_s": steps.ambiguous_s,
         },
         "missing": about.missing,
-        "remarks": about.remarks,
+        "log": about.log,
     }

@@ -49,7 +49,7 @@ def record_lines(record: HostRecord, steps: StepTimes | DripleError) -> list[str
         )
     if record.unread_bytes:
         lines.append(f"the last block was cut ({record.unread_bytes} bytes) and is left out")
-    lines += about.remarks
+    lines += about.log
     return lines
 
 

@@ -63,7 +63,7 @@ def test_a_script_that_hangs_is_ended(tmp_path: Path) -> None:
 def test_a_script_that_trains_alone_is_refused(tmp_path: Path) -> None:
     """Two processes were started, and none knows of the other."""
     two = Plan(processes=2, iterations=2, warmup=3, repeats=1, tries=1, timeout_s=100)
-    with pytest.raises(MeasureError, match=r"1 process\(es\) where 2 were started"):
+    with pytest.raises(MeasureError, match=r"1 process where 2 were started"):
         profile_script([script(tmp_path, TRAIN)], two, tmp_path / "out", steps=[2])
 
 

@@ -21,6 +21,7 @@ from driple.render.remarks import (
     graphs,
     inspectors,
     jobs,
+    measured,
     offers,
     runs,
     sentence,
@@ -159,5 +160,5 @@ def test_a_share_of_unknown_sizes_is_a_number_that_people_read(share: float, wor
 
 
 def test_each_code_has_one_sentence() -> None:
-    parts = (devices, graphs, inspectors, jobs, offers, runs, simulated, tables)
+    parts = (devices, graphs, inspectors, jobs, measured, offers, runs, simulated, tables)
     assert sum(len(part.SENTENCES) for part in parts) + 1 == len(SENTENCES)  # and `text`

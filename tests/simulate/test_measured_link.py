@@ -171,7 +171,7 @@ def test_two_machines_by_tcp_as_published(roberta: Job) -> None:
     assert interval is not None and interval.high is not None
     assert 64 / interval.high < 36 < 64 / interval.low
     lines = answer_lines(over_tcp)
-    assert lines[0].startswith("a guess:") and "--link-bandwidth" in lines[0]
+    assert lines[0].startswith("a guess:") and "--link-bandwidth" in lines[0] + lines[1]
     assert "11 % to 97 %" in " ".join(" ".join(lines).split())
     stated = predict(roberta, TWO, link_bandwidth="5Gb/s").answers[0]
     assert 64 / stated.iteration_time_s.value == pytest.approx(36, rel=0.15)

@@ -59,7 +59,7 @@ def test_warned_workloads_are_scored_apart() -> None:
     assert found.num_warned == 1
     assert found.smape_warned_pct == pytest.approx(200 * 0.2 / 2.2)
     assert found.smape_others_pct == 0.0
-    assert "1 predictions were warned of" in coverage_sentence(found)
+    assert "1 prediction warned of" in coverage_sentence(found)
 
 
 def test_without_warnings_there_is_nothing_to_tell_apart() -> None:

@@ -242,7 +242,7 @@ class RecordJson(TypedDict):
     sampler_pct: float | None
     steps: RecordStepsJson | None
     missing: Mapping[str, str]
-    remarks: Sequence[str]
+    log: Sequence[str]
 
 
 class EnvJson(TypedDict):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection
 from typing import Any
 
-from driple.errors import MeasureError, MissingExtraError
+from driple.errors import MeasureError, MissingExtraError, install_hint
 from driple.measure.counters.nvml import GPM_METRICS, NvmlSource, gpu_names
 
 __all__ = ["GpuGauges", "Reading"]
@@ -122,7 +122,7 @@ def _why_none(nvml: Any) -> str:
     try:
         source = NvmlSource(0, nvml)
     except MissingExtraError:
-        return "no GPU is counted: nvidia-ml-py is not installed (pip install 'driple[gpu]')"
+        return f"no GPU is counted: nvidia-ml-py is not installed ({install_hint('gpu')})"
     except MeasureError:
         return "no NVIDIA GPU, or its driver is not loaded"
     source.close()

@@ -16,6 +16,7 @@ import numpy as np
 from driple.errors import TraceError
 from driple.measure.record.steps import StepTimes
 from driple.measure.record.store import HostRecord
+from driple.remarks import Remark, remark
 from driple.units import counted
 
 __all__ = ["common_window", "runs_of"]
@@ -55,7 +56,7 @@ def runs_of(records: Sequence[HostRecord]) -> list[list[HostRecord]]:
 
 def common_window(
     records: Sequence[HostRecord], steps: Sequence[StepTimes]
-) -> tuple[list[tuple[int, int]], list[str]]:
+) -> tuple[list[tuple[int, int]], list[Remark]]:
     """Begin and end of the shared time on each host's monotonic clock, and remarks on clocks.
 
     Args:
@@ -66,23 +67,18 @@ def common_window(
         TraceError: the hosts share less than three steps.
     """
     ahead = [record.wall_offset_ns for record in records]
-    remarks = []
+    remarks: list[Remark] = []
     for number in range(1, len(records)):
         if records[number].about.boot_id == records[0].about.boot_id:
             ahead[number] = ahead[0]
             continue
+        names = {"record": records[number].folder.name, "other": records[0].folder.name}
         skew_ns = _skew_ns(records[0], records[number], ahead[0], ahead[number])
         if skew_ns is None:
-            remarks.append(
-                f"{records[number].folder} is aligned with {records[0].folder} by the wall clocks "
-                "alone; driple.mark_step() on both would check them"
-            )
+            remarks.append(remark("aligned_by_wall_clocks", **names))
         elif abs(skew_ns) > _ALIGNED_S * 1e9:
             ahead[number] += skew_ns
-            remarks.append(
-                f"the wall clock of {records[number].folder} is {-skew_ns / 1e9:+.3g} s from that "
-                f"of {records[0].folder} by the marked steps; corrected"
-            )
+            remarks.append(remark("wall_clock_corrected", skew_s=-skew_ns / 1e9, **names))
     start = max(one.start_ns + offset for one, offset in zip(steps, ahead, strict=True))
     end = min(one.end_ns + offset for one, offset in zip(steps, ahead, strict=True))
     if end - start < _LEAST_STEPS * max(one.step_s for one in steps) * 1e9:

@@ -203,7 +203,7 @@ class _Recording:
             columns=tuple(self._names),
             gauges=sources.gauges,
             missing=dict(sources.missing),
-            remarks=tuple(sources.remarks),
+            log=tuple(sources.log),
             interfaces=sources.interfaces,
             cores=sources.cores,
             gpus=tuple(sources.gpus.names),
@@ -211,7 +211,7 @@ class _Recording:
             clock_error_s=_clock_error_s(),
             host=host,
         )
-        for sentence in sources.remarks:
+        for sentence in sources.log:
             self._say(sentence)
         try:
             write_about(plan.folder, self._about)
@@ -276,7 +276,7 @@ class _Recording:
             )
 
     def _remark(self, sentence: str) -> None:
-        self.sources.remarks.append(sentence)
+        self.sources.log.append(sentence)
         self._say(sentence)
 
     def _view(self, first: array[int], last: array[int], gauges: dict[str, int]) -> LiveView:
@@ -311,7 +311,7 @@ class _Recording:
         about = replace(
             self._about,
             missing={**self._about.missing, **self.sources.missing, **self.sources.gpus.missing},
-            remarks=tuple(self.sources.remarks),
+            log=tuple(self.sources.log),
             end=end,
         )
         write_about(self._plan.folder, about)

@@ -34,7 +34,7 @@ class Sources:
         columns: growing counters of every row, in order.
         gauges: names of the readings of every block, in order.
         missing: counters that cannot be read, and why.
-        remarks: what a reader of the record should know.
+        log: what was noticed, as a sentence each.
         interfaces: network interfaces and ports that count.
         cores: cores that the job may use.
         gpus: the GPUs.
@@ -44,7 +44,7 @@ class Sources:
     columns: Mapping[str, Reader]
     gauges: tuple[str, ...]
     missing: dict[str, str]
-    remarks: list[str]
+    log: list[str]
     interfaces: tuple[str, ...]
     cores: float
     gpus: GpuGauges
@@ -108,7 +108,7 @@ def open_sources(
         columns=columns,
         gauges=("memory_bytes", "disk_read_bytes", "disk_write_bytes", *gpus.gauges),
         missing=missing,
-        remarks=_busy(gpus, tree),
+        log=_busy(gpus, tree),
         interfaces=names,
         cores=allowed_cores(pid),
         gpus=gpus,

@@ -88,7 +88,7 @@ class RecordAbout:
         columns: growing counters of every row, such as `cpu_ns`.
         gauges: names of the readings of every block, such as `memory_bytes`.
         missing: counters that could not be read, and why.
-        remarks: what a reader should know, one sentence each.
+        log: what the recorder noticed, a sentence each.
         interfaces: network interfaces that were counted.
         cores: cores that the job may use.
         gpus: names of the GPUs.
@@ -106,7 +106,7 @@ class RecordAbout:
     columns: tuple[str, ...]
     gauges: tuple[str, ...]
     missing: Mapping[str, str]
-    remarks: tuple[str, ...]
+    log: tuple[str, ...]
     interfaces: tuple[str, ...]
     cores: float
     gpus: tuple[str, ...]

@@ -23,6 +23,7 @@ from driple.measure.record.hosts import common_window
 from driple.measure.record.sources import ALLOCATED, CPU
 from driple.measure.record.steps import StepTimes, steps_of
 from driple.measure.record.store import HostRecord
+from driple.remarks import Remark
 from driple.trace import Label, Trace, label_trace, targets_of
 from driple.trace.targets import RESOURCES, Targets
 
@@ -45,7 +46,7 @@ class RunUse:
         host_bytes: most resident memory of the job's processes on a host.
         gpus: names of the GPUs of the job; empty on CPUs.
         num_devices: GPUs, or processes that mark steps, of all hosts.
-        remarks: what a reader should know, a sentence each.
+        remarks: what a reader should know.
     """
 
     steps: StepTimes
@@ -56,7 +57,7 @@ class RunUse:
     host_bytes: int
     gpus: tuple[str, ...]
     num_devices: int
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
     def other_device(self, setting: Setting) -> str:
         """The device that was recorded, where it is none of the setting's; else nothing."""
@@ -109,7 +110,7 @@ def run_use(records: Sequence[HostRecord], *, grid_s: float = LABEL_GRID_S) -> R
                     means[resource].append(float(trace.amount.mean()))
             except DripleError as error:
                 missing.setdefault(resource, str(error))
-        remarks += [*record.about.remarks]
+        remarks += map(Remark.of_text, record.about.log)
     known = [name for name in RESOURCES if name not in missing]
     return RunUse(
         steps=replace(steps[0], step_s=step_s),

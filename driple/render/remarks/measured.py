@@ -65,6 +65,14 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "the device is busy {measured:.0f} % of the time, predicted are {predicted:.0f} %: its own "
         "work takes longer (clocks, another precision, other programs)"
     ),
+    "aligned_by_wall_clocks": (
+        "{record} is aligned with {other} by the wall clocks alone; driple.mark_step() on both "
+        "would check them"
+    ),
+    "wall_clock_corrected": lambda record, other, skew_s: (
+        f"the wall clock of {record} is {skew_s:+.3g} s from that of {other} by the marked steps; "
+        "corrected"
+    ),
     "measured_memory": _memory,
     "measured_bytes": _bytes,
 }

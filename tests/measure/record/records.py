@@ -63,7 +63,7 @@ def write_record(
         columns=tuple(rates),
         gauges=tuple(gauges),
         missing={},
-        remarks=(),
+        log=(),
         interfaces=("eth0",),
         cores=cores,
         gpus=tuple(gpus),

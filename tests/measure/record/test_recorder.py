@@ -70,7 +70,7 @@ def test_a_busy_gpu_is_said_and_recorded(tmp_path: Path) -> None:
     assert [
         "gpu0 is busy: its counters include 1 other process" in words for words in sentences
     ] == [True]
-    assert record.about.remarks == tuple(sentences)
+    assert record.about.log == tuple(sentences)
     assert "MIG" in record.about.missing["gpu1"]
     assert set(record.gauges["gpu0.device_util"].values.tolist()) == {80}
 
@@ -94,7 +94,7 @@ def test_a_clock_that_jumps_is_said_and_moves_no_sample(
     monkeypatch.setattr(recorder, "time", Jumping)
     _, record, sentences = _record(tmp_path / "r", "import time; time.sleep(2.5)")
     assert "the wall clock jumped by +3.6e+03 s" in sentences[0]
-    assert record.about.remarks == tuple(sentences)
+    assert record.about.log == tuple(sentences)
     assert record.clock_jumps_s == [pytest.approx(3600, abs=1)]
     assert np.diff(record.samples.before_ns).max() < 1e9
 

@@ -12,6 +12,7 @@ from driple.measure.record.hosts import runs_of
 from driple.measure.record.steps import steps_of
 from driple.measure.record.store import HostRecord, read_record
 from driple.measure.record.use import run_use
+from driple.render.remarks import sentence
 from tests.measure.record.records import WALL_AHEAD_NS, square, write_record
 
 NUM = 3000  # rows of 10 ms
@@ -105,7 +106,7 @@ def test_a_clock_that_is_off_is_corrected_by_the_marks(tmp_path: Path) -> None:
         tmp_path / "b", boot_id="b", rank=1, wall_ahead_ns=[WALL_AHEAD_NS + 1_700_000_000]
     )
     use = run_use([one, other])
-    assert "is +1.7 s from that of" in use.remarks[0]
+    assert "is +1.7 s from that of" in sentence(use.remarks[0])
     np.testing.assert_allclose(
         use.targets().values, run_use([one]).targets().values, rtol=1e-6, atol=1e-9
     )
