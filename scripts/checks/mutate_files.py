@@ -39,6 +39,8 @@ BUILD = ROOT / "build" / "mutate_files"
 RESULT = ROOT / "scripts" / "checks" / "mutate_files.json"
 MOST_S, MOST_BYTES = 30.0, 2 * 10**9
 _KILL_S = 180  # wall time, also on a machine with much else to do
+_MORE_S = 20  # beyond the alarm that a child sets itself
+_NOTHING_S = 0.02  # processor time of a child that did not begin
 _MOST_PRINTED = 1 << 20
 _SAVE_EVERY = 100
 _FIRST = 3  # lines of a fault that are kept
@@ -86,12 +88,21 @@ class Counts:
 
 
 def run_command(arguments: Sequence[object]) -> Ended:
-    """Run `driple` with arguments in a process forked from this one, so that imports are shared."""
-    outputs = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115  # closed below
-    child = os.fork()
-    if child == 0:
-        _run_here([str(word) for word in arguments], [stream.fileno() for stream in outputs])
-    _, ended, used = os.wait4(child, 0)
+    """Run `driple` with arguments in a process forked from this one, so that imports are shared.
+
+    A fork beside threads of a library may wait for ever for a lock that one of them held, before
+    the command begins: such a child, which took no time at all, is made again.
+    """
+    while True:
+        outputs = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115  # closed below
+        child = os.fork()
+        if child == 0:
+            _run_here([str(word) for word in arguments], [stream.fileno() for stream in outputs])
+        ended, used = _wait(child)
+        if os.waitstatus_to_exitcode(ended) != -signal.SIGKILL or used.ru_utime > _NOTHING_S:
+            break
+        for stream in outputs:
+            stream.close()
     texts = []
     for stream in outputs:
         stream.seek(0)
@@ -104,6 +115,19 @@ def run_command(arguments: Sequence[object]) -> Ended:
         seconds=used.ru_utime + used.ru_stime,
         peak_bytes=used.ru_maxrss * 1024,
     )
+
+
+def _wait(child: int) -> tuple[int, resource.struct_rusage]:
+    """How a child ended, and what it used; killed where its own alarm does not end it."""
+    end_s, pause_s = time.monotonic() + _KILL_S + _MORE_S, 1e-3
+    while True:
+        ready, ended, used = os.wait4(child, os.WNOHANG)
+        if ready:
+            return ended, used
+        if time.monotonic() > end_s:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.05)
 
 
 def _run_here(arguments: list[str], outputs: list[int]) -> None:

@@ -62,8 +62,8 @@ def _stated(link: str, bytes_per_s: float, share: float, latency_s: float | None
 def _by_tcp(link: str, share: float, low: float, high: float, count: int) -> str:
     return (
         f"{link} reaches {_pct(share)} of its rate ({_pct(low)} to {_pct(high)}, which the "
-        f"interval holds), the median of {count} published all-reduces by TCP; yours may differ (driple "
-        "predict --link-bandwidth)"
+        f"interval holds), the median of {count} published all-reduces by TCP; yours may differ "
+        "(driple predict --link-bandwidth)"
     )
 
 
