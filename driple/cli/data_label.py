@@ -171,14 +171,21 @@ def _of_records(
             if value
         },
     )
-    is_there = (output / "dataset.json").exists()
+    known = read_dataset(output) if (output / "dataset.json").exists() else None
+    before = {} if known is None else {one.workload: one for one in known.examples}
     data, uses = with_recorded(
         records,
         workload,
         name=output.name,
-        dataset=read_dataset(output) if is_there else None,
+        dataset=known,
         grid_s=values.grid_ms / 1000,
     )
+    if workload.name in before:
+        runs = int(before[workload.name].details.get("repeats", 1))
+        note(
+            f"{workload.name} was in {output} with {counted(runs, 'run')}; these records replace "
+            "it: give all records of a job in one call"
+        )
     for run, use in enumerate(uses, 1):
         other = use.other_device(wanted)
         if other:

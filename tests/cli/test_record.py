@@ -97,6 +97,9 @@ def test_a_record_becomes_a_data_set(tmp_path: Path) -> None:
     shown = _driple("data", "show", str(tmp_path / "own"), "resnet20.pbtxt")
     assert "measured" in shown.stdout
     assert "iteration time 0.500 s" in shown.stdout
+    again = _labelled(str(record), "-o", str(tmp_path / "own"))
+    assert again.returncode == 0
+    assert "with 1 run; these records replace it" in " ".join(again.stderr.split())
 
 
 def test_records_without_steps_or_without_a_job_are_refused(tmp_path: Path) -> None:
