@@ -32,8 +32,8 @@ from driple.answers.like_cluster import (
 )
 from driple.answers.nearest_kind import RunKind, RunKinds
 from driple.answers.op_mix import distance_of, network_of
-from driple.answers.tuned_steps import NETWORKS, tuned_steps
-from driple.catalog import DEVICES, Device
+from driple.answers.tuned_steps import with_tuning
+from driple.catalog import DEVICES
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology
 from driple.graph.cost import GraphCost
@@ -51,7 +51,6 @@ __all__ = [
     "stated_error",
 ]
 
-_WIDEST_TUNED = 20.0  # upper end over the time, where the runs of a tuning were that far off
 _ENOUGH_RUNS = 5  # of one device, or in one framework, for an error of its own
 _ENOUGH_FAMILIES = 5  # of runs like an answer; with fewer, runs of its scheme are asked too
 _ENOUGH_ON_DEVICE = 2  # families that ran on a device by itself
@@ -90,54 +89,7 @@ def stated_error(
     found = (
         _shipped_error(kind, cluster) if runs is None else ErrorTable(runs).error_of(kind, cluster)
     )
-    device = setting.worker
-    if cluster.kind == "single" and _tuned_like_ours(kind, device):
-        found = _of_tuned_steps()
-    return _with_tuning(found, device)
-
-
-def _tuned_like_ours(kind: JobKind, device: Device) -> bool:
-    """Whether steps of ours tell how far such a job is off on a device tuned to so many runs."""
-    runs = device.find("tuned_runs")
-    if runs is None or int(runs) < tuned_steps().num_runs:
-        return False
-    return kind.network in NETWORKS and kind.framework != "tensorflow" and not kind.compiled
-
-
-def _of_tuned_steps() -> StatedError:
-    """The error of our own steps on a tuned device."""
-    known = tuned_steps()
-    low, high = known.device_ends
-    names, runs = known.devices, known.num_runs
-    return StatedError(
-        num_runs=known.num_steps,
-        runs=remark("steps_of_tuned_devices", devices=names, num_runs=runs),
-        short=remark("steps_of_tuned_devices_short", devices=names, num_runs=runs),
-        median_pct=known.median_pct,
-        p90_pct=known.p90_pct,
-        runs_median_pct=known.median_pct,
-        runs_p90_pct=known.p90_pct,
-        low_factor=low,
-        high_factor=high,
-    )
-
-
-def _with_tuning(found: StatedError, device: Device) -> StatedError:
-    """An error no smaller than that of the runs that the device was tuned to, each left out."""
-    median, fact = device.find("tuned_median_pct"), device.find("tuned_p90_pct")
-    if median is not None and found.median_pct is not None and float(median) > found.median_pct:
-        found = replace(found, median_pct=float(median), tuned=("median_pct",))
-    if fact is None or found.p90_pct is None or float(fact) <= found.p90_pct:
-        return found
-    share = float(fact) / 100
-    low, high = found.low_factor, found.high_factor
-    return replace(
-        found,
-        p90_pct=100 * share,
-        tuned=(*found.tuned, "p90_pct"),
-        low_factor=None if low is None else min(low, 1 / (1 + share)),
-        high_factor=None if high is None else max(high, 1 / max(1 - share, 1 / _WIDEST_TUNED)),
-    )
+    return with_tuning(found, kind, setting.worker, is_alone=cluster.kind == "single")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
