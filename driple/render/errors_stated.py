@@ -27,7 +27,7 @@ __all__ = [
     "stated_error_sentence",
 ]
 
-HOST_ADVICE = "driple measure --machine tells yours, --set host_us_per_op=N another"
+HOST_ADVICE = "--set host_us_per_op=N simulates another, driple measure --machine tells yours"
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
 
 

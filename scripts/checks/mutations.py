@@ -189,13 +189,13 @@ def _column(data: bytes, chance: random.Random) -> bytes:
 
     try:
         table = parquet.read_table(io.BytesIO(data))
-        _ = table.column_names
+        columns = [column.to_pylist() for column in table.columns]
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         return _flip(data, chance)
     if not table.num_columns or not table.num_rows:
         return _flip(data, chance)
     at = chance.randrange(table.num_columns)
-    values = table.column(at).to_pylist()
+    values = columns[at]
     row = chance.randrange(len(values))
     what = chance.randrange(5)
     try:

@@ -114,7 +114,7 @@ def _by_period(record: HostRecord) -> StepTimes:
             f"{LEAST_SAMPLES}"
             if len(even_s) < LEAST_SAMPLES
             else f"its traces do not repeat every {LEAST_LAG * grid_s:g} s or more (shorter steps "
-            "need a smaller --set period_ms)"
+            "need driple record with a smaller --set period_ms)"
         )
         marked = max((len(process.times_ns) for process in record.marks), default=0)
         few = (
