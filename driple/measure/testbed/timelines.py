@@ -225,9 +225,10 @@ def _travelling(first: _Timeline) -> list[_Travelling]:
     return list(found.values())
 
 
-def _lacking(step: _Timeline, wanted: Mapping[str, int]) -> str | None:
-    """A task whose number of received tensors differs from the expected number."""
-    return next((task for task, num in wanted.items() if len(step.transfers[task]) != num), None)
+def _lacking(step: _Timeline, wanted: Counter[str]) -> str | None:
+    """A task whose number of received tensors differs from the expected number, 0 of most."""
+    tasks = (*wanted, *(task for task in step.transfers if task not in wanted))
+    return next((task for task in tasks if len(step.transfers[task]) != wanted[task]), None)
 
 
 def _record(step: _Timeline, travelling: Sequence[_Travelling], bytes_per_s: float) -> StepRecord:

@@ -115,6 +115,13 @@ def test_a_step_without_all_transfers_is_left_out(tmp_path: Path) -> None:
         read([without(text, "ps") for text in texts], tmp_path)
 
 
+def test_what_a_task_received_and_nothing_reads_is_refused(tmp_path: Path) -> None:
+    """Such as a worker's tensors, where a damaged file has other names of what it reads."""
+    text = timeline(RECORDS[0]).replace("_S", "_X")
+    with pytest.raises(TraceError, match=r"reads \d+ tensors of other devices, and received \d+"):
+        read([text], tmp_path)
+
+
 def test_what_is_no_such_timeline_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="show_memory=True"):
         read([timeline(record, show_memory=False) for record in RECORDS], tmp_path)
