@@ -13,11 +13,12 @@ import struct
 import time
 import warnings
 
-__all__ = ["STEPS_MAGIC", "STEPS_SUFFIX", "STEPS_VARIABLE", "mark_step"]
+__all__ = ["STEPS_HEAD_BYTES", "STEPS_MAGIC", "STEPS_SUFFIX", "STEPS_VARIABLE", "mark_step"]
 
 STEPS_VARIABLE = "DRIPLE_STEPS"
 STEPS_SUFFIX = ".steps"
 STEPS_MAGIC = b"DRPSTEPS"
+STEPS_HEAD_BYTES = 24  # magic, pid and rank
 _UNOPENED, _OFF = -1, -2
 _descriptor = _UNOPENED
 

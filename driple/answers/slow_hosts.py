@@ -2,9 +2,9 @@
 
     Simulation on a GPU setting -> SlowHost: its step time, and what the host takes for an op
 
-Hosts differ more than GPUs of one kind: on virtual machines with an H100 and an H200 PyTorch takes
-twice as long to start a kernel as on the hosts that the calibration knows.
-Nobody knows a user's host before a run, so an answer that depends on it says by how much.
+Hosts differ more than GPUs of one kind: the slowest that was measured takes three times as long for
+an op of PyTorch as the fastest, and answers assume one between them (decision 0059). Nobody knows a
+user's host before a run, so an answer that depends on it says by how much.
 """
 
 from __future__ import annotations

@@ -80,8 +80,7 @@ def timelines(prepared: PreparedJob, place: Place, *, host_is_known: bool) -> Ti
     def step_s(factor: float) -> float:
         known = factor * host_factor(device, model.host)
         other = place.calibration.device(with_host(device, known))
-        plan = prepared.plan(other, 0, "round_robin")
-        return plan.compute_s + prepared.update_seconds(other)
+        return float(prepared.times(other).duration_s.sum()) + prepared.update_seconds(other)
 
     fastest, slowest = tuned_steps().host_ends
     if not host_is_known:

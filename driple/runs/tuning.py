@@ -171,7 +171,8 @@ def tuned_step(
         bytes_runs = summed(executions * kinds.fused.bytes_share)
         starts = summed(executions * kinds.fused.starts)
     inner, apart = inner_starts(table, job.runtime)
-    handed, starts = inner * runs, starts + apart * runs
+    handed = inner * runs
+    launches, starts = starts + handed, starts + apart * runs
     there = runs > 0
     update, update_s, update_starts = job.graph.update, 0.0, 0
     if update is not None:
@@ -179,7 +180,7 @@ def tuned_step(
         update_s, update_starts = update.moved_bytes / rate, update.num_kernels
     host_s = efficiency.host.of_step(
         job.runtime,
-        launches=float((starts - apart * runs + handed).sum()),
+        launches=float(launches.sum()),
         runs=float((runs + handed).sum()),
         updates=update_starts,
         tensors=job.handed_tensors,

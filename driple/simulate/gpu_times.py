@@ -31,7 +31,7 @@ from driple.simulate.gpu_kernels import (
     smooth_max,
 )
 from driple.simulate.gpu_rates import GpuShares, HostPace
-from driple.simulate.inner_kernels import INNER_OPS
+from driple.simulate.inner_kernels import INNER_OPS, runs_beside
 from driple.simulate.kernels import emulated_ops, unit_times
 from driple.simulate.op_facts import OpFacts
 from driple.simulate.optable import OpTable
@@ -222,7 +222,8 @@ def inner_starts(table: OpTable, runtime: Runtime) -> tuple[FloatArray, FloatArr
     if runtime.library == "tensorflow":
         nothing = np.zeros_like(table.inner_kernels)
         return nothing, nothing
-    return INNER_OPS * table.inner_kernels, table.apart
+    apart = np.array([runs_beside(kind) for kind in table.facts.kinds], dtype=np.bool_)
+    return INNER_OPS * table.inner_kernels, np.where(apart, table.inner_kernels, 0.0)
 
 
 def update_seconds(update: OptimizerUpdate, device: Device, efficiency: GpuEfficiency) -> float:

@@ -21,7 +21,7 @@ from driple.graph.cost.products import (
     window_of,
 )
 from driple.graph.signature import OpSignature
-from driple.simulate.inner_kernels import inner_kernels, runs_beside
+from driple.simulate.inner_kernels import inner_kernels
 from driple.simulate.op_facts import OpFacts, channel_elements, op_facts
 
 __all__ = [
@@ -88,7 +88,6 @@ class OpTable:
         flops: floating-point operations; a multiply-add counts two.
         channel_elements: elements that the block of one channel moves in a batch norm, else 0.
         inner_kernels: kernels that an op of PyTorch starts from within a library.
-        apart: of these, those whose time is not in what its kind was fitted to.
         facts: what else decides how well a GPU's kernel does.
     """
 
@@ -104,7 +103,6 @@ class OpTable:
     flops: FloatArray
     channel_elements: FloatArray
     inner_kernels: FloatArray
-    apart: FloatArray
     facts: OpFacts
 
     @property
@@ -145,7 +143,6 @@ class OpTable:
         """The table of ops whose costs are known already."""
         signatures, costs, products = found.signatures, found.costs, found.products
         saved = [_saved_product(op) for op in signatures]
-        inner = np.array([inner_kernels(op) for op in signatures], dtype=np.float64)
         return cls(
             moved=np.array([c.bytes_read + c.bytes_written for c in costs], dtype=np.float64),
             sides=_sides(products),
@@ -166,8 +163,7 @@ class OpTable:
             ),
             flops=np.array([c.flops for c in costs], dtype=np.float64),
             channel_elements=np.array([channel_elements(op) for op in signatures]),
-            inner_kernels=inner,
-            apart=np.where([runs_beside(op) for op in signatures], inner, 0.0),
+            inner_kernels=np.array([inner_kernels(op) for op in signatures], dtype=np.float64),
             facts=op_facts(signatures, products),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,14 @@ def test_both_timelines_make_the_step() -> None:
     step_s = job.plan(device, 0, "round_robin").compute_s + job.update_seconds(device)
     assert max(lines.device_s, lines.host_s) <= step_s * (1 + 1e-3)
     assert step_s <= lines.device_s + lines.host_s
+
+
+def test_a_step_of_seconds_on_a_very_slow_host_has_an_interval() -> None:
+    """Ten thousand times its host would be more than the day that is simulated at most."""
+    place, job = place_of(SETTING), PreparedJob(net(8, depth=100))
+    slow = place.calibration.with_host(0.04, job.runtime)
+    lines = timelines(job, replace(place, calibration=slow), host_is_known=True)
+    assert lines is not None and lines.host_s > 9
 
 
 @pytest.mark.parametrize("name", ["2xH100", "V100-P1w2/ho-PCIe", "CPU-P1w2"])

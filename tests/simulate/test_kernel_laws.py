@@ -57,7 +57,6 @@ def table(**columns: object) -> OpTable:
         "flops": 0.0,
         "channel_elements": 0.0,
         "inner_kernels": 0.0,
-        "apart": 0.0,
     }
     facts = OpFacts(kinds=("add",), groups=np.zeros(1, np.int64), values=np.zeros((1, len(FACTS))))
     return OpTable(

@@ -193,7 +193,7 @@ class AnswerJson(TypedDict):
         methods: each method that was asked.
         silent: why other methods did not answer.
         trust: which method is trusted most; null with one method.
-        slow_host: the step on a slower host than those of published runs.
+        slow_host: the step on the slowest known host.
         bottleneck: what holds a setting with servers back; null elsewhere.
         model_flops_utilisation_pct: percent; null where it is not known.
         step_parts: where the time of a step goes; null on processors and with servers.

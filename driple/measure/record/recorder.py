@@ -23,7 +23,7 @@ from typing import Any
 from driple.errors import ConfigError, MeasureError
 from driple.files import wrap_os_error
 from driple.locks import locked
-from driple.marks import STEPS_VARIABLE
+from driple.marks import STEPS_HEAD_BYTES, STEPS_VARIABLE
 from driple.measure.counters.machine import host_facts
 from driple.measure.counters.memory import AllocationCounter, build_alloc_counter
 from driple.measure.counters.sampler import sample_rows
@@ -378,7 +378,8 @@ def _marked(folder: Path) -> int:
         sizes = [entry.stat().st_size for entry in os.scandir(folder)]
     except OSError:
         return 0
-    return max(max(sizes, default=0) // 8 - 4, 0)
+    marks = (max(sizes, default=0) - STEPS_HEAD_BYTES) // 8
+    return max(marks - 1, 0)  # the first mark begins the first step
 
 
 def _boot_id() -> str:

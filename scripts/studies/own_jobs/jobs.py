@@ -7,9 +7,8 @@ virtual machine with 16 virtual CPUs, 2026-11-27. None of them was seen by a fit
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -77,28 +76,21 @@ def own_jobs() -> Iterator[OwnJob]:
 
 def _read(row: dict[str, str], folder: Path) -> Job:
     name = row["job"]
-    known = JobOptions(precision=row["precision"], optimizer=row["optimizer"])
-    batch_size = int(row["batch_size"]) if row["batch_size"] else None
-    if name.startswith("own_jobs.py:"):
-        source, options = f"{HOME}/{name}", known
+    options = JobOptions(
+        precision=row["precision"],
+        optimizer=row["optimizer"],
+        batch_size=int(row["batch_size"]) if row["batch_size"] else None,
+    )
+    if name.startswith("own_jobs.py:"):  # whose programs have batches of their own
+        source, options = f"{HOME}/{name}", replace(options, batch_size=None)
     elif name.startswith("timm:"):
         side = int(row["size"])
-        source = name
-        options = JobOptions(
-            precision=row["precision"],
-            optimizer=row["optimizer"],
-            batch_size=batch_size,
-            input_shape=(3, side, side),
-        )
+        source, options = name, replace(options, input_shape=(3, side, side))
     else:
         place = folder / name[3:]
         place.mkdir(exist_ok=True)
-        (place / "config.json").write_text(json.dumps(json.loads(row["config"])), encoding="utf-8")
+        (place / "config.json").write_text(row["config"], encoding="utf-8")
         source = f"hf:{place}"
-        options = JobOptions(
-            precision=row["precision"],
-            optimizer=row["optimizer"],
-            batch_size=batch_size,
-            seq_len=None if name == _WHISPER else int(row["size"]),
-        )
+        if name != _WHISPER:
+            options = replace(options, seq_len=int(row["size"]))
     return load_job(source, options, setting=Setting.parse(SETTING))
