@@ -169,7 +169,7 @@ def parts_of(
     topology = place.topology
     if place.setting.on_cpu or topology.server_machine:
         return None
-    if topology.tensor * topology.pipeline > 1:
+    if topology.degrees.is_split:
         return None if profile is None else _split_parts(ready, topology, profile).scaled(step_s)
     parts = alone_of(ready, place).parts
     if len(topology.workers) == 1:
@@ -180,13 +180,15 @@ def parts_of(
 def _split_parts(ready: ReadyJob, topology: Topology, profile: StepProfile) -> StepParts:
     """The parts of a step of a device of the first stage, whose kernels are not told apart.
 
-    A pipeline of p stages with m micro-batches is idle for p - 1 of its m + p - 1 turns, its bubble
-    (Narayanan et al., SC 2021); what a device waits for beyond that are links.
+    A pipeline of p devices with v stages each and m micro-batches is idle for p - 1 of its
+    v m + p - 1 turns, its bubble (Narayanan et al., SC 2021); what a device waits for beyond that
+    are links.
     """
     phases_s = profile.phases_s()
     waits_s, host_s = phases_s.pop(EXCHANGE, 0.0), phases_s.pop(HOST, 0.0)
-    stages, passes = topology.pipeline, passes_of(ready.prepared.graph)
-    bubble_s = profile.step_s * (stages - 1) / (passes + stages - 1)
+    stages, passes = topology.degrees.pipeline, passes_of(ready.prepared.graph)
+    turns = passes * topology.degrees.virtual
+    bubble_s = profile.step_s * (stages - 1) / (turns + stages - 1)
     words = _exchange_words(topology)
     if 2 * bubble_s > waits_s:
         words = (

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
@@ -112,16 +113,16 @@ class _Read:
     """Steps of the graphs that were asked for last: a plan asks for one on many settings."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[OpGraph, tuple[int, int], _ReadSteps]] = []
+        self._kept: list[tuple[OpGraph, Degrees, _ReadSteps]] = []
 
     def of(self, graph: OpGraph, place: MemoryPlace) -> _ReadSteps:
         """The step of each stage of a graph, and what its modules allocate at the peak."""
-        degrees = place.tensor, place.pipeline
+        degrees = place.degrees
         for known, of, found in self._kept:
             if known is graph and of == degrees:
                 return found
         ordered = with_lifetimes(graph)
-        made = device_steps(ordered, *degrees), step_timeline(ordered).modules
+        made = device_steps(ordered, degrees), step_timeline(ordered).modules
         self._kept = [*self._kept, (graph, degrees, made)][-_KEPT_GRAPHS:]
         return made
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting
 from driple.errors import GraphError
 from driple.graph.cost import GraphCost, cost_of_graph
@@ -26,9 +27,9 @@ from driple.simulate.gpu_kernels import Library, Runtime
 from driple.simulate.gpu_times import GpuEfficiency, gpu_op_times, update_seconds
 from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
+from driple.step.device_shard import DeviceShard, device_shard
 from driple.step.exchange import ExchangeRule, plan_exchange
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
-from driple.step.tensor_shard import TensorShard, tensor_shard
 
 if TYPE_CHECKING:
     from driple.jobs.job import Job
@@ -129,7 +130,7 @@ class PreparedJob:
         self.kinds = OpKinds.of(graph, self.cost) if kinds is None else kinds
         self._times: dict[tuple[CalibratedDevice, bool], OpTimes] = {}
         self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
-        self._shards: dict[int, tuple[PreparedJob, TensorShard]] = {}
+        self._shards: dict[Degrees, tuple[PreparedJob, DeviceShard]] = {}
         self._exchanges: dict[tuple[CalibratedDevice, ExchangeRule], StepPlan] = {}
 
     @classmethod
@@ -258,17 +259,18 @@ class PreparedJob:
             self._exchanges[key] = plan
         return self._exchanges[key]
 
-    def tensor_shard(self, degree: int) -> tuple[PreparedJob, TensorShard]:
-        """The job of one device of a tensor-parallel group, and what the group adds up.
+    def shard(self, degrees: Degrees) -> tuple[PreparedJob, DeviceShard]:
+        """The job of one device of a replica, without regard to stages, and what it exchanges.
 
         Raises:
-            GraphError: the graph has no blocks that can be split so.
+            GraphError: the graph cannot be split so.
         """
-        if degree not in self._shards:
-            shard = tensor_shard(self.graph, degree, self.kinds.order)
-            job = self if degree == 1 else PreparedJob(shard.graph, program=self.program)
-            self._shards[degree] = (job, shard)
-        return self._shards[degree]
+        key = replace(degrees, pipeline=1, virtual=1, states=Degrees().states)
+        if key not in self._shards:
+            shard = device_shard(self.graph, key, self.kinds.order)
+            job = self if not shard.exchanges else PreparedJob(shard.graph, program=self.program)
+            self._shards[key] = (job, shard)
+        return self._shards[key]
 
     def update_seconds(self, device: CalibratedDevice) -> float:
         """Seconds of a device to apply a step's gradients itself, as it does without servers.

@@ -255,7 +255,7 @@ def simulate_steps(
             "such as 1xA100"
         )
     known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
-    is_split = topology.tensor * topology.pipeline > 1
+    is_split = topology.degrees.is_split
     update_s = {
         one: 0.0 if scheme.uses_servers else job.update_seconds(device)
         for one, device in known.items()

@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from driple.catalog import device_named
+from driple.cluster.schemes import Degrees
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import StepOptions
 from driple.memory.device_tensors import device_tensors
@@ -67,7 +68,7 @@ def estimated_bytes(row: PublishedRun) -> int:
     sharding = replace(declared, shards_states=True)
     peaks = [
         bytes_by_kind(device_tensors(step, sharding, replicas, replicas)).sum(axis=1).max()
-        for step in device_steps(_traced(row), row.tp, row.pp)
+        for step in device_steps(_traced(row), Degrees(tensor=row.tp, pipeline=row.pp))
     ]
     return int(max(peaks))
 
