@@ -122,7 +122,8 @@ def stages_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:
         )
     if len(blocks) < count:
         raise GraphError(
-            f"pp{count} needs a block of layers for each stage, and the graph has {len(blocks)}"
+            f"a pipeline of {count} stages (pp x vpp) needs a block of layers for each, and the "
+            f"graph has {len(blocks)}: at most {len(blocks)} stages do"
         )
     parts = np.array_split(np.arange(len(blocks)), count)
     stage_of = np.zeros(graph.num_nodes, dtype=np.int64)
