@@ -32,6 +32,7 @@ __all__ = ["Alone", "Bottleneck", "StepParts", "alone_of", "parts_of"]
 
 _UPDATE = "optimizer update"
 _COMPUTING = "computing"
+_HOST_UPDATES = "the host, which updates parameters, and links"
 _WORDS = {
     **dict.fromkeys(CONVOLUTION_FAMILIES, "convolutions"),
     "matmul": "matrix products",
@@ -146,8 +147,9 @@ def alone_of(ready: ReadyJob, place: Place) -> Alone:
     key = (device.name, id(place.calibration))
     if key not in known:
         setting = machines_setting(shipped_hardware(), device)
-        step_s = simulated_step_s(ready.prepared, setting, place.calibration)
-        parts = _device_parts(ready.prepared, setting, place.calibration).scaled(step_s)
+        job = ready.prepared.without_offload()
+        step_s = simulated_step_s(job, setting, place.calibration)
+        parts = _device_parts(job, setting, place.calibration).scaled(step_s)
         known[key] = Alone(step_s=step_s, parts=parts)
     return known[key]
 
@@ -172,6 +174,8 @@ def parts_of(
     if topology.degrees.is_split:
         return None if profile is None else _split_parts(ready, topology, profile).scaled(step_s)
     parts = alone_of(ready, place).parts
+    if ready.job.offload:
+        return parts.with_exchange(step_s, _HOST_UPDATES)
     if len(topology.workers) == 1:
         return parts.scaled(step_s)
     return parts.with_exchange(step_s, _exchange_words(topology))

@@ -29,6 +29,8 @@ class Topology:
         between: network between machines; None for a single one.
         host_links: of each worker's device to its host's memory; empty if they are not known.
         scheme: under which the exchange is registered.
+        name: of the setting; empty if it has none.
+        host_memory_bytes: memory of the host with least; None if one does not state it.
         degrees: neighbouring devices are a tensor group, neighbouring tensor groups a context
             group, then come replicas; a stage has neighbouring devices too, those of all replicas.
     """
@@ -40,6 +42,8 @@ class Topology:
     between: Link | None = None
     host_links: tuple[Link, ...] = ()
     scheme: str = DDP
+    name: str = ""
+    host_memory_bytes: float | None = None
     degrees: Degrees = field(default_factory=Degrees)
 
     @property
@@ -126,6 +130,8 @@ def topology_of(setting: Setting) -> Topology:
         between=cluster.network,
         host_links=cluster.host_links,
         scheme=setting.scheme.name,
+        name=setting.name,
+        host_memory_bytes=cluster.host_memory_bytes,
         degrees=setting.scheme.degrees,
     )
 

@@ -192,8 +192,15 @@ def memory_of_step(
     tensors = device_tensors(step, sharding, place.shards, place.copies, masters=masters)
     peaks = _peaks(step, place, known, tensors, library=library)
     made = _estimate(step, place, known, peaks)
+    if not place.offload:
+        return made
     on_host = host_bytes(step, sharding, place.shards) * place.per_machine
-    return replace(made, host_bytes=on_host) if place.offload else made
+    room = place.host_capacity_bytes
+    made = replace(made, host_bytes=on_host, host_capacity_bytes=room)
+    if room is None or on_host <= room:
+        return made
+    margin = min(room - on_host, made.margin_bytes or 0.0)
+    return replace(made, fits="no", margin_bytes=margin)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,6 +33,7 @@ class MemoryPlace:
         device: its name where the setting has unlike devices; empty where all are alike.
         per_machine: devices of its machine; 1 if the machines are not known.
         offload: what a job keeps on the host: `states`, `parameters`.
+        host_capacity_bytes: memory of the host; None if it is not stated.
         bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
         has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
         degrees: how devices share out a replica.
@@ -48,6 +49,7 @@ class MemoryPlace:
     device: str = ""
     per_machine: int = 1
     offload: tuple[str, ...] = ()
+    host_capacity_bytes: float | None = None
     bucket_elements: int | None = None
     has_masters: bool = False
     degrees: Degrees = field(default_factory=Degrees)
@@ -75,6 +77,7 @@ class MemoryPlace:
             generation=setting.worker.generation,
             capacity_bytes=capacity_bytes,
             per_machine=_num_devices(_first_machine(setting)),
+            host_capacity_bytes=_host_capacity(_first_machine(setting)),
             degrees=setting.scheme.degrees,
         )
 
@@ -115,6 +118,7 @@ class MemoryPlace:
                 capacity_bytes=device.capacity_bytes if own is None else own,
                 device=device.name if is_mixed else "",
                 per_machine=_num_devices(machine),
+                host_capacity_bytes=machine.host.memory_bytes,
                 degrees=setting.scheme.degrees,
             )
             found[place] = None
@@ -236,6 +240,10 @@ def gpu_kinds(cluster: Cluster) -> tuple[tuple[Device, Machine], ...]:
 
 def _num_devices(machine: Machine | None) -> int:
     return 1 if machine is None else len(machine.devices)
+
+
+def _host_capacity(machine: Machine | None) -> float | None:
+    return None if machine is None else machine.host.memory_bytes
 
 
 def _first_machine(setting: Setting) -> Machine | None:

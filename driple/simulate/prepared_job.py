@@ -55,6 +55,8 @@ class Program:
             Horovod in TensorFlow.
         library: generation of the framework and its libraries; the present one if None.
         fused: whether a compiler fuses the ops (XLA) without groups in the graph.
+        offload: what is kept on the host: `states`, `parameters`.
+        by_engine: whether an engine of its own (DeepSpeed) updates parameters.
     """
 
     synchronous: bool | None = None
@@ -63,6 +65,8 @@ class Program:
     exchange: ProgramExchange | None = None
     library: Library | None = None
     fused: bool = False
+    offload: tuple[str, ...] = ()
+    by_engine: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,7 +140,12 @@ class PreparedJob:
     @classmethod
     def of_job(cls, job: Job) -> PreparedJob:
         """A job as a user gave it, run by the library that it names."""
-        return cls(job.graph, cost=job.cost, program=Program(library=job.library))
+        program = Program(
+            library=job.library,
+            offload=job.offload,
+            by_engine=job.bucket_elements is not None,
+        )
+        return cls(job.graph, cost=job.cost, program=program)
 
     @property
     def cost(self) -> GraphCost:
@@ -258,6 +267,13 @@ class PreparedJob:
             _check_length(plan.compute_s, device.spec.name)
             self._exchanges[key] = plan
         return self._exchanges[key]
+
+    def without_offload(self) -> PreparedJob:
+        """The same job on devices that keep states and parameters themselves."""
+        if not self.program.offload:
+            return self
+        program = replace(self.program, offload=())
+        return PreparedJob(self.graph, kinds=self.kinds, cost=self._cost, program=program)
 
     def shard(self, degrees: Degrees) -> tuple[PreparedJob, DeviceShard]:
         """The job of one device of a replica, without regard to stages, and what it exchanges.

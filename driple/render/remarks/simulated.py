@@ -164,6 +164,10 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "each of the {num_devices} devices of an expert group gets as many tokens (capacity 1); "
         "experts are not split by tp"
     ),
+    "host_updates": (
+        "a host updates a billion parameters in {seconds:.3g} s, as two processors of 24 cores do "
+        "(ZeRO-Offload, table 4)"
+    ),
     "tensor_group_spans_machines": (
         "a tensor-parallel group of {num_devices} devices spans machines of {devices_per_machine}: "
         "its sums cross the network"
