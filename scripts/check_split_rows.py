@@ -42,7 +42,9 @@ from scripts.published_models import definition_of, traced_job
 ROWS = Path(__file__).parents[1] / "datasets" / "published" / TRAINING_FILE
 _PRECISIONS = frozenset({"fp16", "bf16", "amp-fp16", "amp-bf16", "fp32", "tf32"})
 _STEPS = 3
-_BUILT = {"deepseekv3_l4": "own:deepseek-v3-l4"}  # models that a row does not name as they are built
+_BUILT = {
+    "deepseekv3_l4": "own:deepseek-v3-l4"
+}  # models that a row does not name as they are built
 _USUAL_NETWORK = "8x400G"  # of NVIDIA's machines whose network a row does not state: DGX H100, B200
 _WHOLE_STATES = frozenset({"LiBai benchmark"})  # sources whose replicas share out nothing
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from driple.errors import SettingError
 from driple.units import counted
 
-__all__ = ["DDP", "PS", "SPLIT", "Degrees", "SchemeChoice", "divisors_near"]
+__all__ = ["DDP", "ONE_DEVICE", "PS", "SPLIT", "Degrees", "SchemeChoice", "divisors_near"]
 
 PS = "ps"  # parameter servers, synchronous or asynchronous
 DDP = "ddp"  # all-reduce of gradients over all devices
@@ -103,7 +103,10 @@ class Degrees:
                 continue
             name = _FIELDS[match["kind"]]
             if name in degrees:
-                raise SettingError(f"scheme {text} has {match['kind']} twice; give one degree")
+                raise SettingError(
+                    f"scheme {text} has {match['kind']} twice, or both cp and ulysses; give one "
+                    "degree"
+                )
             degrees[name] = int(match["degree"])
             exchanges_heads |= match["kind"] == "ulysses" and degrees[name] > 1
         if not degrees:
@@ -115,6 +118,10 @@ class Degrees:
             )
         states = _STATES[rest[0]] if rest else DDP
         return cls(**degrees, exchanges_heads=exchanges_heads, states=states)
+
+
+ONE_DEVICE = Degrees()
+"""Each device has the whole model."""
 
 
 def divisors_near(size: int, wanted: int) -> str:

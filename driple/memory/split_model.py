@@ -6,8 +6,8 @@ A device has 1/t of what products with split matrices make, and of these matrice
 and states, and 1/t of the tokens of norms, residuals and dropout (sequence parallelism); 1/c of the
 tokens of all; 1/e of the experts. A stage has the parameters that its ops read and the tensors that
 they make or are handed, once for each micro-batch that waits for its backward pass: under 1F1B
-(Narayanan et al., SC 2021, section 2.2) min(p - i, m) of the m micro-batches in stage i of p. What a
-stage hands on and does not read again is freed. The traced step of one device stays the source of
+(Narayanan et al., SC 2021, section 2.2) min(p - i, m) of the m micro-batches in stage i of p. What
+a stage hands on and does not read again is freed. The traced step of one device stays the source of
 every size and lifetime. What a group gathers for a product is there with it alone, and left out.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from driple.cluster.schemes import Degrees
+from driple.cluster.schemes import ONE_DEVICE, Degrees
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import Phase, TensorLifetimes, TensorRole
@@ -40,7 +40,7 @@ _NO_TABLE = (
 )
 
 
-def device_steps(graph: OpGraph, degrees: Degrees = Degrees()) -> tuple[StepMemory, ...]:
+def device_steps(graph: OpGraph, degrees: Degrees = ONE_DEVICE) -> tuple[StepMemory, ...]:
     """The steps of the devices that hold a model together: one of each stage.
 
     Args:
@@ -234,7 +234,7 @@ def _stages(
         _rows(step, uses, number, ahead - 1, is_first=not i)
         for i, (number, ahead) in enumerate(zip(numbers, in_flight, strict=True))
     ]
-    weights = _held(step.weights, uses.holds[:, list(numbers)].any(axis=1))
+    weights = _held(step.weights, np.asarray(uses.holds[:, list(numbers)].any(axis=1)))
     lasts = step.freed_after >= step.num_nodes
     older = lasts & (step.roles == TensorRole.GRADIENT) & (step.made_by < 0)
     backward, _ = uses.span(numbers[0], backward=True)
@@ -289,9 +289,9 @@ def _rows(step: StepMemory, uses: _Uses, number: int, ahead: int, *, is_first: b
         nbytes=np.concatenate([step.nbytes[kept], *[step.nbytes[crosses]] * max(ahead, 0)]),
         made_by=np.concatenate([begins[kept], np.full(waiting, forward)]),
         freed_after=np.concatenate([ends[kept], np.full(waiting, end)]),
-        roles=np.concatenate(
-            [step.roles[kept], np.full(waiting, TensorRole.ACTIVATION)]
-        ).astype(np.int8),
+        roles=np.concatenate([step.roles[kept], np.full(waiting, TensorRole.ACTIVATION)]).astype(
+            np.int8
+        ),
         is_cast=np.concatenate([step.is_cast[kept], np.zeros(waiting, dtype=np.bool_)]),
     )
 

@@ -147,7 +147,9 @@ def _schemes(evaluator: Evaluator, place: Machines, asked: Sequence[str]) -> lis
         graph = evaluator.ready(evaluator.variants.usual, place.setting).job.graph
     except (ConfigError, GraphError):  # each candidate says why
         return schemes
-    return list(dict.fromkeys([*schemes, *degrees_to_try(place.setting.cluster, splittable(graph))]))
+    return list(
+        dict.fromkeys([*schemes, *degrees_to_try(place.setting.cluster, splittable(graph))])
+    )
 
 
 def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: SearchResult) -> None:

@@ -6,9 +6,9 @@ n devices on m machines exchange S bytes. A ring has n - 1 steps (an all-reduce 
 which m - 1 cross the network, and each device sends (n - 1) / n S (an all-reduce twice as much)
 over the slowest hop. The two trees of an all-reduce halve the rate and replace the steps between
 machines by 2 log2(m). In an all-to-all each device sends 1 / n of its S bytes to each other one:
-what stays in the machine and what leaves it go at the same time. A protocol trades rate for latency. NCCL predicts each combination and takes
-the fastest (`src/graph/tuning.cc`, NVIDIA/nccl at 5067397c); the constants here are rounded from
-the tables there.
+what stays in the machine and what leaves it go at the same time. A protocol trades rate for
+latency. NCCL predicts each combination and takes the fastest (`src/graph/tuning.cc`, NVIDIA/nccl at
+5067397c); the constants here are rounded from the tables there.
 
 No term falls when a hop becomes slower or bytes become more, and the minimum of such terms does
 not either: a faster link never makes a collective slower.

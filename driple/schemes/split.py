@@ -8,8 +8,8 @@ replicas, as Megatron-LM places them; neighbours are an expert group, too. A ten
 activations, for which its devices wait; an expert group exchanges tokens; a stage hands activations
 and their gradients to its neighbour, each device its share. Gradients are added up by the devices
 with the same parameters, in buckets beside the last backward pass, as in `ddp`, or shared out among
-them, as in `zero1`, `zero2` and `fsdp`: those of experts by fewer devices. Groups on the same machine
-share its network.
+them, as in `zero1`, `zero2` and `fsdp`: those of experts by fewer devices. Groups on the same
+machine share its network.
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ DENSE, EXPERTS = range(2)
 _STATES: dict[str, Ddp] = {one.name: one for one in (Ddp(), Zero1(), Zero2(), Fsdp())}
 
 
+_ALONE = DeviceGroup(count=1)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SplitGroups:
     """Who exchanges with whom.
@@ -69,9 +72,9 @@ class SplitGroups:
 
     tensor: DeviceGroup
     replicas: DeviceGroup
-    context: DeviceGroup = DeviceGroup(count=1)
-    expert: DeviceGroup = DeviceGroup(count=1)
-    expert_replicas: DeviceGroup = DeviceGroup(count=1)
+    context: DeviceGroup = _ALONE
+    expert: DeviceGroup = _ALONE
+    expert_replicas: DeviceGroup = _ALONE
     handing: tuple[Hop, ...] = ()
 
     def named(self, group: str) -> DeviceGroup:

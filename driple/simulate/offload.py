@@ -26,8 +26,8 @@ from driple.step.exchange import passes_of
 __all__ = ["offload_assumptions", "with_offload"]
 
 # Seconds of a host with two processors (24 cores each, 12 channels of DDR4-2666) to update one
-# parameter by Adam: DeepSpeed's own (2.57 s for 10 billion parameters), and PyTorch's (14.76 s); Ren
-# et al., ZeRO-Offload, arXiv 2101.06840, table 4.
+# parameter by Adam: DeepSpeed's own (2.57 s for 10 billion parameters), and PyTorch's (14.76 s);
+# Ren et al., ZeRO-Offload, arXiv 2101.06840, table 4.
 _VECTORISED_S, _PLAIN_S = 2.57e-10, 1.476e-9
 _FUSED = "-fused"
 

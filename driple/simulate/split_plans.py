@@ -27,7 +27,6 @@ from driple.schemes.split import (
 )
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.prepared_job import PreparedJob
-from driple.step.device_shard import DeviceShard
 from driple.step.exchange import passes_of, plan_exchange
 from driple.step.plan import Message, OpTimes, StepPlan
 from driple.step.stages import plan_stages, stages_of

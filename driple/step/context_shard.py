@@ -99,8 +99,8 @@ def _check_lengths(flow: StepFlow, degree: int, name: str, *, exchanges_heads: b
     attentions = [op for op in flow.ops if op.kind in ATTENTIONS]
     if not attentions:
         raise GraphError(
-            f"{name} shares out the tokens of samples, and no attention of this model is one kernel "
-            "(scaled_dot_product_attention); leave it out"
+            f"{name} shares out the tokens of samples, and no attention of this model is one "
+            "kernel (scaled_dot_product_attention); leave it out"
         )
     for op in attentions:
         shape, keys = op.inputs[0].shape or (), op.inputs[1].shape or ()
@@ -169,9 +169,7 @@ def _exchanged(
     if exchanges_heads:
         nbytes = 2 * queries.nbytes + keys.nbytes + values.nbytes
         return [
-            GroupExchange(
-                group="context", kind="all_to_all", node=node, nbytes=nbytes / degree
-            )
+            GroupExchange(group="context", kind="all_to_all", node=node, nbytes=nbytes / degree)
         ]
     turns = 1 if op.kind == "attention" else 2
     return [

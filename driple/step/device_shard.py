@@ -1,6 +1,6 @@
 """One device's share of a training step, by all degrees together.
 
-    OpGraph, Degrees -> DeviceShard: context_shard, then expert_shard, then tensor_shard
+OpGraph, Degrees -> DeviceShard: context_shard, then expert_shard, then tensor_shard
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def device_shard(graph: OpGraph, degrees: Degrees, order: IntArray) -> DeviceSha
         is_expert = StepFlow(graph, "experts are looked for,").expert_parameters
     exchanges = [*tokens.exchanges, *experts.exchanges]
     if degrees.tensor > 1:  # tokens of experts, and heads of attention, are shares already
-        exchanges = [
-            replace(one, nbytes=one.nbytes / degrees.tensor) for one in exchanges
-        ]
+        exchanges = [replace(one, nbytes=one.nbytes / degrees.tensor) for one in exchanges]
     return DeviceShard(
         graph=matrices.graph,
         node_share=tokens.node_share * experts.node_share * matrices.node_share,

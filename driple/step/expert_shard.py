@@ -151,9 +151,7 @@ class _Experts:
         def mine(tensor: Tensor) -> Tensor:
             return _fewer(tensor, self.degree) if tensor.elements in self.sizes[module] else tensor
 
-        return replace(
-            op, inputs=tuple(map(mine, op.inputs)), outputs=tuple(map(mine, op.outputs))
-        )
+        return replace(op, inputs=tuple(map(mine, op.inputs)), outputs=tuple(map(mine, op.outputs)))
 
     def _exchanges(self, ends: dict[tuple[str, int], list[int]]) -> list[GroupExchange]:
         """Tokens go before a module's first product of a pass, and come back after its last."""
@@ -171,9 +169,7 @@ class _Experts:
     def _sent_share(self) -> FloatArray:
         """Share of each gradient in the traffic."""
         graph = self.flow.graph
-        own = {
-            node for one, node in graph.parameters.gradients.tolist() if self.is_own[one]
-        }
+        own = {node for one, node in graph.parameters.gradients.tolist() if self.is_own[one]}
         share = [1 / self.degree if node in own else 1.0 for node in graph.traffic.senders.tolist()]
         return np.array(share, dtype=np.float64)
 

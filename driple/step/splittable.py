@@ -34,7 +34,7 @@ class Splittable:
 
 
 def splittable(graph: OpGraph) -> Splittable:
-    """What can be shared out of a step's model; nothing of a graph without phases, or of adapters."""
+    """What can be shared out of a model; nothing of a graph without phases, or with adapters."""
     try:
         flow = StepFlow(graph, "")
     except GraphError:
@@ -45,6 +45,4 @@ def splittable(graph: OpGraph) -> Splittable:
         if op.kind in ATTENTIONS and op.inputs[0].shape is not None
     ]
     blocks = {block_name(name) for name in graph.parameters.names} - {""}
-    return Splittable(
-        heads=gcd(*heads), layers=len(blocks), experts=gcd(*flow.experts.values())
-    )
+    return Splittable(heads=gcd(*heads), layers=len(blocks), experts=gcd(*flow.experts.values()))

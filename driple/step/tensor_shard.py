@@ -287,9 +287,9 @@ class _Split:
     def _gather_again(self, node: int, shards: list[int]) -> None:
         """What the gradient of a matrix reads of the forward pass: kept as shares of the tokens."""
         for one in self.sources[node]:
-            if one not in shards and self.graph.phases[one] != Phase.BACKWARD:
-                if one in self.on_tokens or one in self.to_reduce:
-                    self.gathered.setdefault(one, node)
+            is_kept = one not in shards and self.graph.phases[one] != Phase.BACKWARD
+            if is_kept and (one in self.on_tokens or one in self.to_reduce):
+                self.gathered.setdefault(one, node)
 
     def _sizes(self, nodes: Iterable[int]) -> set[int]:
         """Elements of the tensors that some nodes make; views of parts of them are not among it."""
@@ -327,9 +327,7 @@ class _Split:
         for node in sorted(self.to_reduce):
             nbytes = float(self.sum_bytes[node])
             for kind in ("reduce_scatter", "all_gather"):
-                exchanges.append(
-                    GroupExchange(group="tensor", kind=kind, node=node, nbytes=nbytes)
-                )
+                exchanges.append(GroupExchange(group="tensor", kind=kind, node=node, nbytes=nbytes))
         for source, node in self.gathered.items():
             exchanges.append(
                 GroupExchange(

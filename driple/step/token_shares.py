@@ -1,6 +1,6 @@
 """An op on a share of the tokens: fewer rows, matrices and gradients of whole size.
 
-    StepFlow, node, degree -> OpSignature of one device
+StepFlow, node, degree -> OpSignature of one device
 """
 
 from __future__ import annotations

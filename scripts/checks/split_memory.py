@@ -5,8 +5,9 @@
 
     python -m scripts.checks.split_memory
 
-These runs share out the optimizer's states among replicas (`--use-distributed-optimizer`). Megatron-LM's bf16 is `bf16-mixed`. Of rows that differ
-by the number of micro-batches alone, the first is checked.
+These runs share out the optimizer's states among replicas (`--use-distributed-optimizer`).
+Megatron-LM's bf16 is `bf16-mixed`. Of rows that differ by the number of micro-batches alone, the
+first is checked.
 """
 
 from __future__ import annotations
@@ -40,8 +41,11 @@ def main() -> int:
         published_gib = row.peak_mem_gib or 0.0
         off_pct = 100 * (peak_gib / published_gib - 1)
         found.append(abs(off_pct))
-        print(f"{row.id} {row.job:18} {row.size} {split_setting(row):45} published {published_gib:6.2f}  "
-              f"estimated {peak_gib:6.2f} GiB  {off_pct:+.0f} %", flush=True)  # fmt: skip
+        print(
+            f"{row.id} {row.job:18} {row.size} {split_setting(row):40} published "
+            f"{published_gib:6.2f}  estimated {peak_gib:6.2f} GiB  {off_pct:+.0f} %",
+            flush=True,
+        )
     print(
         f"{len(found)} rows, {np.median(found):.0f} % off in the median, {max(found):.0f} % at most"
     )

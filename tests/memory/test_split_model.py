@@ -118,7 +118,9 @@ def test_shards_of_parameters_gradients_and_states(degree: int) -> None:
 
 def test_casts_of_split_weights_are_shares() -> None:
     """Autocast casts the matrices that a device has."""
-    (whole,), (part,) = (device_steps(gpt2(precision="amp-bf16"), Degrees(tensor=degree)) for degree in (1, 4))
+    (whole,), (part,) = (
+        device_steps(gpt2(precision="amp-bf16"), Degrees(tensor=degree)) for degree in (1, 4)
+    )
     matrices = int(whole.nbytes[whole.is_cast].sum())
     biases_and_norms = 4 * 16 * WIDTH
     assert matrices / 4 <= part.nbytes[part.is_cast].sum() <= matrices / 4 + biases_and_norms
@@ -203,7 +205,9 @@ def test_checkpointing_keeps_less_in_flight() -> None:
 
 def test_batches_on_a_line_are_those_that_were_traced() -> None:
     """Stages and shards grow in proportion to the batch, as whole models do."""
-    steps_at = batched_device_steps((2, gpt2(samples=2)), (3, gpt2(samples=3)), Degrees(tensor=2, pipeline=2))
+    steps_at = batched_device_steps(
+        (2, gpt2(samples=2)), (3, gpt2(samples=3)), Degrees(tensor=2, pipeline=2)
+    )
     traced = device_steps(gpt2(samples=4), Degrees(tensor=2, pipeline=2))
     for one, other in zip(steps_at(4), traced, strict=True):
         assert np.array_equal(one.nbytes, other.nbytes)
@@ -231,12 +235,17 @@ def test_the_largest_stage_decides() -> None:
     setting = Setting.parse("4xA100-80G@pp4")
     graph = gpt2(passes=8)
     places = MemoryPlace.of_kinds(setting)
-    each = [memory_of_places([one], places).allocated for one in device_steps(graph, Degrees(pipeline=4))]
+    each = [
+        memory_of_places([one], places).allocated
+        for one in device_steps(graph, Degrees(pipeline=4))
+    ]
     found = memory_of_graph(graph, setting).allocated
     assert found is not None
     assert found.value == max(one.value for one in each if one is not None)
     timeline = device_timeline(graph, setting)
-    assert timeline.peak_bytes == max(peak_of(one) for one in device_steps(graph, Degrees(pipeline=4)))
+    assert timeline.peak_bytes == max(
+        peak_of(one) for one in device_steps(graph, Degrees(pipeline=4))
+    )
 
 
 def test_every_stage_that_reads_a_tensor_has_it() -> None:

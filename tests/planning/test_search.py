@@ -205,11 +205,14 @@ def test_a_plan_and_a_prediction_have_the_same_largest_batches(unet_plan: PlanRe
 
 def test_any_scheme_tries_degrees_that_fit(gpt: str) -> None:
     """Those that suit of their own accord, and tensor groups; a name beside is tried alone."""
-    ask = {"options": OPTIONS, "samples": 1e4, "settings": ["8xA100"], "vary": []}
-    usual, every, named = (
-        {offer.candidate.setting.scheme.suffix for offer in plan(gpt, schemes=schemes, **ask).offers}  # type: ignore[arg-type,union-attr]
-        for schemes in ([], ["any"], ["any", "fsdp"])
-    )
+
+    def tried(*schemes: str) -> set[str]:
+        found = plan(
+            gpt, options=OPTIONS, samples=1e4, settings=["8xA100"], vary=[], schemes=schemes
+        )
+        return {one.candidate.setting.scheme.suffix for one in found.offers if one.candidate}
+
+    usual, every, named = tried(), tried("any"), tried("any", "fsdp")
     assert usual < every
     assert {scheme for scheme in every if scheme.startswith("tp")} == every - usual != set()
     assert named == {"fsdp", *(every - usual)}

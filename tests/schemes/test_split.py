@@ -250,7 +250,10 @@ def test_names_are_their_own_inverse() -> None:
     [
         ("8xH100@tp8", "does not divide the 4 heads of attention; tp 4 does"),
         ("8xH100@pp8", "the graph has 4"),
-        ("5xH100@tp5", "does not divide a side of transformer.h.0.attn.c_attn.weight, which is 768; tp 4 or 6"),
+        (
+            "5xH100@tp5",
+            "does not divide a side of transformer.h.0.attn.c_attn.weight, which is 768; tp 4 or 6",
+        ),
     ],
 )
 def test_degrees_that_fit_no_model_are_refused(name: str, words: str) -> None:

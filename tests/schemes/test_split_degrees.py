@@ -160,6 +160,7 @@ def test_an_all_to_all_by_hand() -> None:
 
 def test_update_of_a_share() -> None:
     """Replicas that share out states update 1 / n of them: dense by all, experts by fewer."""
+
     def of(count: int) -> DeviceGroup:
         return DeviceGroup(count=count, within=Hop(bytes_per_s=1e11, latency_s=1e-6))
 

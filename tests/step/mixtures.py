@@ -57,9 +57,7 @@ def dense(passes: int = 1) -> OpGraph:
     return _step("Qwen3Config", "Qwen3ForCausalLM", passes, "none")
 
 
-def _step(
-    config: str, head: str, passes: int, checkpointing: str, **more: int
-) -> OpGraph:
+def _step(config: str, head: str, passes: int, checkpointing: str, **more: int) -> OpGraph:
     transformers = pytest.importorskip("transformers")
     import torch
 

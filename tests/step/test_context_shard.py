@@ -18,7 +18,8 @@ PRODUCTS = ("matmul", "attention", "attention_gradient")
 def flops_of(graph: OpGraph, *kinds: str) -> np.ndarray:
     """FLOPs of each node of some kinds."""
     chosen = [graph.signatures[i].kind in kinds for i in graph.signature_of.tolist()]
-    return cost_of_graph(graph).flops[np.array(chosen)]
+    flops: np.ndarray = cost_of_graph(graph).flops[np.array(chosen)]
+    return flops
 
 
 @pytest.mark.parametrize("degree", [2, 4])

@@ -37,9 +37,9 @@ def grouped_flops(graph: OpGraph) -> float:
 
 @pytest.mark.parametrize("degree", [2, 4, 8])
 def test_products_of_the_experts_of_a_device(degree: int) -> None:
-    """2 matrices (gate and up as one) x 3 passes x 2 FLOPs x tokens x k x width x inner: as before,
+    """2 FLOPs x tokens x k x 3 matrices x width x inner, forward and twice backward, as before.
 
-    since a device has fewer experts and as many more rows for each of them.
+    A device has fewer experts, and as many more rows for each of them.
     """
     graph = mixture()
     shard = expert_shard(graph, degree, execution_order(graph))

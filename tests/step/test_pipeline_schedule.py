@@ -21,9 +21,7 @@ def test_the_bubble_is_as_many_times_shorter(devices: int, chunks: int, rounds: 
     passes = rounds * devices
     forward_s, backward_s = 1.0 / chunks, 2.0 / chunks
     count = devices * chunks
-    _, lasts = first_and_last_s(
-        [forward_s] * count, [backward_s] * count, passes, chunks=chunks
-    )
+    _, lasts = first_and_last_s([forward_s] * count, [backward_s] * count, passes, chunks=chunks)
     step_s = max(last + backward_s for last in lasts)
     assert step_s == pytest.approx(3.0 * passes + 3.0 * (devices - 1) / chunks)
 
@@ -51,6 +49,8 @@ def test_hands_on_while_it_computes() -> None:
 
 
 def test_groups_of_micro_batches() -> None:
-    with pytest.raises(GraphError, match=r"groups of the 4 devices .* has 6; .*accumulation 4 or 8"):
+    with pytest.raises(
+        GraphError, match=r"groups of the 4 devices .* has 6; .*accumulation 4 or 8"
+    ):
         check_interleaved(4, 2, 6)
     check_interleaved(4, 1, 6)

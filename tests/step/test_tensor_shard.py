@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driple.errors import GraphError
 from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.step.plan import execution_order
@@ -99,9 +98,7 @@ def test_experts_and_routers_are_computed_on_shares_of_the_tokens() -> None:
     for name, whole, part in zip(table.names, table.elements, own.elements, strict=True):
         is_split = not any(word in name for word in ("experts", "gate", "norm"))
         assert part * (2 if is_split else 1) == whole, name
-    products = [
-        experts.signatures[i].kind in _PRODUCTS for i in experts.signature_of.tolist()
-    ]
+    products = [experts.signatures[i].kind in _PRODUCTS for i in experts.signature_of.tolist()]
     whole, part = (cost_of_graph(one).flops[products].sum() for one in (experts, shard.graph))
     assert 2 * part == whole
 
