@@ -79,7 +79,7 @@ def device_steps(graph: OpGraph, degrees: Degrees = ONE_DEVICE) -> tuple[StepMem
 
 
 def batched_device_steps(
-    few: tuple[int, OpGraph], many: tuple[int, OpGraph], degrees: Degrees = Degrees()
+    few: tuple[int, OpGraph], many: tuple[int, OpGraph], degrees: Degrees = ONE_DEVICE
 ) -> Callable[[int], tuple[StepMemory, ...]]:
     """The same at every batch size, of one job that was read at two of them.
 

@@ -55,7 +55,7 @@ def with_offload(
     if host is None:
         raise SettingError(
             f"the catalogue does not know the link of {device.spec.name} to its host, which an "
-            "offload crosses; add it with --catalog FILE.toml"
+            "offload crosses; add it to a catalogue of your own"
         )
     degrees = topology.degrees
     split = degrees.tensor * degrees.pipeline

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from driple.errors import GraphError
 
-__all__ = ["Turn", "check_interleaved", "device_turns", "first_and_last_s", "passes_in_flight"]
+__all__ = ["StageTurn", "check_interleaved", "device_turns", "first_and_last_s", "passes_in_flight"]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class StageTurn:
     """One pass of one micro-batch through one stage.
 
     Attributes:
@@ -44,11 +44,11 @@ def check_interleaved(devices: int, chunks: int, passes: int) -> None:
         near = f"{below} or {above}" if below else f"{above}"
         raise GraphError(
             f"vpp{chunks} takes micro-batches in groups of the {devices} devices of its pipeline, "
-            f"and a step has {passes}; give --grad-accumulation {near}"
+            f"and a step has {passes}; take {near} passes of accumulation"
         )
 
 
-def device_turns(device: int, devices: int, chunks: int, passes: int) -> list[Turn]:
+def device_turns(device: int, devices: int, chunks: int, passes: int) -> list[StageTurn]:
     """Passes of a device in order.
 
     Args:
@@ -63,8 +63,8 @@ def device_turns(device: int, devices: int, chunks: int, passes: int) -> list[Tu
         ahead = total if passes == devices else 2 * ahead + (chunks - 1) * devices
     ahead = min(ahead, total)
     order = [_placed(k, devices, chunks) for k in range(total)]
-    forward = [Turn(False, chunk, i) for chunk, i in order]
-    backward = [Turn(True, chunks - 1 - chunk, i) for chunk, i in order]
+    forward = [StageTurn(False, chunk, i) for chunk, i in order]
+    backward = [StageTurn(True, chunks - 1 - chunk, i) for chunk, i in order]
     turns = forward[:ahead]
     for k in range(total - ahead):
         turns += [forward[ahead + k], backward[k]]
@@ -140,7 +140,7 @@ def first_and_last_s(
 
 
 def _came_s(
-    turn: Turn,
+    turn: StageTurn,
     stage: int,
     count: int,
     ends_s: dict[tuple[bool, int, int], float],

@@ -124,7 +124,7 @@ def test_bytes_of_interleaved_stages(passes: int) -> None:
 def test_stages_and_micro_batches_that_do_not_fit_are_refused() -> None:
     with pytest.raises(GraphError, match=r"of 4 stages .* at most 2 stages do"):
         records_on(plain(2), "2xH100/NVLink@pp2-vpp2")
-    with pytest.raises(GraphError, match="give --grad-accumulation 2 or 4"):
+    with pytest.raises(GraphError, match="take 2 or 4 passes"):
         records_on(gpt2(3), "2xH100/NVLink@pp2-vpp2")
 
 
