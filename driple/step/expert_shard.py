@@ -111,7 +111,8 @@ class _Experts:
                 continue
             op = self.flow.ops[node]
             if op.kind == "batch_matmul":
-                changed[node], is_gradient = self._product(op, module)
+                is_gradient = not self.flow.read(node)
+                changed[node] = self._product(op, is_gradient=is_gradient)
                 if is_gradient:
                     share[node] = 1 / degree
                 else:
@@ -135,15 +136,15 @@ class _Experts:
             exchanges=tuple(self._exchanges(ends)),
         )
 
-    def _product(self, op: OpSignature, module: str) -> tuple[OpSignature, bool]:
-        """A grouped product of the device's experts, and whether it is a gradient of matrices."""
+    def _product(self, op: OpSignature, *, is_gradient: bool) -> OpSignature:
+        """A grouped product with the device's experts, or the gradient of their matrices."""
         degree, (left, right, *rest) = self.degree, op.inputs
-        if op.outputs[0].elements in self.sizes[module]:
+        if is_gradient:
             read = (_resized(left, degree, -1), _resized(right, degree, -2), *rest)
-            return replace(op, inputs=read, outputs=(_fewer(op.outputs[0], degree),)), True
+            return replace(op, inputs=read, outputs=(_fewer(op.outputs[0], degree),))
         rows = _resized(left, degree, -2)
         outputs = (_resized(op.outputs[0], degree, -2),)
-        return replace(op, inputs=(rows, _fewer(right, degree), *rest), outputs=outputs), False
+        return replace(op, inputs=(rows, _fewer(right, degree), *rest), outputs=outputs)
 
     def _parts(self, op: OpSignature, module: str) -> OpSignature:
         """An op on the stacks themselves, such as a cast: of the device's experts."""

@@ -180,7 +180,7 @@ class _Split:
             made = self.ops[node].outputs[0].nbytes
             self._sum(node, min(made, *(self.sum_bytes[one] for one in sums)))
             if len(sums) < len(sources):  # a residual: the sum is scattered before
-                self.changed[node] = on_tokens(self.flow, node, self.degree)
+                self._share_tokens(node)
             return
         self.to_reduce.update(dict.fromkeys(sums))
         self.states[sums] = _State.WHOLE

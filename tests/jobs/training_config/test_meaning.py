@@ -212,3 +212,31 @@ def test_offload_leaves_nothing_open() -> None:
     options = JobOptions(config=read_training_config(DATA / "ds.json"))
     assert not options.undecided(Setting.parse("8xA100"))
     assert options.config.offload == ("states", "parameters")
+
+
+@pytest.mark.parametrize(
+    ("degrees", "scheme", "is_open"),
+    [
+        ({"tensor_parallel_degree": 8}, "tp8-fsdp", False),
+        ({"tensor_parallel_degree": 8, "data_parallel_shard_degree": 1}, "tp8", False),
+        (
+            {"context_parallel_degree": 2, "expert_parallel_degree": 16,
+             "pipeline_parallel_degree": 4},
+            "cp2-ep16-pp4-fsdp", False,
+        ),
+        (
+            {"tensor_parallel_degree": 2, "data_parallel_shard_degree": 4,
+             "data_parallel_replicate_degree": 2},
+            "tp2-fsdp", True,
+        ),
+    ],
+)  # fmt: skip
+def test_degrees_of_torchtitan(
+    tmp_path: Path, degrees: dict[str, int], scheme: str, is_open: bool
+) -> None:
+    lines = "".join(f"{name} = {value}\n" for name, value in degrees.items())
+    file = tmp_path / "a.toml"
+    file.write_text(f"[training]\nlocal_batch_size = 1\nseq_len = 64\n[parallelism]\n{lines}")
+    config = read_training_config(file)
+    assert config.scheme == scheme
+    assert bool(config.undecided) == is_open
