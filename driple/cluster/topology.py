@@ -42,7 +42,7 @@ class Topology:
     between: Link | None = None
     host_links: tuple[Link, ...] = ()
     scheme: str = DDP
-    name: str = ""
+    name: str = field(default="", compare=False)
     host_memory_bytes: float | None = None
     degrees: Degrees = field(default_factory=Degrees)
 
