@@ -155,7 +155,7 @@ def host_tuning(
     Args:
         setting: that was measured.
         workloads: names, n.
-        predicted: what the inspector says of them, n.
+        predicted: by the inspector, n.
         measured_s: shape [n], their step times on this machine.
 
     Raises:
