@@ -35,11 +35,10 @@ def on_tokens(flow: StepFlow, node: int, degree: int) -> OpSignature:
         is_whole = tensor.is_parameter or tensor.elements in whole
         return tensor if is_whole else divided(tensor, degree, _ROWS)
 
-    return replace(
-        op,
-        inputs=tuple(cut(one, read) for one in op.inputs),
-        outputs=tuple(cut(one, sizes) for one in op.outputs),
-    )
+    inputs = tuple(cut(one, read) for one in op.inputs)
+    outputs = tuple(cut(one, sizes) for one in op.outputs)
+    own: OpSignature = replace(op, inputs=inputs, outputs=outputs)
+    return own
 
 
 def _product(op: OpSignature, degree: int, sizes: set[int]) -> OpSignature:
