@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.config import BOTH, Changes
+from driple.jobs.training_config.config import BOTH, TIME, Changes
 from driple.jobs.training_config.fields import NotModelledError, RefusedError, Rule, Values
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "autocast",
     "checkpointing",
     "clipping",
+    "compile_mode",
     "container",
     "dtype_of_model",
     "ignored",
@@ -150,6 +151,15 @@ def switch(name: str) -> Rule:
         return {name: True} if value == _AUTO or is_on(value) else {}
 
     return read
+
+
+def compile_mode(value: Any, _: Values) -> Mapping[str, Any]:
+    """A mode of `torch.compile`: with CUDA graphs, or the usual one; others tune kernels."""
+    if value in (None, "default"):
+        return {}
+    if value == "reduce-overhead":
+        return {"cuda_graphs": True}
+    raise NotModelledError(TIME)
 
 
 def liger(value: Any, values: Values) -> Mapping[str, Any]:

@@ -1,0 +1,163 @@
+"""What CUDA graphs save, as PyTorch's dashboards measured it on an A100 and as Driple says.
+
+    python -m scripts.studies.cuda_graphs.run
+
+pairs.csv has speed-ups over eager of `torch.compile` without and with CUDA graphs, of forward and
+backward passes without an optimizer, from three issues of pytorch/pytorch (2022 and 2023).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from driple.errors import DripleError
+from driple.graph.step_facts import OptimizerUpdate
+from driple.jobs.load import Job, load_job
+from driple.jobs.options import JobOptions
+from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import PreparedJob, Program
+
+PAIRS = Path(__file__).with_name("pairs.csv")
+DEVICE = "A100"
+_TORCHVISION = """
+import torch, torchvision
+from torch import nn
+from torchvision.models import *
+
+def cifar():
+    return resnet18(norm_layer=lambda c: nn.GroupNorm(min(c, 32), c), num_classes=10)
+"""
+_LEAST_GAIN = 1.1  # published, of steps that CUDA graphs shorten
+CONFIGS: Mapping[str, dict[str, object]] = {
+    "albert": {"architectures": ["AlbertForMaskedLM"], "model_type": "albert", "vocab_size": 30000,
+               "embedding_size": 128, "hidden_size": 768, "num_hidden_layers": 12,
+               "num_attention_heads": 12, "intermediate_size": 3072},
+    "t5_large": {"architectures": ["T5ForConditionalGeneration"], "model_type": "t5",
+                 "d_model": 1024, "d_ff": 4096, "d_kv": 64, "num_layers": 24, "num_heads": 16,
+                 "vocab_size": 32128, "decoder_start_token_id": 0},
+    "bert_large": {"architectures": ["BertForMaskedLM"], "model_type": "bert", "hidden_size": 1024,
+                   "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+    "mobilebert": {"architectures": ["MobileBertForMaskedLM"], "model_type": "mobilebert"},
+    "mobilebert_qa": {"architectures": ["MobileBertForQuestionAnswering"],
+                      "model_type": "mobilebert"},
+    "opt": {"architectures": ["OPTForCausalLM"], "model_type": "opt"},
+    "mt5": {"architectures": ["MT5ForConditionalGeneration"], "model_type": "mt5",
+            "decoder_start_token_id": 0},
+    "gpt2": {"architectures": ["GPT2ForSequenceClassification"], "model_type": "gpt2",
+             "pad_token_id": 0},
+    "xglm": {"architectures": ["XGLMForCausalLM"], "model_type": "xglm"},
+    "electra_qa": {"architectures": ["ElectraForQuestionAnswering"], "model_type": "electra"},
+    "m2m100": {"architectures": ["M2M100ForConditionalGeneration"], "model_type": "m2m_100"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A step with and without CUDA graphs.
+
+    Attributes:
+        name: of the model, with its batch and precision.
+        published: gain that was measured.
+        predicted: gain by Driple.
+        compiled_ms: predicted step without.
+        replayed_ms: predicted step with.
+    """
+
+    name: str
+    published: float
+    predicted: float
+    compiled_ms: float
+    replayed_ms: float
+
+    @property
+    def error(self) -> float:
+        """Share by which the gain is off."""
+        return self.predicted / self.published - 1
+
+
+def main() -> None:
+    """Print all pairs, and how far off gains are."""
+    declare_torchvision_ops()  # torchvision's own may be of another build
+    pairs = []
+    with PAIRS.open(encoding="utf-8", newline="") as file, TemporaryDirectory() as folder:
+        for row in csv.DictReader(file):
+            try:
+                pairs.append(_pair(row, Path(folder)))
+            except DripleError as error:
+                print(f"{row['model']}: {error}")
+                continue
+            pair = pairs[-1]
+            print(
+                f"{pair.name:45} published {pair.published:.2f} predicted {pair.predicted:.2f} "
+                f"({pair.compiled_ms:.1f} -> {pair.replayed_ms:.1f} ms)",
+                flush=True,
+            )
+    _print_errors("all", pairs)
+    _print_errors("gains of 10 % and more", [one for one in pairs if one.published >= _LEAST_GAIN])
+
+
+def _print_errors(words: str, pairs: list[Pair]) -> None:
+    errors = np.array([one.error for one in pairs])
+    median, p90 = np.quantile(np.abs(errors), [0.5, 0.9])
+    print(
+        f"{words}: {len(pairs)}, {100 * median:.0f} % off in the median, {100 * p90:.0f} % at the "
+        f"90th percentile, bias {100 * np.median(errors):+.0f} %"
+    )
+
+
+def _pair(row: Mapping[str, str], folder: Path) -> Pair:
+    job = _job(row, folder)
+    graph = replace(job.graph, update=OptimizerUpdate())  # none was timed
+    device = shipped_calibration().device(DEVICE)
+    compiled_s, replayed_s = (
+        float(
+            PreparedJob(
+                graph, cost=job.cost, program=Program(library=job.library, cuda_graphs=graphs)
+            )
+            .times(device)
+            .duration_s.sum()
+        )
+        for graphs in (False, True)
+    )
+    return Pair(
+        name=f"{row['model']}, batch {row['batch']}, {row['precision']}",
+        published=float(row["with_cuda_graphs"]) / float(row["compiled"]),
+        predicted=compiled_s / replayed_s,
+        compiled_ms=1e3 * compiled_s,
+        replayed_ms=1e3 * replayed_s,
+    )
+
+
+def _job(row: Mapping[str, str], folder: Path) -> Job:
+    source, size = row["source"], row["size"]
+    options = JobOptions(
+        batch_size=int(row["batch"]),
+        precision=row["precision"],
+        optimizer="sgd",
+        compiled=True,
+        library="torch2.1",
+    )
+    if source in CONFIGS:
+        place = folder / source
+        place.mkdir(exist_ok=True)
+        (place / "config.json").write_text(json.dumps(CONFIGS[source]), encoding="utf-8")
+        return load_job(f"hf:{place}", replace(options, seq_len=int(size)))
+    if source.startswith("tv:"):
+        file = folder / "models.py"
+        file.write_text(_TORCHVISION, encoding="utf-8")
+        source = f"{file}:{source.removeprefix('tv:')}"
+    if size:
+        options = replace(options, input_shape=tuple(int(n) for n in size.split("x")))
+    return load_job(source, options)
+
+
+if __name__ == "__main__":
+    main()
