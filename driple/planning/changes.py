@@ -28,6 +28,7 @@ MOST_CHANGES = 3
 _LEAST_GAIN = 0.01  # share of the time that a change must save to be named
 _HALF = "amp-bf16"
 _FULL = ("fp32", "tf32")
+_WITHOUT_SCALER = {"amp-fp16": _HALF, "fp16-mixed": "bf16-mixed"}
 _IMAGE_RANK = 4  # of a batch
 
 
@@ -110,10 +111,11 @@ def _ways(
     """Changes of the way of training, of the scheme, of the links and of the number of machines."""
     variant, variants = candidate.variant, evaluator.variants
     if variants.can_vary:
-        if variant.precision in _FULL:
+        half = _HALF if variant.precision in _FULL else _WITHOUT_SCALER.get(variant.precision)
+        if half is not None:
             yield (
-                _in_place(_HALF, variant.precision),
-                replace(candidate, variant=replace(variant, precision=_HALF)),
+                _in_place(half, variant.precision),
+                replace(candidate, variant=replace(variant, precision=half)),
             )
         yield from _host_ways(candidate, optimizer=variant.optimizer or variants.given.optimizer)
         if not variant.channels_last and _has_channels_first(variants.given):

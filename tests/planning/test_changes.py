@@ -75,7 +75,9 @@ def test_a_step_that_waits_gains_by_less_work_for_its_host(tmp_path: Path) -> No
     assert best is not None and best.parts is not None
     assert best.parts.host_pct > 50
     amount = Amount(samples_per_epoch=10_000, epochs=1, source=remark("samples_by_option"))
-    variants = JobVariants(f"{tmp_path / 'net.py'}:build", options_of(optimizer="adamw", batch_size=1))
+    variants = JobVariants(
+        f"{tmp_path / 'net.py'}:build", options_of(optimizer="adamw", batch_size=1)
+    )
     evaluator = Evaluator(variants, amount, PriceBook())
     tried = helpful_changes(evaluator, best, first.offers, keeps_batch=False, most=20)
     changes = {sentence(change.what): change for change in tried}
