@@ -84,7 +84,8 @@ def _compiler(value: Any, _: Values) -> Mapping[str, Any]:
 def _mode(value: Any, values: Values) -> Mapping[str, Any]:
     """Of a compiler that is there."""
     backend = values.get("dynamo_config.dynamo_backend", values.get("dynamo_backend", "no"))
-    return compile_mode(value, values) if _compiler(backend, values) else {}
+    said = compile_mode(value, values)
+    return said if _compiler(backend, values) else {}
 
 
 def _size(degree: str) -> Rule:

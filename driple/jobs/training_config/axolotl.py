@@ -30,7 +30,6 @@ from driple.jobs.training_config.rules import (
     ignored,
     is_on,
     offloaded,
-    only_when,
     optimizer_named,
     switch,
     tf32,
@@ -90,6 +89,12 @@ def _quantised(value: Any, values: Values) -> Mapping[str, Any]:
 def _both_parts(value: Any, values: Values) -> Mapping[str, Any]:
     said = offloaded("states")(value, values)
     return {**said, "offload_parameters": True} if said else {}
+
+
+def _mode(value: Any, values: Values) -> Mapping[str, Any]:
+    """Of a compiler that is switched on."""
+    said = compile_mode(value, values)
+    return {} if values.get("torch_compile") in (None, False) else said
 
 
 def _degree(name: str) -> Any:
@@ -165,7 +170,7 @@ AXOLOTL = Format(
         "gradient_checkpointing": checkpointing,
         "max_grad_norm": clipping,
         "torch_compile": switch("compiled"),
-        "torch_compile_mode": only_when(compile_mode, "torch_compile"),
+        "torch_compile_mode": _mode,
         "fsdp": fsdp_switch,
         "fsdp_config": container,
         **_inside("activation_checkpointing", checkpointing),

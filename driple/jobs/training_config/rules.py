@@ -28,7 +28,6 @@ __all__ = [
     "mixed_precision",
     "named",
     "offloaded",
-    "only_when",
     "optimizer_named",
     "switch",
     "tf32",
@@ -223,15 +222,6 @@ def offloaded(part: str) -> Rule:
         if word not in ("cpu", "true", "yes"):
             raise RefusedError("cpu, nvme or none")
         return {f"offload_{part}": True}
-
-    return read
-
-
-def only_when(rule: Rule, key: str, default: bool = False) -> Rule:
-    """A rule that counts where another field is on."""
-
-    def read(value: Any, values: Values) -> Mapping[str, Any]:
-        return rule(value, values) if values.get(key, default) not in (False, None) else {}
 
     return read
 
