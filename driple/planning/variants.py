@@ -136,6 +136,10 @@ class JobVariants:
     def _made(self, variant: Variant, like: tuple[int, int] | None, setting: Setting) -> Job:
         if variant == self.usual and like == (8, 0):  # as it was read
             return self.given
+        if variant.cuda_graphs:  # of the same ops
+            compiled = self.job(replace(variant, cuda_graphs=False), setting)
+            if compiled.step is not None:
+                return replace(compiled, step=replace(compiled.step, cuda_graphs=True))
         one_pass = variant.grad_accumulation == 1
         probe = replace(variant, grad_accumulation=1 if one_pass else _PROBE_PASSES)
         found = self._probe(probe, like, setting)
