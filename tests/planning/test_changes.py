@@ -42,7 +42,7 @@ def planned(folder: Path, **options: object) -> PlanResult:
     file.write_text(_NET)
     return plan(
         f"{file}:build",
-        options=options_of(**options),
+        options=options_of(**options),  # type: ignore[arg-type]
         samples=10_000,
         settings="1xA100",
         would_help=True,

@@ -1,8 +1,8 @@
 """What CUDA graphs save, as PyTorch's dashboards measured it on an A100 and as Driple says.
 
-    python -m scripts.studies.cuda_graphs.run
+    python -m scripts.studies.cuda_graphs
 
-pairs.csv has speed-ups over eager of `torch.compile` without and with CUDA graphs, of forward and
+cuda_graphs.csv has speed-ups over eager of `torch.compile` without and with CUDA graphs, of forward and
 backward passes without an optimizer, from three issues of pytorch/pytorch (2022 and 2023).
 """
 
@@ -26,7 +26,7 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.gpu_rates import with_host
 from driple.simulate.prepared_job import PreparedJob, Program
 
-PAIRS = Path(__file__).with_name("pairs.csv")
+PAIRS = Path(__file__).with_suffix(".csv")
 DEVICE = "A100"
 _TORCHVISION = """
 import torch, torchvision
