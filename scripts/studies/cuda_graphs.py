@@ -2,8 +2,8 @@
 
     python -m scripts.studies.cuda_graphs
 
-cuda_graphs.csv has speed-ups over eager of `torch.compile` without and with CUDA graphs, of forward and
-backward passes without an optimizer, from three issues of pytorch/pytorch (2022 and 2023).
+cuda_graphs.csv has speed-ups over eager of `torch.compile` without and with CUDA graphs, of forward
+and backward passes without an optimizer, from three issues of pytorch/pytorch (2022 and 2023).
 """
 
 from __future__ import annotations
