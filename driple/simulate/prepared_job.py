@@ -58,6 +58,7 @@ class Program:
         fused: whether a compiler fuses the ops (XLA) without groups in the graph.
         offload: what is kept on the host: `states`, `parameters`.
         by_engine: whether an engine of its own (DeepSpeed) updates parameters.
+        cuda_graphs: whether the compiled step is replayed as CUDA graphs.
     """
 
     synchronous: bool | None = None
@@ -68,6 +69,7 @@ class Program:
     fused: bool = False
     offload: tuple[str, ...] = ()
     by_engine: bool = False
+    cuda_graphs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,6 +145,7 @@ class PreparedJob:
         """A job as a user gave it, run by the library that it names."""
         program = Program(
             library=job.library,
+            cuda_graphs=job.cuda_graphs,
             offload=job.offload,
             by_engine=job.bucket_elements is not None,
         )
@@ -236,7 +239,11 @@ class PreparedJob:
         """Software that runs the step."""
         usual: Library = "tensorflow" if self.graph.framework == "tensorflow" else "torch2"
         compiled = self.program.fused or self.kinds.fused is not None
-        return Runtime(self.program.library or usual, compiled=compiled)
+        return Runtime(
+            self.program.library or usual,
+            compiled=compiled,
+            cuda_graphs=compiled and self.program.cuda_graphs,
+        )
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
         """The step of a worker with this device; without servers, all messages name server 0.
