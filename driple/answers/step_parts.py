@@ -244,5 +244,8 @@ def _exchange_words(topology: Topology) -> str:
     if len(topology.workers) < 2:
         return ""
     link = topology.between if topology.between is not None else topology.within
+    within = topology.within
+    if topology.degrees.is_split and topology.between is not None and within is not None:
+        return f"the links within and between machines ({within.name}, {topology.between.name})"
     where = "the network" if topology.between is not None else "the links between devices"
     return where if link is None else f"{where} ({link.name})"
