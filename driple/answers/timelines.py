@@ -68,7 +68,7 @@ class Timelines:
 def timelines(
     prepared: PreparedJob, place: Place, step_s: float, *, host_is_known: bool
 ) -> Timelines | None:
-    """The timelines of a step on like GPUs; None of split models and offload, with servers, on CPUs.
+    """Timelines of a step on like GPUs; None of split models and offload, with servers, on CPUs.
 
     Args:
         prepared: the job.
