@@ -176,3 +176,22 @@ def test_update_of_a_share() -> None:
     expert_bytes = gradients_of(mixed(), experts=True) / 4
     share = (dense_bytes / 8 + expert_bytes / 2) / (dense_bytes + expert_bytes)
     assert shared == pytest.approx(share * whole, rel=1e-6)
+
+
+@pytest.mark.parametrize("bytes_per_s", [1e6, 1e9, 1e13])
+def test_attention_hides_its_ring(bytes_per_s: float) -> None:
+    """A share of keys and values passes while attention computes on the one before."""
+    degrees, device = Degrees(context=2), STILL.device("H100")
+    groups = SplitGroups(
+        tensor=DeviceGroup(count=1),
+        replicas=DeviceGroup(count=1),
+        context=DeviceGroup(count=2, within=Hop(bytes_per_s=bytes_per_s, latency_s=0.0)),
+    )
+    own, shard = plain().shard(degrees)
+    times = own.times(device).duration_s
+    waits_s = 0.0
+    for one in shard.exchanges:
+        took_s = float(groups.context.seconds("all_gather", np.array([one.nbytes]))[0])
+        waits_s += max(took_s - times[one.node] / 2, 0.0)
+    (plan,) = split_plans(plain(), device, groups, degrees).plans
+    assert plan.compute_s == pytest.approx(times.sum() + waits_s)
