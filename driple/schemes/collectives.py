@@ -76,7 +76,8 @@ class Hop:
         latency_s: time of a step without data in the Simple protocol, seconds.
         in_order: whether it keeps 128 bytes together, as NVLink does.
         start: factor on the time in which a collective starts.
-        own_part: share of its own part of a tensor that a device copies, beside what it sends.
+        own_part: share of its own part of a tensor that a device copies, beside what it sends; half
+            of it in an all-reduce.
         switch_bytes_per_s: bytes/s of a tensor whose sum the switch computes (NVLink SHARP); 0
             without such a switch.
 
@@ -201,7 +202,7 @@ class DeviceGroup:
         turns = 2 if kind == "all_reduce" else 1
         between = self.machines - 1
         steps = turns * self._latency_s(self.count - 1 - between, between)
-        copied = max(hop.own_part for hop in self.hops) * sizes / self.count
+        copied = max(hop.own_part for hop in self.hops) * sizes / self.count / turns
         moved = sizes if kind == "broadcast" else self.sent_bytes(kind, sizes) + copied
         rate = protocol.ring_rate * self._slowest_bytes_per_s
         took_s: FloatArray = self._start_s(protocol) + protocol.latency * steps + moved / rate

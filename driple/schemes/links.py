@@ -29,7 +29,8 @@ class LinkEfficiency:
         sharing: with n users, each gets (2 / n) ** sharing of the rate of two users: 0 for a
             switch, 1 for a single shared bottleneck.
         start: factor on the time in which NCCL starts a collective.
-        own_part: share of its own part of a tensor that a device copies, beside what it sends.
+        own_part: share of its own part of a tensor that a device copies, beside what it sends; half
+            of it in an all-reduce.
         switch_share: fraction of the nominal rate at which a switch sums (NVLink SHARP), in bytes
             of the tensor; 0 without.
     """

@@ -35,6 +35,7 @@ from driple.simulate.inner_kernels import INNER_OPS, runs_beside
 from driple.simulate.kernels import emulated_ops, unit_times
 from driple.simulate.op_facts import OpFacts
 from driple.simulate.optable import OpTable
+from driple.simulate.product_shares import ProductShares
 from driple.step.plan import OpTimes
 
 __all__ = [
@@ -66,6 +67,8 @@ class GpuEfficiency:
         memory_activity: how much longer memory is seen in use than its bytes take at the rate that
             kernels reach.
         memory_gain: bytes/s of the memory over those of the device whose runs stand for it.
+        products: what products in half precision reach over the device's own shares, where no step
+            of the device tells; None where one does.
     """
 
     kernels: GpuKernels
@@ -73,11 +76,14 @@ class GpuEfficiency:
     host: HostPace
     memory_activity: float = 1.0
     memory_gain: float = 1.0
+    products: ProductShares | None = None
 
     def kernel_shares(self, facts: OpFacts, runtime: Runtime) -> FloatArray:
         """Shares of the peak FLOP/s and bytes/s that kernels reach, before the device's own."""
         found = self.kernels.shares(facts, runtime)
-        return found if self.memory_gain == 1.0 else shares_with(found, self.memory_gain)
+        if self.memory_gain != 1.0:
+            found = shares_with(found, self.memory_gain)
+        return found if self.products is None else self.products.put_into(found, facts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,7 @@
     python -m scripts.fits.nccl
 
 Prints what it fits, and errors before and after, of ranks, sizes and devices that a fit has not
-seen. `PUBLISHED_KINDS` of `scripts.fits.links` and the calibration hold the result.
+seen. `driple/schemes/nccl_links.py` holds the result for NVLink.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ BEFORE = {
     "PCIe5": LinkEfficiency(share=0.8, latency_s=LATENCY_S["PCIe"], sharing=0.0244095),
 }
 _SWITCHED = {"NVLink-H100"}  # whose switch is seen to sum faster than a ring
+# Messages of training are large: they count more.
+_LARGE_BYTES, _WEIGHT_OF_LARGE = 1e7, 2.0
 _WITHIN_ONE = {"NVLink"}  # kinds without sharing: each device has its links to a switch
 _MOST = np.log([1.0, 3e-5, 1.0, 3.0, 1.0, 1.0])
 _LEAST = np.log([0.05, 1e-7, 1e-4, 0.3, 1e-3, 1e-3])
@@ -73,10 +75,12 @@ def fit_link(rows: pd.DataFrame) -> LinkEfficiency:
     """The efficiency of the link that all these rows crossed."""
     name = str(rows["link"].iloc[0])
     shared = link_named(name).kind not in _WITHIN_ONE
-    fixed = {"sharing": shared, "switch_share": name in _SWITCHED, "own_part": not shared}
-    free = [one.name for one in fields(LinkEfficiency) if fixed.get(one.name, True)]
+    fits = {"sharing": shared, "switch_share": name in _SWITCHED, "own_part": not shared}
+    free = [one.name for one in fields(LinkEfficiency) if fits.get(one.name, True)]
     places = [[one.name for one in fields(LinkEfficiency)].index(field) for field in free]
     start = np.log(np.array(astuple(_START)))[places]
+
+    weight = np.where(rows["bytes"] >= _LARGE_BYTES, _WEIGHT_OF_LARGE, 1.0)
 
     def meaning(logs: FloatArray) -> LinkEfficiency:
         values = {"sharing": 0.0} | dict(zip(free, np.exp(logs).tolist(), strict=True))
@@ -85,7 +89,7 @@ def fit_link(rows: pd.DataFrame) -> LinkEfficiency:
     def off(logs: FloatArray) -> FloatArray:
         link = meaning(logs)
         ratio: FloatArray = seconds(rows, lambda _: link) * 1e6 / rows["us"].to_numpy()
-        return np.log(ratio)
+        return weight * np.log(ratio)
 
     found = least_squares(
         off, start, bounds=(_LEAST[places], _MOST[places]), loss="soft_l1", diff_step=1e-3,

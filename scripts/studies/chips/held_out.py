@@ -102,7 +102,9 @@ def fit_formula(features: FloatArray, us: FloatArray) -> FloatArray:
     return fitted
 
 
-def fit_trees(features: FloatArray, us: FloatArray, weights: FloatArray, columns: Sequence[int]) -> object:
+def fit_trees(
+    features: FloatArray, us: FloatArray, weights: FloatArray, columns: Sequence[int]
+) -> object:
     """Boosted trees of the logarithm of measured over formula."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -114,7 +116,9 @@ def fit_trees(features: FloatArray, us: FloatArray, weights: FloatArray, columns
     return trees.fit(features[some][:, list(columns)], left)
 
 
-def trees_us(trees: object, features: FloatArray, weights: FloatArray, columns: Sequence[int]) -> FloatArray:
+def trees_us(
+    trees: object, features: FloatArray, weights: FloatArray, columns: Sequence[int]
+) -> FloatArray:
     """Microseconds of kernels by formula and trees."""
     left = trees.predict(features[:, list(columns)])  # type: ignore[attr-defined]
     found: FloatArray = formula_us(weights, features) * np.exp(left)

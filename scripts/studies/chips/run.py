@@ -1,12 +1,11 @@
 """Compare ways to know kernels of a chip that nobody here owns; writes results.json.
 
-    python -m scripts.studies.chips.run
+python -m scripts.studies.chips.run
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.catalog import DEVICES, device_named
-from driple.simulate.calibration import GpuModel
+from driple.catalog import DEVICES
 from scripts.fits import nccl
 from scripts.measured_kernels import wide_table
 from scripts.studies.chips.held_out import (
@@ -36,8 +34,9 @@ from scripts.studies.chips.today import (
     model_without,
     product_ops,
 )
+from scripts.studies.kit.results import add_result, read_results
 
-RESULTS = Path(__file__).parent / "results.json"
+RESULTS = Path(__file__).parent / "results.jsonl"
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 _LEAST_SIDE = 256  # of products as in training
@@ -100,6 +99,8 @@ def held_out(kind: str, kernels: Kernels) -> list[dict[str, Any]]:
         model = model_without(names)
         for name in (name for name in CHIPS if chip_of(name) == chip):
             mine = known[name]
+            if not mine.any():
+                continue
             own, measured = features[name][mine], kernels.us[name][mine]
             said = {
                 "today": kernel_us(kernels.ops, name, model)[mine],
@@ -109,28 +110,9 @@ def held_out(kind: str, kernels: Kernels) -> list[dict[str, Any]]:
             }
             shipped = errors(kernel_us(kernels.ops, name)[mine], measured)
             found = {way: errors(us, measured) for way, us in said.items()}
-            rows.append({
-                "kind": kind, "device": name, "count": len(measured), "shipped": shipped, **found,
-            })  # fmt: skip
-            print(rows[-1], flush=True)
+            rows.append({"kind": kind, "device": name, "count": len(measured), "shipped": shipped,
+                         **found})  # fmt: skip
     return rows
-
-
-def reached(kernels: Kernels) -> dict[str, dict[str, float]]:
-    """What large products and weight-bound ones reach of each device's peaks."""
-    found = {}
-    for name in CHIPS:
-        device, us = device_named(name), kernels.us[name]
-        rate = kernels.ops.flops / us * 1e6 / device.half_flops
-        bytes_share = kernels.ops.moved / us * 1e6 / device.bytes_per_s
-        sides = kernels.ops.sides[:, :3]
-        large = np.isfinite(us) & (sides.min(axis=1) >= 4096)
-        thin = np.isfinite(us) & (sides[:, 0] <= 16) & (sides[:, 1:].min(axis=1) >= 8192)
-        found[name] = {
-            "large": round(float(np.median(rate[large])), 3) if large.any() else np.nan,
-            "thin": round(float(np.median(bytes_share[thin])), 3) if thin.any() else np.nan,
-        }
-    return found
 
 
 def formats() -> list[dict[str, Any]]:
@@ -139,8 +121,9 @@ def formats() -> list[dict[str, Any]]:
     shape = ["m", "n", "k"]
     base = wide.query("format == 'bf16' and software == 'sglang'").set_index(shape)
     rows = []
-    for (name, software), part in wide.query("format != 'bf16'").groupby(["format", "software"]):
-        part = part.set_index(shape)
+    others = wide.query("format != 'bf16'").groupby(["format", "software"])
+    for (name, software), timed in others:
+        part = timed.set_index(shape)
         part = part[part.index.isin(base.index)]
         least = part.index.to_frame().min(axis=1)
         for low, high in ((256, 1024), (1024, 4096), (4096, 1 << 20)):
@@ -155,49 +138,51 @@ def formats() -> list[dict[str, Any]]:
     return rows
 
 
-def networks() -> dict[str, Any]:
+def networks() -> list[dict[str, Any]]:
     """Errors of collectives before and after, as fitted and left out."""
     rows = nccl.collectives()
     us, before = rows["us"].to_numpy(), nccl.seconds(rows, nccl.BEFORE.__getitem__)
-    fits = {link: nccl.fit_link(rows.iloc[some]) for link, some in _by_link(rows).items()}
-    after = nccl.seconds(rows, fits.__getitem__)
-    tables: dict[str, Any] = {"fits": {link: asdict(fit) for link, fit in fits.items()}}
-    tables["devices"] = {
-        name: {
-            "before": nccl.errors(before[some], us[some]),
-            "after": nccl.errors(after[some], us[some]),
-            "count": len(some),
-        }
-        for name, some in rows.groupby("device").indices.items()
-    }
+    found: list[dict[str, Any]] = []
+    for link, some in rows.groupby("link").indices.items():
+        fitted = nccl.fit_link(rows.iloc[some])
+        after = nccl.seconds(rows.iloc[some], {link: fitted}.__getitem__)
+        found.append({"link": link, "what": "before", "count": len(some),
+                      "errors": nccl.errors(before[some], us[some])})  # fmt: skip
+        found.append({"link": link, "what": "fitted", "count": len(some),
+                      "errors": nccl.errors(after, us[some])})  # fmt: skip
     parts: dict[tuple[str, str], list[tuple[FloatArray, FloatArray]]] = {}
     for link, what, out in nccl.folds(rows):
         fitted = nccl.fit_link(rows[(rows["link"] == link).to_numpy() & ~out])
         said = nccl.seconds(rows[out], {link: fitted}.__getitem__)
         parts.setdefault((link, what), []).append((said, us[out]))
-    tables["left out"] = [
-        {"link": link, "what": what, "errors": nccl.errors(*map(np.concatenate, zip(*found)))}  # noqa: B905
-        for (link, what), found in parts.items()
-    ]
-    return tables
-
-
-def _by_link(rows: Any) -> Mapping[str, FloatArray]:
-    found: Mapping[str, FloatArray] = rows.groupby("link").indices
+    for (link, what), pieces in parts.items():
+        said, measured = (np.concatenate(piece) for piece in zip(*pieces, strict=True))
+        found.append({"link": link, "what": f"{what} left out", "count": len(said),
+                      "errors": nccl.errors(said, measured)})  # fmt: skip
     return found
 
 
 def main() -> None:
-    """Run all comparisons."""
-    results: dict[str, Any] = {"own": [asdict(step) for step in own_steps()]}
+    """Run the parts that the results lack."""
+    done = {(row["part"], row.get("kind")) for row in read_results(RESULTS)}
+
+    def add(part: str, rows: Iterable[dict[str, Any]]) -> None:
+        for row in rows:
+            add_result(RESULTS, {"part": part, **row})
+
     tables = _tables()
-    results["held_out"] = [row for kind, rows in tables.items() for row in held_out(kind, rows)]
-    wide = wide_table("products").query("format == 'bf16' and software == 'sglang'")
-    every = Kernels(product_ops(wide), {name: wide[name].to_numpy() for name in CHIPS})
-    results["reached"] = reached(every)
-    results["formats"] = formats()
-    results["networks"] = networks()
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    for kind, kernels in tables.items():
+        if ("held_out", kind) not in done:
+            add("held_out", held_out(kind, kernels))
+    others: Mapping[str, Callable[[], Iterable[dict[str, Any]]]] = {
+        "own": lambda: map(asdict, own_steps()),
+        "formats": formats,
+        "networks": networks,
+    }
+    known = {part for part, _ in done}
+    for part, make in others.items():
+        if part not in known:
+            add(part, make())
 
 
 if __name__ == "__main__":

@@ -24,7 +24,15 @@ from driple.simulate.gpu_times import (
 )
 from driple.simulate.optable import OpTable
 
-__all__ = ["CHIPS", "attention_ops", "chip_of", "expert_ops", "kernel_us", "model_without", "product_ops"]
+__all__ = [
+    "CHIPS",
+    "attention_ops",
+    "chip_of",
+    "expert_ops",
+    "kernel_us",
+    "model_without",
+    "product_ops",
+]
 
 FloatArray = npt.NDArray[np.float64]
 _BF16 = NUMBER_OF["DT_BFLOAT16"]
