@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 from driple.catalog.model import Device
 from driple.cluster.setting import Setting, UnknownCluster
+from driple.graph.low_precision import LOW_PRECISIONS
 from driple.jobs.job import Job
 from driple.remarks import Remark, remark
 
 __all__ = ["device_remarks"]
 
-_BFLOAT16 = ("bf16", "amp-bf16", "bf16-mixed")
+_BFLOAT16 = ("bf16", "amp-bf16", "bf16-mixed", *LOW_PRECISIONS)
 
 
 def device_remarks(job: Job, setting: Setting, method: str) -> tuple[Remark, ...]:

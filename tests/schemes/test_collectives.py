@@ -14,7 +14,7 @@ from driple.schemes.collectives import COLLECTIVES, CollectiveKind, DeviceGroup,
 from driple.schemes.links import ReachedLink
 from driple.simulate.calibration import shipped_calibration
 
-LARGE_BYTES = 1e7
+LARGE_BYTES = 1e8
 SIZES = np.array([0.0, 8.0, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e11])
 SHAPES = [(2, 1), (3, 1), (8, 1), (2, 2), (16, 2), (24, 3), (64, 8), (64, 64), (1024, 128)]
 
