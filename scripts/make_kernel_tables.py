@@ -35,7 +35,7 @@ _POWERS = tuple(2**i for i in range(4, 18))
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Table:
     """A table to make.
 
     Attributes:
@@ -98,26 +98,26 @@ def _casts(rows: Frame) -> Frame:
 
 
 _PRODUCT = ("format", "software", "m", "n", "k")
-_TABLES: Mapping[str, _Table] = {
-    "products": _Table("/gemm_perf.parquet", _PRODUCT, _products),
-    "attention": _Table(
+TABLES: Mapping[str, Table] = {
+    "products": Table("/gemm_perf.parquet", _PRODUCT, _products),
+    "attention": Table(
         "/context_attention_perf.parquet",
         ("format", "software", "batch", "length", "heads", "kv_heads", "head_size"),
         _attention,
     ),
-    "experts": _Table(
+    "experts": Table(
         "/moe_perf.parquet",
         ("format", "software", "tokens", "hidden", "inner", "topk", "experts", "expert_parallel",
          "routing"),
         _experts,
     ),
-    "collectives": _Table("/nccl_perf.parquet", ("software", "kind", "ranks", "bytes"),
+    "collectives": Table("/nccl_perf.parquet", ("software", "kind", "ranks", "bytes"),
                           _collectives),
-    "casts": _Table("/scale_matrix_perf.parquet", ("software", "m", "k"), _casts),
+    "casts": Table("/scale_matrix_perf.parquet", ("software", "m", "k"), _casts),
 }  # fmt: skip
 
 
-def make_table(wheel: zipfile.ZipFile, table: _Table) -> Frame:
+def make_table(wheel: zipfile.ZipFile, table: Table) -> Frame:
     """A table, a column of microseconds for each GPU, sorted by shape."""
     parts = []
     for name in sorted(wheel.namelist()):
@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     FOLDER.mkdir(exist_ok=True)
     with zipfile.ZipFile(options.wheel) as wheel:
-        for name, table in _TABLES.items():
+        for name, table in TABLES.items():
             found = make_table(wheel, table)
             file = FOLDER / f"{name}.csv.xz"
             write_table(file, found)

@@ -4,7 +4,7 @@
 
 Kernels of inference builds on nine GPUs tell them (`datasets/kernels`). A device that is not among
 them gets three constants that were fitted to all nine: they miss the products of a chip left out by
-12 % in the median, where the shares of its generation miss them by 27 % (decision 0065). Products
+13 % in the median, where the shares of its generation miss them by 26 % (decision 0065). Products
 of published steps take 1.2 times as long as the same ones back to back (`IN_STEPS`).
 """
 

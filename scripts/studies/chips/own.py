@@ -43,7 +43,7 @@ class OwnStep:
 
     Attributes:
         device: that ran them.
-        part: `matmul` or `attention`.
+        kind: `matmul` or `attention`.
         task: `train` or `forward`.
         measured_s: by PyTorch's profiler.
         inference_s: by the tables of inference builds.
@@ -51,7 +51,7 @@ class OwnStep:
     """
 
     device: str
-    part: str
+    kind: str
     task: str
     measured_s: float
     inference_s: float
