@@ -19,7 +19,7 @@ import pandas as pd
 
 from driple.catalog import link_named
 from driple.runs.solver import least_squares
-from driple.schemes.collectives import COLLECTIVES, DeviceGroup
+from driple.schemes.collectives import COLLECTIVES, CollectiveKind, DeviceGroup
 from driple.schemes.links import LinkEfficiency, ReachedLink
 from scripts.fits.links import LATENCY_S
 from scripts.measured_kernels import long_table
@@ -63,11 +63,15 @@ def collectives() -> pd.DataFrame:
 
 def seconds(rows: pd.DataFrame, reached: Callable[[str], LinkEfficiency]) -> FloatArray:
     """What the model says of each row, shape [n]."""
-    found = np.empty(len(rows))
-    for (name, kind, ranks), some in rows.groupby(["link", "kind", "ranks"]).indices.items():
-        hop = ReachedLink(link_named(name), reached(name)).hop(int(ranks))
-        group = DeviceGroup(count=int(ranks), within=hop)
-        found[some] = group.seconds(kind, rows["bytes"].to_numpy(float)[some])
+    found, sizes = np.empty(len(rows)), rows["bytes"].to_numpy(float)
+    keys: list[tuple[str, CollectiveKind, int]] = list(
+        zip(rows["link"], rows["kind"], rows["ranks"].tolist(), strict=True)
+    )
+    for name, kind, ranks in dict.fromkeys(keys):
+        some = np.array([key == (name, kind, ranks) for key in keys])
+        hop = ReachedLink(link_named(name), reached(name)).hop(ranks)
+        group = DeviceGroup(count=ranks, within=hop)
+        found[some] = group.seconds(kind, sizes[some])
     return found
 
 

@@ -70,7 +70,8 @@ class MeasuredProducts:
 
         def off(weights: FloatArray) -> FloatArray:
             logs: FloatArray = np.log(self.said_us(self._whole(weights, falls), power) / self.us)
-            return self.weight * logs
+            weighed: FloatArray = self.weight * logs
+            return weighed
 
         start = np.array(_START)[[0, 1, 2, 3] if falls else [0, 1, 3]]
         found = least_squares(off, start, loss="soft_l1", f_scale=0.1)

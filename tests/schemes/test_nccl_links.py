@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from driple.catalog import link_named
-from driple.schemes.collectives import DeviceGroup, Hop
+from driple.schemes.collectives import CollectiveKind, DeviceGroup, Hop
 from driple.schemes.links import ReachedLink
 from driple.schemes.nccl_links import SWITCHED, nccl_efficiency
 from driple.simulate.calibration import shipped_calibration
 from scripts.fits import nccl
 
 LARGE = np.array([1e12])
+SWITCHES: tuple[dict[str, float], ...] = ({"switch_bytes_per_s": 9e10}, {})
 
 
 def group(count: int, **facts: float) -> DeviceGroup:
@@ -36,10 +37,11 @@ def test_a_collective_without_data_takes_its_start_and_latencies() -> None:
 
 
 def test_a_switch_sums_for_many_devices_of_one_machine() -> None:
-    with_switch, without = ({"switch_bytes_per_s": 9e10}, {})
-    for kind, count, helps in (("all_reduce", 8, True), ("all_reduce", 4, False),
-                               ("all_gather", 8, False)):  # fmt: skip
-        times = [group(count, **facts).seconds(kind, LARGE)[0] for facts in (with_switch, without)]  # type: ignore[arg-type]
+    cases: tuple[tuple[CollectiveKind, int, bool], ...] = (
+        ("all_reduce", 8, True), ("all_reduce", 4, False), ("all_gather", 8, False),
+    )  # fmt: skip
+    for kind, count, helps in cases:
+        times = [group(count, **facts).seconds(kind, LARGE)[0] for facts in SWITCHES]
         assert (times[0] < times[1]) == helps
     hop = Hop(bytes_per_s=1e11, latency_s=1e-6, switch_bytes_per_s=9e10)
     two = DeviceGroup(count=16, machines=2, within=hop, between=hop)

@@ -126,4 +126,6 @@ def _covered(table: OpTable, part: str) -> npt.NDArray[np.bool_]:
         return np.array([kind == "attention" for kind in table.facts.kinds])
     single = table.sides[:, 3] == 1
     sides = table.sides[:, :3]
-    return single & table.half & (sides.min(axis=1) >= 16) & (sides % 8 == 0).all(axis=1)
+    fits: npt.NDArray[np.bool_] = (sides.min(axis=1) >= 16) & (sides % 8 == 0).all(axis=1)
+    found: npt.NDArray[np.bool_] = fits & single & table.half
+    return found

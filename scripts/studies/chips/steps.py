@@ -11,24 +11,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from driple.catalog import Device, device_named
-from driple.errors import ConfigError
-from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.shipped import read_shipped
 from driple.runs.validation.simulated import simulate_rows
-from driple.simulate import device_models
-from driple.simulate.calibration import Calibration, shipped_calibration
-from driple.simulate.product_shares import IN_STEPS, ProductShares, product_shares_of
+from driple.simulate.calibration import GpuModel, shipped_calibration
+from driple.simulate.gpu_times import GpuEfficiency
+from driple.simulate.product_shares import IN_STEPS
 from scripts.fits.gpu_fits import LeftOut
 from scripts.make_heldout import fits
 
-FloatArray = npt.NDArray[np.float64]
 PUBLISHED = Path(__file__).resolve().parents[3] / "datasets" / "published"
 SLOWER = {"A100-80G": 1.053, "H100": 1.261, "B200": 1.328}
 """How many times as long as back to back the fit has products of steps, of devices with both."""
@@ -41,25 +37,27 @@ def _without(device: str) -> float:
     return float(np.exp(np.mean(logs)))
 
 
-def _seconds(
-    rows: Sequence[MeasuredRun], calibration: Calibration, times: float | None
-) -> FloatArray:
-    """Simulated seconds, with products `times` as long as back to back; None: of the generation."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Model(GpuModel):
+    """A model whose products of devices without steps take other times.
 
-    def shares(device: Device) -> ProductShares | None:
-        found = product_shares_of(device)
-        if times is None or found is None:
-            return None
-        return found.over(times / IN_STEPS, times / IN_STEPS)
+    Attributes:
+        times: how many times as long as back to back; None: by the shares of the generation.
+    """
 
-    found = read_shipped(PUBLISHED, forward=True)
-    if found is None:
-        raise ConfigError(f"{PUBLISHED} has no published rows")
-    before, device_models.product_shares_of = device_models.product_shares_of, shares
-    try:
-        return simulate_rows(rows, found.steps, calibration)
-    finally:
-        device_models.product_shares_of = before
+    times: float | None = None
+
+    def of(self, device: Device, memory_activity: float) -> tuple[GpuEfficiency, str]:
+        """What a device reaches, and its source."""
+        found, origin = GpuModel.of(self, device, memory_activity)
+        slower = 1.0 if self.times is None else self.times / IN_STEPS
+        known = self.times is not None and found.products is not None
+        products = found.products.over(slower, slower) if known and found.products else None
+        return replace(found, products=products), origin
+
+
+def _model(model: GpuModel, times: float | None) -> _Model:
+    return _Model(kernels=model.kernels, devices=model.devices, host=model.host, times=times)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,14 +72,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in options.devices:
         device_named(name)
         model = fits(training=False).without(LeftOut(device=name))
-        calibration = replace(shipped_calibration(), model=model)
+        shipped = shipped_calibration()
         rows = [
             row for row in found.rows
             if f"x{name}" in row.setting.partition("/")[0] and row.precision not in ("fp32", "tf32")
         ]  # fmt: skip
         if len(rows) > _MOST_ROWS:
             rows = [rows[i] for i in drawn.choice(len(rows), _MOST_ROWS, replace=False)]
-        said = [_seconds(rows, calibration, times) for times in (None, 1.0, _without(name))]
+        said = [
+            simulate_rows(rows, found.steps, replace(shipped, model=_model(model, times)))
+            for times in (None, 1.0, _without(name))
+        ]
         measured = np.array([row.step_s for row in rows])
         changed = np.abs(said[1] / said[0] - 1) > _CHANGED
         cells = [100 * (one[changed] / measured[changed] - 1) for one in said]

@@ -21,7 +21,8 @@ class Words(nn.Module):
 
     def forward(self, words: Tensor) -> Tensor:
         found = self.down(self.up(words))
-        return self.lm_head(torch.bmm(found @ found.transpose(1, 2), found))
+        mixed: Tensor = self.lm_head(torch.bmm(found @ found.transpose(1, 2), found))
+        return mixed
 
 
 def graph(precision: str) -> OpGraph:
