@@ -87,8 +87,8 @@ def low_products(table: OpTable, device: Device) -> LowProducts | None:
         peak = 0.0 if device.is_cpu else getattr(device, form.peak)
         if not peak:
             raise SettingError(
-                f"{device.name} has no tensor cores for {LOW_PRECISIONS[number - 1]}; give "
-                f"--precision bf16-mixed, or a device that has them, such as {_having(form)}"
+                f"{device.name} has no tensor cores for {LOW_PRECISIONS[number - 1]}; take the "
+                f"precision bf16-mixed, or a device that has them, such as {_having(form)}"
             )
         share = dict(form.shares).get(device.generation, form.share)
         faster[some] = device.half_flops / (peak * share)
