@@ -101,10 +101,10 @@ def slow_host_sentence(slow: SlowHost) -> str:
 def host_sentence(host: HostTuning) -> str:
     """How fast the user's own host is, and by what."""
     return (
-        f"this host takes {host.time_factor:.2f} times as long as the one that the labels were "
-        f"measured on, by {counted(len(host.workloads), 'known workload')}: median error of their "
-        f"step times {host.before_pct:.0f} % before, {host.after_pct:.0f} % with the factor of the "
-        "others"
+        f"this host computes for {host.computing_factor:.2f} times as long as the one that the "
+        f"labels were measured on, by {counted(len(host.workloads), 'known workload')}: median "
+        f"error of their step times {host.before_pct:.0f} % before, {host.after_pct:.0f} % with "
+        "the factor of the others"
     )
 
 

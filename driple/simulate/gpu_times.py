@@ -69,7 +69,7 @@ class GpuEfficiency:
             kernels reach.
         memory_gain: bytes/s of the memory over those of the device whose runs stand for it.
         products: what products in half precision reach over the device's own shares, where no step
-            of the device tells; None where one does.
+            of the device was published; None where one was.
     """
 
     kernels: GpuKernels

@@ -26,6 +26,7 @@ from driple.simulate.gpu_kernels import Library, Runtime
 from driple.simulate.gpu_times import GpuEfficiency, gpu_op_times, update_seconds
 from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
+from driple.simulate.processor import processor_pace, processor_times, processor_update_s
 from driple.step.exchange import ExchangeRule, plan_exchange
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
 from driple.step.tensor_shard import TensorShard, tensor_shard
@@ -203,8 +204,16 @@ class PreparedJob:
                 self.runtime,
                 self.handed_tensors,
             )
-        times = op_times(kinds.table, kinds.kind_of, kinds.executions, device.spec, efficiency)
+        if self.is_on_processor(device):
+            pace = processor_pace(device.spec)
+            times = processor_times(kinds.table, kinds.kind_of, kinds.executions, pace)
+        else:
+            times = op_times(kinds.table, kinds.kind_of, kinds.executions, device.spec, efficiency)
         return times if kinds.fused is None else fused_times(times, kinds.fused)
+
+    def is_on_processor(self, device: CalibratedDevice) -> bool:
+        """Whether PyTorch's kernels for processors compute it."""
+        return device.spec.is_cpu and self.runtime.library != "tensorflow"
 
     @property
     def handed_tensors(self) -> int:
@@ -278,6 +287,9 @@ class PreparedJob:
         update, efficiency = self.graph.update, device.efficiency
         if isinstance(efficiency, GpuEfficiency):
             return update_seconds(update, device.spec, efficiency)
+        if self.is_on_processor(device):
+            pace = processor_pace(device.spec)
+            return processor_update_s(update.moved_bytes, self.handed_tensors, pace)
         return update.moved_bytes / (device.spec.bytes_per_s * efficiency.device.memory)
 
 
