@@ -55,6 +55,7 @@ class Program:
             Horovod in TensorFlow.
         library: generation of the framework and its libraries; the present one if None.
         fused: whether a compiler fuses the ops (XLA) without groups in the graph.
+        cuda_graphs: whether the compiled step is replayed as CUDA graphs.
     """
 
     synchronous: bool | None = None
@@ -63,6 +64,7 @@ class Program:
     exchange: ProgramExchange | None = None
     library: Library | None = None
     fused: bool = False
+    cuda_graphs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,7 +138,8 @@ class PreparedJob:
     @classmethod
     def of_job(cls, job: Job) -> PreparedJob:
         """A job as a user gave it, run by the library that it names."""
-        return cls(job.graph, cost=job.cost, program=Program(library=job.library))
+        program = Program(library=job.library, cuda_graphs=job.cuda_graphs)
+        return cls(job.graph, cost=job.cost, program=program)
 
     @property
     def cost(self) -> GraphCost:
@@ -226,7 +229,11 @@ class PreparedJob:
         """Software that runs the step."""
         usual: Library = "tensorflow" if self.graph.framework == "tensorflow" else "torch2"
         compiled = self.program.fused or self.kinds.fused is not None
-        return Runtime(self.program.library or usual, compiled=compiled)
+        return Runtime(
+            self.program.library or usual,
+            compiled=compiled,
+            cuda_graphs=compiled and self.program.cuda_graphs,
+        )
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
         """The step of a worker with this device; without servers, all messages name server 0.
