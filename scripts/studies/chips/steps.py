@@ -10,6 +10,7 @@ fits without a device are those that `scripts/make_heldout.py` keeps in build/he
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,9 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         device_named(name)
         model = fits(training=False).without(LeftOut(device=name))
         shipped = shipped_calibration()
+        place = re.compile(rf"x{re.escape(name)}(/|\+|$)")
         rows = [
             row for row in found.rows
-            if f"x{name}" in row.setting.partition("/")[0] and row.precision not in ("fp32", "tf32")
+            if place.search(row.setting) and row.precision not in ("fp32", "tf32")
         ]  # fmt: skip
         if len(rows) > _MOST_ROWS:
             rows = [rows[i] for i in drawn.choice(len(rows), _MOST_ROWS, replace=False)]
@@ -85,6 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]
         measured = np.array([row.step_s for row in rows])
         changed = np.abs(said[1] / said[0] - 1) > _CHANGED
+        if not changed.any():
+            print(name, f"none of {len(rows)} steps changes")
+            continue
         cells = [100 * (one[changed] / measured[changed] - 1) for one in said]
         texts = [f"{np.median(np.abs(one)):.1f} ({np.median(one):+.0f})" for one in cells]
         print(name, f"{changed.sum()} of {len(rows)} steps:", "; ".join(texts), flush=True)
