@@ -191,7 +191,7 @@ class DeviceGroup:
         if self.between is not None and self.machines > 1:
             leaving = inside * sizes * (self.count - inside) / self.count
             took_s = np.maximum(took_s, leaving / self.between.bytes_per_s)
-        whole: FloatArray = _PROTOCOLS[0].base_s + latency_s + took_s
+        whole: FloatArray = self._start_s(_PROTOCOLS[0]) + latency_s + took_s
         return whole
 
     def _is_usable(self, protocol: _Protocol) -> bool:
