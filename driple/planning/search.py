@@ -145,7 +145,7 @@ def _schemes(evaluator: Evaluator, place: Machines, asked: Sequence[str]) -> lis
         return schemes
     try:
         graph = evaluator.ready(evaluator.variants.usual, place.setting).job.graph
-    except (ConfigError, GraphError):  # each candidate says why
+    except (ConfigError, GraphError):  # each candidate is refused with its reason
         return schemes
     return list(
         dict.fromkeys([*schemes, *degrees_to_try(place.setting.cluster, splittable(graph))])
