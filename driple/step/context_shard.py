@@ -1,6 +1,6 @@
 """One device's share of a training step under context parallelism.
 
-    OpGraph, degree -> ContextShard: the graph of one device, and what attention exchanges
+    OpGraph, degree -> StepShard: the graph of one device, and what attention exchanges
 
 A device of a group has 1 / n of the tokens of each sample, all parameters and whole gradients of
 its tokens, which are added up with those of the replicas. Attention needs all keys and values:
@@ -15,7 +15,7 @@ its tokens, which are added up with those of the replicas. Attention needs all k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,10 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
 from driple.graph.step_facts import Phase
 from driple.step.shard_shapes import ATTENTIONS, HEADS, divided
-from driple.step.step_flow import GroupExchange, StepFlow, changed_graph
+from driple.step.step_flow import GroupExchange, StepFlow, StepShard, changed_graph
 from driple.step.token_shares import made_share, on_tokens
 
-__all__ = ["ContextShard", "context_shard"]
+__all__ = ["context_shard"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -40,22 +40,7 @@ _QKV = 3  # queries, keys and values come first
 _CAUSAL = "causal"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ContextShard:
-    """The share of one device of a group.
-
-    Attributes:
-        graph: ops of the device; parameters and gradients are whole, lifetimes are left out.
-        node_share: shape [num_nodes], share of what each node makes that the device has.
-        exchanges: of each attention.
-    """
-
-    graph: OpGraph
-    node_share: FloatArray
-    exchanges: tuple[GroupExchange, ...]
-
-
-def context_shard(graph: OpGraph, degree: int, *, exchanges_heads: bool = False) -> ContextShard:
+def context_shard(graph: OpGraph, degree: int, *, exchanges_heads: bool = False) -> StepShard:
     """The share of one device of a context-parallel group.
 
     Args:
@@ -68,7 +53,7 @@ def context_shard(graph: OpGraph, degree: int, *, exchanges_heads: bool = False)
     """
     check_whole("context-parallel degree", degree, 1)
     if degree == 1:
-        return ContextShard(graph=graph, node_share=np.ones(graph.num_nodes), exchanges=())
+        return StepShard(graph=graph, node_share=np.ones(graph.num_nodes), exchanges=())
     name = f"{'ulysses' if exchanges_heads else 'cp'}{degree}"
     flow = StepFlow(graph, f"{name} shares out the tokens of samples,")
     _check_lengths(flow, degree, name, exchanges_heads=exchanges_heads)
@@ -87,7 +72,7 @@ def context_shard(graph: OpGraph, degree: int, *, exchanges_heads: bool = False)
         share[node] = made_share(op, changed[node], degree)
     nothing = np.ones(len(graph.parameters.names))
     sent = np.ones(len(graph.traffic.senders))
-    return ContextShard(
+    return StepShard(
         graph=changed_graph(graph, changed, share, nothing, sent),
         node_share=share,
         exchanges=tuple(exchanges),

@@ -1,6 +1,6 @@
 """One device's share of a training step under expert parallelism.
 
-    OpGraph, degree -> ExpertShard: the graph of one device, and its all-to-alls
+    OpGraph, degree -> StepShard: the graph of one device, and its all-to-alls
 
 A device of a group has E / n of the E experts of each layer. Tokens go to the devices of their k
 experts and come back: two all-to-alls in the forward pass and two in the backward pass, each of
@@ -11,7 +11,7 @@ and routers are whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,30 +21,15 @@ from driple.cluster.schemes import divisors_near
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
-from driple.step.step_flow import GroupExchange, StepFlow, changed_graph
+from driple.step.step_flow import GroupExchange, StepFlow, StepShard, changed_graph
 
-__all__ = ["ExpertShard", "expert_shard"]
+__all__ = ["expert_shard"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExpertShard:
-    """The share of one device of a group.
-
-    Attributes:
-        graph: ops, parameters and gradients of the device; lifetimes are left out.
-        node_share: shape [num_nodes], share of what each node makes that the device has.
-        exchanges: its all-to-alls.
-    """
-
-    graph: OpGraph
-    node_share: FloatArray
-    exchanges: tuple[GroupExchange, ...]
-
-
-def expert_shard(graph: OpGraph, degree: int, order: IntArray) -> ExpertShard:
+def expert_shard(graph: OpGraph, degree: int, order: IntArray) -> StepShard:
     """The share of one device of an expert-parallel group.
 
     Args:
@@ -57,7 +42,7 @@ def expert_shard(graph: OpGraph, degree: int, order: IntArray) -> ExpertShard:
     """
     check_whole("expert-parallel degree", degree, 1)
     if degree == 1:
-        return ExpertShard(graph=graph, node_share=np.ones(graph.num_nodes), exchanges=())
+        return StepShard(graph=graph, node_share=np.ones(graph.num_nodes), exchanges=())
     flow = StepFlow(graph, f"ep{degree} shares out the experts of layers,")
     if not flow.experts:
         raise GraphError(
@@ -99,7 +84,7 @@ class _Experts:
             if self.is_own[one]:
                 self.module_of.setdefault(node, graph.parameters.names[one].rpartition(".")[0])
 
-    def shard(self, order: IntArray) -> ExpertShard:
+    def shard(self, order: IntArray) -> StepShard:
         """The graph of one device."""
         graph, degree = self.flow.graph, self.degree
         changed: dict[int, OpSignature] = {}
@@ -130,7 +115,7 @@ class _Experts:
                 share[node] = 1 / degree
         own = np.where(self.is_own, 1 / degree, 1.0)
         sent = self._sent_share()
-        return ExpertShard(
+        return StepShard(
             graph=changed_graph(graph, changed, share, own, sent),
             node_share=share,
             exchanges=tuple(self._exchanges(ends)),

@@ -19,7 +19,7 @@ from driple.graph.signature import OpSignature
 from driple.graph.step_facts import TensorLifetimes
 from driple.step.shard_shapes import whole_sizes
 
-__all__ = ["PRODUCTS", "GroupExchange", "StepFlow", "changed_graph"]
+__all__ = ["PRODUCTS", "GroupExchange", "StepFlow", "StepShard", "changed_graph"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,6 +48,21 @@ class GroupExchange:
     node: int
     nbytes: float
     is_hidden: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepShard:
+    """The share of one device of a group that splits a step.
+
+    Attributes:
+        graph: ops, parameters and gradients of the device; lifetimes are left out.
+        node_share: shape [num_nodes], share of what each node makes that the device has.
+        exchanges: with the other devices of the group.
+    """
+
+    graph: OpGraph
+    node_share: FloatArray
+    exchanges: tuple[GroupExchange, ...]
 
 
 class StepFlow:

@@ -1,6 +1,6 @@
 """One device's share of a training step under tensor parallelism, as Megatron-LM splits it.
 
-    OpGraph, degree -> TensorShard: the graph of one device, and what its group adds up
+    OpGraph, degree -> StepShard: the graph of one device, and what its group adds up
 
 Shoeybi et al. (2019): in each block of a transformer the first matrix of attention and of the MLP
 is split by columns, the last one by rows, so that the heads and the hidden units between them are
@@ -18,7 +18,7 @@ on its tokens.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
@@ -40,10 +40,10 @@ from driple.step.shard_shapes import (
     is_matrix,
     widens,
 )
-from driple.step.step_flow import PRODUCTS, GroupExchange, StepFlow, changed_graph
+from driple.step.step_flow import PRODUCTS, GroupExchange, StepFlow, StepShard, changed_graph
 from driple.step.token_shares import made_share, on_tokens
 
-__all__ = ["TensorShard", "tensor_shard"]
+__all__ = ["tensor_shard"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -64,22 +64,7 @@ class _State(IntEnum):
     SUM = 2  # partial sums, still to be added up
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TensorShard:
-    """The share of one device of a group.
-
-    Attributes:
-        graph: ops, parameters and gradients of the device; lifetimes are left out.
-        node_share: shape [num_nodes], share of what each node makes that the device has.
-        exchanges: sums, each a reduce-scatter and a gather, and inputs that are gathered anew.
-    """
-
-    graph: OpGraph
-    node_share: FloatArray
-    exchanges: tuple[GroupExchange, ...]
-
-
-def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
+def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> StepShard:
     """The share of one device of a tensor-parallel group.
 
     Args:
@@ -93,7 +78,7 @@ def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
     """
     check_whole("tensor-parallel degree", degree, 1)
     if degree == 1:
-        return TensorShard(graph=graph, node_share=np.ones(graph.num_nodes), exchanges=())
+        return StepShard(graph=graph, node_share=np.ones(graph.num_nodes), exchanges=())
     split = _Split(graph, degree)
     split.follow(order)
     return split.shard()
@@ -306,7 +291,7 @@ class _Split:
         made = divided(op.outputs[0], self.degree, -2 if by_left else -1)
         return replace(op, inputs=(left, right, *rest), outputs=(made,))
 
-    def shard(self) -> TensorShard:
+    def shard(self) -> StepShard:
         """The graph of one device."""
         graph, degree = self.graph, self.degree
         scale: FloatArray = np.where(self.states == _State.SHARD, 1 / degree, 1.0)
@@ -315,7 +300,7 @@ class _Split:
         for node in self.on_tokens:
             scale[node] = made_share(self.ops[node], self.changed[node], degree)
         node_share = self._node_share(scale, share)
-        return TensorShard(
+        return StepShard(
             graph=changed_graph(graph, self.changed, scale, share, sent),
             node_share=node_share,
             exchanges=tuple(self._exchanges()),
