@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     threads = json.loads(THREADS.read_text(encoding="utf-8"))
     for thread in threads:
         if not options.names or thread["id"] in options.names:
-            answer = answer_of(thread["command"], options.folder)
+            answer = answer_of(thread["command"], options.folder.resolve())
             known[thread["id"]] = {
                 "id": thread["id"], "date": time.strftime("%Y-%m-%d"), **answer
             }  # fmt: skip
