@@ -18,6 +18,7 @@ __all__ = ["OneDevice"]
 
 _MOVES = (torch.Tensor.to, torch.as_tensor)
 _HERE = ("cpu", "meta")
+_FROM_LISTS = (torch.as_tensor, torch.tensor)
 _TO_GPU = (torch.Tensor.cuda, torch.Tensor.xpu)
 
 
@@ -50,6 +51,8 @@ class OneDevice(TorchFunctionMode):
         if func is torch.Tensor.tolist and args[0].is_meta:
             counts = listed(args[0])
             return func(*args) if counts is None else counts
+        if func in _FROM_LISTS and _is_list_of_shapes(args[0]):
+            return torch.stack(list(args[0])).to(named.get("dtype"))
         if func in _MOVES and self.device == "meta" and keeps_values(args[0]):
             return args[0]
         if func is torch.Tensor.__format__ and args[0].is_meta and not args[0].dim():
@@ -74,6 +77,13 @@ class OneDevice(TorchFunctionMode):
             return self.device
         stays = kind == "cpu" and isinstance(moved, Tensor) and moved.is_meta
         return "meta" if stays else device
+
+
+def _is_list_of_shapes(values: Any) -> bool:
+    """Whether numbers come from a list of tensors, not all of which have values."""
+    if not isinstance(values, (list, tuple)) or not values:
+        return False
+    return all(isinstance(one, Tensor) for one in values) and any(one.is_meta for one in values)
 
 
 def _kind(device: Any) -> str:

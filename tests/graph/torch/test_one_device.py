@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -41,6 +43,15 @@ def test_values_stay_on_the_cpu_and_shapes_stay_shapes() -> None:
     assert rates == [0.0, 0.5, 1.0]
     assert all(one.is_meta for one in moved)
     assert moved[2].dtype == torch.float64
+
+
+@pytest.mark.parametrize("made_of", [torch.tensor, torch.as_tensor])
+def test_numbers_from_a_list_of_shapes_are_shapes(made_of: Callable[..., torch.Tensor]) -> None:
+    """As lengths of sequences, which a program lists before it packs them."""
+    with OneDevice("meta"):
+        lengths = made_of(list(torch.empty(5, device="meta")), dtype=torch.int64, device="cpu")
+    assert lengths.is_meta
+    assert (lengths.shape, lengths.dtype) == ((5,), torch.int64)
 
 
 def test_noise_that_a_forward_pass_makes_on_a_gpu_is_part_of_the_step() -> None:

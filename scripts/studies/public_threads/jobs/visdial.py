@@ -5,12 +5,12 @@ of VisDial v1.0 at five occurrences, with four special tokens: 11,322 words.
 """
 
 import sys
+from pathlib import Path
 
 sys.path.insert(0, "visdial")
 
 import torch
 import yaml
-from pathlib import Path
 from visdialch.decoders.disc import DiscriminativeDecoder
 from visdialch.encoders.lf import LateFusionEncoder
 from visdialch.model import EncoderDecoderModel
@@ -27,12 +27,25 @@ class Words:
         return 11322
 
 
+class AllOptions(DiscriminativeDecoder):
+    """The decoder without its choice of options that have a length: in training, all have."""
+
+    def forward(self, encoder_output, batch):
+        """Score of each option."""
+        options = batch["opt"]
+        rows = options.size(0) * options.size(1) * options.size(2)
+        embedded = self.word_embed(options.view(rows, options.size(3)))
+        _, (embedded, _) = self.option_rnn(embedded, batch["opt_len"].view(rows))
+        encoded = encoder_output.unsqueeze(2).repeat(1, 1, options.size(2), 1)
+        return torch.sum(embedded * encoded.view(rows, -1), 1).view(options.size()[:3])
+
+
 class WithLoss(torch.nn.Module):
     """The model with its loss."""
 
     def __init__(self):
         super().__init__()
-        encoder, decoder = LateFusionEncoder(CONFIG, Words()), DiscriminativeDecoder(CONFIG, Words())
+        encoder, decoder = LateFusionEncoder(CONFIG, Words()), AllOptions(CONFIG, Words())
         decoder.word_embed = encoder.word_embed
         self.model = EncoderDecoderModel(encoder, decoder)
 
