@@ -72,6 +72,7 @@ DEVICE_FACTS: Mapping[str, Field] = MappingProxyType(
         "datacentre": _FLAG,
         "bytes_per_s": _RATE,
         "memory_bytes": Field(kind="number", least=1e7),  # 96 would be gigabytes
+        "ecc_in_memory": _FLAG,
         "cache_bytes": _RATE,
         "multiprocessors": Field(kind="whole", least=1, most=1e6),
         "pcie_generation": Field(kind="whole", least=1, most=9),

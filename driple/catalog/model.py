@@ -31,8 +31,9 @@ ETHERNET = "Ethernet"  # kind of networks of any rate
 TCP, RDMA = "TCP", "RDMA"  # kinds of networks of which it is known how data crosses them
 MOST_EFFICIENCY = 2.0  # of a link: trees over two machines, and sums in switches, reach twice
 _GB, _GIB = 1e9, 2.0**30
+_WITHOUT_CODES = 15 / 16  # NVIDIA, CUDA C++ Best Practices Guide: ECC takes 6.25 % of GDDR memory
 _NO_DATE = datetime.date.max
-_NOT_OF_SPEED = {"memory_bytes", "default_setting"}
+_NOT_OF_SPEED = {"memory_bytes", "ecc_in_memory", "default_setting"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,10 +227,15 @@ class Device:
     def capacity_bytes(self) -> float:
         """Bytes of its memory: makers write GB where memory comes in GiB, so that 40e9 is 40 GiB.
 
-        A number that is no whole number of GB is taken as it is.
+        Codes of ECC are not counted. A number that is no whole number of GB is taken as it is.
         """
         gigabytes, rest = divmod(self.memory_bytes, _GB)
-        return self.memory_bytes if rest else gigabytes * _GIB
+        return self.memory_bytes if rest else gigabytes * _GIB * self.share_without_codes
+
+    @property
+    def share_without_codes(self) -> float:
+        """Share of its memory that holds no codes of ECC, by default."""
+        return _WITHOUT_CODES if self.find("ecc_in_memory") else 1.0
 
     @property
     def cache_bytes(self) -> float:

@@ -91,11 +91,13 @@ class Machines:
     def capacity_bytes(self) -> float | None:
         """Memory of each device as the provider states it; None leaves it to the catalogue.
 
-        Providers write GB where memory comes in GiB, and have devices of more than one size.
+        Providers write GB where memory comes in GiB, have devices of more than one size, and count
+        the codes of ECC.
         """
         if self.instance is None or self.instance.device_memory_gb is None:
             return None
-        return self.instance.device_memory_gb / self.instance.num_devices * _GIB
+        each_gb = self.instance.device_memory_gb / self.instance.num_devices
+        return each_gb * _GIB * self.setting.worker.share_without_codes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

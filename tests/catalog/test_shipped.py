@@ -2,6 +2,7 @@
 
 import datetime
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import pytest
 
@@ -23,7 +24,7 @@ GPUS = {name: device for name, device in CATALOG.devices.items() if not device.i
 EARLIEST, TODAY = datetime.date(2022, 1, 1), datetime.date(2027, 1, 1)
 # Facts that a row needs only where they apply.
 OPTIONAL = {"host_link", "nvlink", "nvlink_peers", "default_setting", "bf16_flops", "tf32_flops",
-            "fp8_flops", "fp4_flops"}  # fmt: skip
+            "fp8_flops", "fp4_flops", "ecc_in_memory"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", frozen.DEVICES)
@@ -41,6 +42,17 @@ def test_devices_of_before_have_their_numbers(name: str) -> None:
         item.cache_bytes,
         item.multiprocessors,
     )
+
+
+def test_codes_of_ecc_take_a_sixteenth_of_gddr_and_nothing_of_hbm() -> None:
+    """As nvidia-smi shows them: 15,360 MiB of a T4, 46,068 of an L40S, 81,920 of an A100."""
+    sizes = {name: CATALOG.devices[name].capacity_bytes / 2**20 for name in ("T4", "A100-80G")}
+    assert sizes == {"T4": 15360, "A100-80G": 81920}
+    assert CATALOG.devices["L40S"].capacity_bytes / 2**20 == pytest.approx(46068, rel=1e-3)
+    measured = replace(
+        CATALOG.devices["T4"], facts={**CATALOG.devices["T4"].facts, "memory_bytes": 15.84e9}
+    )
+    assert measured.capacity_bytes == 15.84e9
 
 
 def test_aliases_and_links_of_before_are_the_same() -> None:

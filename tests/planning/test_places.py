@@ -114,6 +114,12 @@ def test_devices_of_an_instance_have_the_memory_that_their_provider_states() -> 
     assert [place.capacity_bytes for place in places] == [16 * 2**30, 32 * 2**30]
 
 
+def test_codes_of_ecc_are_no_room_on_an_instance_either() -> None:
+    """A T4 of g4dn.xlarge has 16 GB, of which nvidia-smi shows 15,360 MiB."""
+    places, _ = places_of([KNOWN["g4dn.xlarge"]], [1])
+    assert places[0].capacity_bytes == 15 * 2**30
+
+
 def test_what_the_catalogue_does_not_know_is_named() -> None:
     assert lacking_facts(KNOWN["p5.48xlarge"], 2) is None
     instance, known = KNOWN["Standard_ND96isr_MI300X_v5"], shipped_catalog()
