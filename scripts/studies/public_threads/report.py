@@ -14,6 +14,7 @@ from scripts.studies.public_threads.run import HOME, RESULTS, THREADS
 
 _OUT_OF_MEMORY = "out of memory"
 _MOST_WIDTH = 4.0
+_OUTCOMES = ("right", "inside, too wide", "outside", "no answer")
 
 
 def rows() -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -56,10 +57,12 @@ def outcome(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     return "right" if width <= _MOST_WIDTH else "inside, too wide"
 
 
-def table() -> list[str]:
-    """A line for each thread."""
+def table(ten: int) -> list[str]:
+    """A line for each thread of the first or the second ten."""
     lines = []
     for thread, answer in rows():
+        if thread["ten"] != ten:
+            continue
         width = width_of(thread, answer)
         lines.append(
             [
@@ -74,6 +77,21 @@ def table() -> list[str]:
         )
     head = ["source", "job", "published", "first answer", "answer today", "width", "today"]
     return markdown(head, lines)
+
+
+def figures() -> list[str]:
+    """Counts of each ten and of both: today's answers, and those of before anything was mended."""
+    today = {ten: Counter(outcome(*each) for each in rows() if each[0]["ten"] == ten)
+             for ten in (1, 2)}  # fmt: skip
+    blind = Counter(each["first"]["outcome"] for each, _ in rows() if each["ten"] == 2)
+    counted = [
+        ("first ten, today", today[1]),
+        ("second ten, first answer", blind),
+        ("second ten, today", today[2]),
+        ("both, today", today[1] + today[2]),
+    ]
+    lines = [[name, *(str(counts[word]) for word in _OUTCOMES)] for name, counts in counted]
+    return markdown(["threads", *_OUTCOMES], lines, right=True)
 
 
 def _published(thread: Mapping[str, Any]) -> str:
@@ -96,7 +114,7 @@ def _answer(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     if thread["published"]["what"] != _OUT_OF_MEMORY:
         return words
     verdict = {"no": "does not fit", "yes": "fits"}.get(answer["fits"], "likely does not fit")
-    return f"{verdict}: {words} of {answer['capacity_gib']:.0f} GiB"
+    return f"{verdict}: {words} of {answer["capacity_gib"]:.3g} GiB"
 
 
 def _first(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
@@ -116,28 +134,29 @@ def commands() -> list[str]:
 
 def passed() -> list[str]:
     """Why results were passed over, and how often."""
-    with (HOME / "passed.csv").open(encoding="utf-8") as file:
-        reasons = Counter(row["reason"] for row in csv.DictReader(file))
+    reasons = Counter(row["reason"] for row in _passed())
     return markdown(["reason", "results"], [[why, str(n)] for why, n in reasons.most_common()])
+
+
+def _passed() -> list[dict[str, str]]:
+    with (HOME / "passed.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def parts() -> Parts:
     """Tables and counts of the page."""
-    found = Counter(outcome(thread, answer) for thread, answer in rows())
     first = [each.get("first", {}).get("is_right", is_right(each, answer))
-             for each, answer in rows()]  # fmt: skip
-    with (HOME / "passed.csv").open(encoding="utf-8") as file:
-        num_passed = sum(1 for _ in csv.DictReader(file))
+             for each, answer in rows() if each["ten"] == 1]  # fmt: skip
+    over = Counter(row["ten"] for row in _passed())
     return {
-        "threads": table(),
+        "figures": figures(),
+        "first_ten": table(1),
+        "second_ten": table(2),
         "changes": changes(),
         "commands": commands(),
         "passed": passed(),
-        "num_passed": str(num_passed),
-        "right": str(found["right"]),
-        "wide": str(found["inside, too wide"]),
-        "outside": str(found["outside"]),
-        "unanswered": str(found["no answer"]),
+        "passed_1": str(over["1"]),
+        "passed_2": str(over["2"]),
         "first_unanswered": str(sum(one is None for one in first)),
         "first_outside": str(sum(one is False for one in first)),
     }

@@ -2,16 +2,18 @@
 
     python -m scripts.studies.public_threads.run FOLDER [NAME ...]
 
-FOLDER has the files of `jobs/`, and clones of the repositories that they read, at the state of the
-thread's date, under the names that their docstrings state; packages of these in `site/`.
-`insightface_graph.py` is run there first, which needs TensorFlow.
+FOLDER has the clones of `clones.csv`, which the networks of `jobs/` read, and in `site/` the
+packages peft, ftfy, einops, tf_keras and tf_slim. The files of `jobs/` are copied there, and the
+graphs of TensorFlow that it lacks are written.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -19,11 +21,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["RESULTS", "THREADS", "main"]
+__all__ = ["RESULTS", "THREADS", "main", "missing_clones"]
 
 HOME = Path(__file__).parent
 THREADS, RESULTS = HOME / "threads.json", HOME / "results.jsonl"
 _ROOT = HOME.parents[2]
+
+
+def missing_clones(folder: Path) -> list[str]:
+    """What to type for each clone that a folder lacks."""
+    with (HOME / "clones.csv").open(encoding="utf-8") as file:
+        return [
+            f"git clone https://github.com/{row['repository']} {row['folder']} && "
+            f"git -C {row['folder']} checkout {row['commit']}"
+            for row in csv.DictReader(file)
+            if not (folder / row["folder"]).is_dir()
+        ]
+
+
+def prepare(folder: Path) -> None:
+    """Copy the files of the jobs, and write the graphs that are not there."""
+    shutil.copytree(
+        HOME / "jobs", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for program in sorted(folder.glob("*_graph.py")):
+        if not (folder / f"{program.stem.removesuffix('_graph')}.pb").exists():
+            subprocess.run(
+                [sys.executable, program.name], cwd=folder, env=_with(folder), check=True
+            )
+
+
+def _with(folder: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{_ROOT}:{folder / 'site'}"}
 
 
 def answer_of(command: Sequence[str], folder: Path) -> dict[str, Any]:
@@ -31,7 +60,7 @@ def answer_of(command: Sequence[str], folder: Path) -> dict[str, Any]:
     found = subprocess.run(
         [sys.executable, "-m", "driple", "predict", *command, "--json"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{_ROOT}:{folder / 'site'}"},
+        env=_with(folder),
         capture_output=True,
         text=True,
         check=False,
@@ -57,6 +86,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args(arguments)
+    folder = options.folder.resolve()
+    if lacking := missing_clones(folder):
+        parser.error("in that folder, first: " + "; ".join(lacking))
+    prepare(folder)
     known = {}
     if RESULTS.exists():
         lines = RESULTS.read_text(encoding="utf-8").splitlines()
@@ -64,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     threads = json.loads(THREADS.read_text(encoding="utf-8"))
     for thread in threads:
         if not options.names or thread["id"] in options.names:
-            answer = answer_of(thread["command"], options.folder.resolve())
+            answer = answer_of(thread["command"], folder)
             known[thread["id"]] = {
                 "id": thread["id"], "date": time.strftime("%Y-%m-%d"), **answer
             }  # fmt: skip

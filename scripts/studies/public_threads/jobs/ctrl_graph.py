@@ -27,9 +27,7 @@ weights = tf.get_variable("w", [WORDS, UNITS])
 biases = tf.get_variable("b", [WORDS], initializer=tf.zeros_initializer())
 hidden = transformer.Encoder()(tf.nn.embedding_lookup(weights, tokens), training=False)
 logits = tf.tensordot(hidden, tf.transpose(weights), 1) + biases
-loss = tf.reduce_mean(
-    tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-)
+loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
 optimizer = tf.train.AdagradOptimizer(learning_rate=1e-2)
 pairs = [
     (gradient if isinstance(gradient, tf2.IndexedSlices) else tf.clip_by_norm(gradient, 0.25), each)

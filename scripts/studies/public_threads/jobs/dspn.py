@@ -37,7 +37,7 @@ class WithLoss(torch.nn.Module):
         """Loss of a batch."""
         (progress, masks, _, _), (y_enc, y_label) = self.net(images, boxes, mask)
         target = torch.cat([boxes, mask.unsqueeze(1)], 1)
-        progress = [torch.cat([p, m.unsqueeze(1)], 1) for p, m in zip(progress, masks)]
+        progress = [torch.cat([p, m.unsqueeze(1)], 1) for p, m in zip(progress, masks, strict=True)]
         set_loss = utils.hungarian_loss(progress[-1], target, thread_pool=Pool())
         return set_loss + 0.1 * F.smooth_l1_loss(y_enc, y_label)
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E402  # imports of a clone
 """SoCo of tools/SoCo_FPN_100ep.sh, 128 images of a GPU in three views; beside ./soco.
 
 mmcv's ConvModule is here as FPN uses it: a convolution and a batch norm.
