@@ -114,7 +114,7 @@ def _answer(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     if thread["published"]["what"] != _OUT_OF_MEMORY:
         return words
     verdict = {"no": "does not fit", "yes": "fits"}.get(answer["fits"], "likely does not fit")
-    return f"{verdict}: {words} of {answer["capacity_gib"]:.3g} GiB"
+    return f"{verdict}: {words} of {answer['capacity_gib']:.3g} GiB"
 
 
 def _first(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
