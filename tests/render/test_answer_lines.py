@@ -90,7 +90,7 @@ def test_a_device_that_the_cache_fills_states_what_is_needed() -> None:
     needed -= full.margin_bytes  # the number that the verdict rests on
     assert full.without_cache.value == pytest.approx(needed)
     lines = lines_of(replace(answer, memory=replace(memory, estimate=full)))
-    words = f"{needed / 2**30:.2f} of 16 GiB: fits ({full.usable_bytes / 2**30:.1f} with the "
+    words = f"{needed / 2**30:.2f} of 15 GiB: fits ({full.usable_bytes / 2**30:.1f} with the "
     assert lines["memory"].startswith(words)
 
 
@@ -114,13 +114,13 @@ def test_what_is_too_little_is_the_difference_of_two_numbers_beside_it(
     """Needed at the peak, usable of the device, and what is missing; the total is the device's."""
     options = JobOptions(batch_size=1024, precision="amp-bf16")
     words = words_of(predict("resnet50", "1xT4", options=options).answers[0])
-    needed = re.search(r"([\d.]+) (?:of 16 GiB|GiB needed)", words)
+    needed = re.search(r"([\d.]+) (?:of 15 GiB|GiB needed)", words)
     usable = re.search(r"([\d.]+) GiB (?:are )?usable", words)
     missing = re.search(r"([\d.]+) GiB too little", words)
-    assert needed and usable and missing and "of 16 GiB" in words
+    assert needed and usable and missing and "of 15 GiB" in words
     left = float(needed[1]) - float(usable[1])
     assert float(missing[1]) == pytest.approx(left, abs=0.06)
-    assert 14.5 < float(usable[1]) < 16
+    assert 14 < float(usable[1]) < 15
 
 
 def test_a_guess_has_no_single_number() -> None:
