@@ -53,12 +53,11 @@ class OneDevice(TorchFunctionMode):
             return func(*args) if counts is None else counts
         if func in _FROM_LISTS and _is_list_of_shapes(args[0]):
             return torch.stack(list(args[0])).to(named.get("dtype"))
-        if func in _MOVES and self.device == "meta" and keeps_values(args[0]):
+        stays = func is torch.Tensor.cpu and args[0].is_meta
+        if stays or (func in _MOVES and self.device == "meta" and keeps_values(args[0])):
             return args[0]
         if func is torch.Tensor.__format__ and args[0].is_meta and not args[0].dim():
             return "0"  # as in the name of one of several modules that are alike
-        if func is torch.Tensor.cpu and args[0].is_meta:
-            return args[0]
         if moves and len(args) > 1:
             args = (args[0], self._replaced(args[1], args[0]), *args[2:])
         if named.get("device") is not None:

@@ -38,7 +38,7 @@ def is_right(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> bool | Non
         return None
     if thread["published"]["what"] == _OUT_OF_MEMORY:
         return answer["fits"] in ("no", "likely not")
-    return number[1] <= thread["published"]["value"] <= number[2]
+    return bool(number[1] <= thread["published"]["value"] <= number[2])
 
 
 def width_of(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> float | None:
@@ -97,7 +97,7 @@ def figures() -> list[str]:
 def _published(thread: Mapping[str, Any]) -> str:
     what = thread["published"]["what"]
     if what == _OUT_OF_MEMORY:
-        return what
+        return _OUT_OF_MEMORY
     return _with_unit(thread, thread["published"]["value"])
 
 
@@ -118,7 +118,7 @@ def _answer(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
 
 
 def _first(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
-    return thread["first"]["answer"] if "first" in thread else "the same"
+    return str(thread["first"]["answer"]) if "first" in thread else "the same"
 
 
 def changes() -> list[str]:
