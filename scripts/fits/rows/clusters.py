@@ -55,11 +55,11 @@ SOURCES: Mapping[str, Source] = MappingProxyType({
     "dgxc": Source(name="NVIDIA dgxc-benchmarking", repository="NVIDIA/dgxc-benchmarking",
                    commit="68eaf7e to 1f6d9f4", licence="MIT"),
     "mlperf": Source(name="MLPerf Training v5.1", repository="mlcommons/training_results_v5.1",
-                     commit="441d65f4", licence="Apache-2.0"),
+                     commit="441d65f4", licence="Apache-2.0", for_checks=True),
     "primus": Source(name="AMD Primus", repository="AMD-AGI/Primus", commit="fd1eeabb",
                      licence="MIT", for_checks=True),
     "torchtitan": Source(name="torchtitan", repository="pytorch/torchtitan", commit="b5bcd76c6",
-                         licence="BSD-3-Clause", for_checks=True),
+                         licence="BSD-3-Clause"),
 })  # fmt: skip
 """By the word that ids begin with."""
 
