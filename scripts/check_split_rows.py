@@ -136,6 +136,7 @@ def checked(rows: Sequence[PublishedRun]) -> list[tuple[PublishedRun, float]]:
         jobs[
             row.job, row.batch_size, row.size, row.precision, row.optimizer, row.grad_accumulation,
             row.activation_checkpointing, row.compiled, row.library, row.device,
+            row.replays_graphs, _overlaps(row),
         ].append(row)  # fmt: skip
     found = []
     for some in jobs.values():
@@ -173,8 +174,16 @@ def prepared(row: PublishedRun) -> PreparedJob:
         compute_capability=divmod(capability_of(generation), 10),
     )
     graph = traced_job(row.job, batch_size=row.batch_size or 1, size=row.size or 0, options=options)
-    program = Program(library=library_of(row.library) or None)  # type: ignore[arg-type]
+    program = Program(
+        library=library_of(row.library) or None,  # type: ignore[arg-type]  # checked as it is read
+        cuda_graphs=row.replays_graphs,
+        tensor_overlap=_overlaps(row),
+    )
     return PreparedJob(graph, program=program)
+
+
+def _overlaps(row: PublishedRun) -> bool:
+    return "tp-overlap" in row.implementation.split()
 
 
 def _groups(

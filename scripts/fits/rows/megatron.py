@@ -122,8 +122,9 @@ def _bridge(row: Raw) -> PublishedRun:
     draft.scheme = "fsdp" if shards and int(shards[1]) > 1 else "zero1"
     release = row["date"].split()[0]
     draft.library, draft.optimizer = f"nemo{'.'.join(release.split('.')[:2])}", "adamw-fused"
-    scaled = ["mxfp8"] if draft.precision == "fp8" and "MX" in words else []
-    draft.implementation = " ".join(["te cuda-graphs", *scaled, *_interleaved(row)])
+    more = ["mxfp8"] if draft.precision == "fp8" and "MX" in words else []
+    more += ["tp-overlap"] if draft.tp > 1 else []  # tp_comm_overlap of the performance recipes
+    draft.implementation = " ".join(["te cuda-graphs", *more, *_interleaved(row)])
     _passes(draft)
     if "ETP" in row["notes"]:
         draft.why = "experts are split by tensor parallelism"
