@@ -136,7 +136,7 @@ def checked(rows: Sequence[PublishedRun]) -> list[tuple[PublishedRun, float]]:
         jobs[
             row.job, row.batch_size, row.size, row.precision, row.optimizer, row.grad_accumulation,
             row.activation_checkpointing, row.compiled, row.library, row.device,
-            row.replays_graphs, _overlaps(row),
+            row.replays_graphs, row.channels_last, _overlaps(row),
         ].append(row)  # fmt: skip
     found = []
     for some in jobs.values():
@@ -171,6 +171,7 @@ def prepared(row: PublishedRun) -> PreparedJob:
         activation_checkpointing=row.activation_checkpointing,  # type: ignore[arg-type]
         clip_gradients=definition_of(row.job).clip_gradients,
         compiled=row.compiled,
+        channels_last=row.channels_last,
         compute_capability=divmod(capability_of(generation), 10),
     )
     graph = traced_job(row.job, batch_size=row.batch_size or 1, size=row.size or 0, options=options)

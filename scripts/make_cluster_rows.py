@@ -30,6 +30,7 @@ from scripts.fits.writing import write_published
 FILE = "cluster_rows.csv.gz"
 KEPT_APART = "kept for checks: no fit and no choice sees this source"
 _PUBLISHED = Path(__file__).resolve().parents[1] / "datasets" / "published"
+_WRONG = ("throughput_check", "batch", "model", "unknown")  # reasons that stand for checks, too
 _FIRST = 20_000  # number of the first row's id; those of `pytorch_rows` are below
 _DGXC = {  # releases before 2025-09-05
     "68eaf7e": "25.05", "60d6fd3": "25.05.01", "dfc8039": "25.05.02", "1f6d9f4": "25.05.04",
@@ -65,7 +66,12 @@ def made(folder: Path, published: Path) -> list[PublishedRun]:
     raw = chain(_bridge(folder), _dgxc(folder), _mlperf(folder), clusters.small_rows())
     rows = [_read({**row, "row": str(_FIRST + number)}) for number, row in enumerate(raw)]
     apart = {source.name for source in clusters.SOURCES.values() if source.for_checks}
-    rows = [replace(row, unused_why=KEPT_APART) if row.source in apart else row for row in rows]
+    rows = [
+        replace(row, unused_why=KEPT_APART)
+        if row.source in apart and not row.unused_why.startswith(_WRONG)
+        else row
+        for row in rows
+    ]
     return [replace(row, fold=folds.get(row.family)) for row in rows]
 
 

@@ -66,6 +66,8 @@ SOURCES: Mapping[str, Source] = MappingProxyType({
 _GPU = re.compile(r"(GB300|GB200|B300|B200|H200|H100|MI355X|MI350X|MI325X|MI300X|RTX ?PRO ?6000)",
                   re.IGNORECASE)  # fmt: skip
 _STEP = "Training step time"
+_EPOCHS = {"retinanet": 1_170_301}  # samples of an epoch (OpenImages of MLPerf)
+_AGREES = 0.1
 
 
 def _raw(**cells: object) -> Raw:
@@ -248,9 +250,25 @@ def mlperf_row(folder: str, system: str, log: str) -> Raw | None:
         grad_accum=int(float(passes)),
         step_time_s=f"{step_s:.6g}",
         notes=_adapters(str(facts.get("host_networking", ""))),
-        throughput_check="from the step's time" if not speeds else "median of the logged ones",
+        throughput_check=_check(name, log, float(batch or 0) / step_s),
         **sizes,
     )
+
+
+def _check(name: str, log: str, speed: float) -> str:
+    """Whether samples a second agree with how long the run's epochs took, where it has epochs."""
+    if name not in _EPOCHS:
+        return "not in epochs"
+    starts, stops = (
+        map(int, re.findall(rf'"time_ms": (\d+), [^{{}}]*"key": "epoch_{end}"', log))
+        for end in ("start", "stop")
+    )
+    pairs = zip(starts, stops, strict=False)
+    whole = [1e-3 * (end - start) for start, end in pairs][:-1]  # the last one may be cut short
+    if not whole:
+        return "unclear: no whole epoch"
+    ratio = speed * median(whole) / _EPOCHS[name]
+    return "agrees with epochs" if abs(ratio - 1) < _AGREES else f"unclear (ratio {ratio:.2f})"
 
 
 def _adapters(text: str) -> str:

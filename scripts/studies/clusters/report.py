@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scripts.make_cluster_rows import KEPT_APART
 from scripts.studies.clusters.run import RESULTS
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, pick, read_results
@@ -31,7 +30,6 @@ def parts() -> Parts:
         "mlperf_rows": str(len(mlperf)),
         "rows": _rows(rows),
         "primus": _primus(pick(rows, source="AMD Primus")),
-        "apart": KEPT_APART,
     }
 
 

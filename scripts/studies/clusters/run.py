@@ -105,7 +105,7 @@ def rows() -> Iterator[Row]:
         if row.job.startswith("own:") and "+" not in row.job and row.device and row.batch_size
         and row.step_s > 0 and "split by tensor" not in row.unused_why
         and (row.precision not in _LOW or row.source in _LOW_SOURCES) and row.precision
-        and not row.unused_why.startswith(("batch", "duplicate"))
+        and not row.unused_why.startswith(("batch", "duplicate", "throughput"))
     ]  # fmt: skip
     found: dict[str, dict[bool, float]] = defaultdict(dict)
     for fused in (False, True):
