@@ -312,14 +312,16 @@ def small_rows() -> Iterator[Raw]:
     """Rows of AMD's Primus and of torchtitan, whose pages have few."""
     page = "docs_deprecated/tech_blogs/projection/projection.md"
     # Passes of a step, and blocks that are computed again, are those of examples/megatron/configs.
-    sharded = {"sharding": "FSDP 64", "act_ckpt": "full"}
+    sharded: dict[str, object] = {"sharding": "FSDP 64", "act_ckpt": "full"}
+    staged: dict[str, object] = {"pp": 4, "ep": 8, "notes": "VP=2"}
+    plain: dict[str, object] = {}
     for gpu, model, precision, micro, passes, more, speed in (
-        ("MI325X", "Llama 3.1 8B", "FP8", 2, 4, {}, 16_186),
+        ("MI325X", "Llama 3.1 8B", "FP8", 2, 4, plain, 16_186),
         ("MI325X", "Llama 3.1 70B", "FP8", 4, 4, sharded, 1_726),
         ("MI325X", "Llama 3.1 70B", "BF16", 1, 4, sharded, 1_174),
-        ("MI355X", "Mixtral 8x22B", "BF16", 2, 32, {"pp": 4, "ep": 8, "notes": "VP=2"}, 3_534),
+        ("MI355X", "Mixtral 8x22B", "BF16", 2, 32, staged, 3_534),
     ):
-        whole = micro * passes * 64 // int(more.get("pp", 1))
+        whole = micro * passes * 64 // (4 if more is staged else 1)
         yield _raw(
             source=SOURCES["primus"].name, source_file=page, date="2026-03-30",
             framework="Primus", gpu=gpu, gpu_canonical=gpu, gpus=64, gpus_per_node=8,

@@ -10,7 +10,6 @@ Each writes its kind of lines of results.jsonl anew.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +25,8 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.run import simulated_step_s
 from scripts.check_split_rows import checked, split_setting
 from scripts.make_cluster_rows import FILE
-from scripts.make_heldout import PUBLISHED, fits, left_out_of, shipped
+from scripts.fits.gpu_fits import left_out_of
+from scripts.make_heldout import PUBLISHED, fits, shipped
 from scripts.published_models import definition_of
 from scripts.studies.kit.results import Row, add_result, read_results
 
@@ -113,13 +113,13 @@ def rows() -> Iterator[Row]:
         for row, seconds in checked([replace(row, compiled=fused) for row in some]):
             found[row.id][fused] = seconds
     for row in known:
-        seconds = found[row.id]
-        if seconds:
+        both = found[row.id]
+        if both:
             yield {
                 "kind": "rows", "id": row.id, "source": row.source, "model": row.model,
                 "setting": split_setting(row), "precision": row.precision,
                 "published_s": row.step_s, "fused": row.compiled or definition_of(row.job).compiled,
-                "eager_s": seconds.get(False), "fused_s": seconds.get(True),
+                "eager_s": both.get(False), "fused_s": both.get(True),
             }  # fmt: skip
 
 
@@ -154,4 +154,4 @@ _KINDS = {"series": series, "rows": rows, "mlperf": mlperf}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
