@@ -24,8 +24,8 @@ from driple.runs.validation.splits import parts_of
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.run import simulated_step_s
 from scripts.check_split_rows import checked, split_setting
-from scripts.make_cluster_rows import FILE
 from scripts.fits.gpu_fits import left_out_of
+from scripts.make_cluster_rows import FILE
 from scripts.make_heldout import PUBLISHED, fits, shipped
 from scripts.published_models import definition_of
 from scripts.studies.kit.results import Row, add_result, read_results
