@@ -22,6 +22,7 @@ def parts() -> Parts:
     known = read_results(RESULTS)
     series, rows, mlperf = (pick(known, kind=kind) for kind in ("series", "rows", "mlperf"))
     pytorch = pick(series, program="PyTorch")
+    later = pick(rows, source="MLPerf Training v5.1")
     return {
         "pairs": str(len(series)),
         "series": _series(series),
@@ -29,6 +30,8 @@ def parts() -> Parts:
         "mlperf": _mlperf(mlperf),
         "mlperf_rows": str(len(mlperf)),
         "rows": _rows(rows),
+        "later_rows": str(len(later)),
+        "later": _errors([row["fused_s"] / row["published_s"] for row in later]),
         "primus": _primus(pick(rows, source="AMD Primus")),
     }
 
