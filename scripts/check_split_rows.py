@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -45,7 +46,9 @@ _STEPS = 3
 _BUILT = {
     "deepseekv3_l4": "own:deepseek-v3-l4"
 }  # models that a row does not name as they are built
-_USUAL_NETWORK = "8x400G"  # of NVIDIA's machines whose network a row does not state: DGX H100, B200
+# Gbit/s of the adapter of each device, of machines whose network a row does not state: DGX H100 and
+# B200, GB200 NVL72; of the B300 and GB300.
+_ADAPTER_GBPS, _LATER_GBPS = 400, 800
 _WHOLE_STATES = frozenset({"LiBai benchmark"})  # sources whose replicas share out nothing
 
 
@@ -111,9 +114,12 @@ def split_setting(row: PublishedRun) -> str:
     """Name of the row's setting, such as `2x8xV100-SXM2/NVLink-V100+100G@tp2-pp4`."""
     plain = setting_name(replace(row, scheme="ddp" if row.num_devices > 1 else "none"))
     if row.num_devices > row.per_machine and not row.link_between:
-        plain += f"+{_USUAL_NETWORK}"
+        rate = _LATER_GBPS if row.device in ("B300", "GB300") else _ADAPTER_GBPS
+        plain += f"+{row.per_machine}x{rate}G"
     words = [f"{kind}{degree}" for kind, degree in _degrees(row) if degree > 1]
-    if words and row.num_devices > row.tp * row.pp:
+    words += [word for word in row.implementation.split() if re.fullmatch(r"vpp\d+", word)]
+    shares = words or row.scheme in ("zero1", "fsdp")
+    if shares and row.num_devices > row.tp * row.pp:
         states = "fsdp" if row.scheme == "fsdp" else "zero1"
         words += [] if row.source in _WHOLE_STATES else [states]
     return f"{plain}@{'-'.join(words)}" if words else plain
@@ -130,6 +136,7 @@ def checked(rows: Sequence[PublishedRun]) -> list[tuple[PublishedRun, float]]:
         jobs[
             row.job, row.batch_size, row.size, row.precision, row.optimizer, row.grad_accumulation,
             row.activation_checkpointing, row.compiled, row.library, row.device,
+            row.replays_graphs, row.channels_last, _overlaps(row),
         ].append(row)  # fmt: skip
     found = []
     for some in jobs.values():
@@ -164,11 +171,20 @@ def prepared(row: PublishedRun) -> PreparedJob:
         activation_checkpointing=row.activation_checkpointing,  # type: ignore[arg-type]
         clip_gradients=definition_of(row.job).clip_gradients,
         compiled=row.compiled,
+        channels_last=row.channels_last,
         compute_capability=divmod(capability_of(generation), 10),
     )
     graph = traced_job(row.job, batch_size=row.batch_size or 1, size=row.size or 0, options=options)
-    program = Program(library=library_of(row.library) or None)  # type: ignore[arg-type]
+    program = Program(
+        library=library_of(row.library) or None,  # type: ignore[arg-type]  # checked as it is read
+        cuda_graphs=row.replays_graphs,
+        tensor_overlap=_overlaps(row),
+    )
     return PreparedJob(graph, program=program)
+
+
+def _overlaps(row: PublishedRun) -> bool:
+    return "tp-overlap" in row.implementation.split()
 
 
 def _groups(

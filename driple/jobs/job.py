@@ -129,6 +129,11 @@ class Job:
         return self.step is not None and self.step.cuda_graphs
 
     @property
+    def tensor_overlap(self) -> bool:
+        """Whether devices that share tensors exchange them beside the products."""
+        return self.step is not None and self.step.tensor_overlap
+
+    @property
     def trains(self) -> bool:
         """Whether it is training; else one forward pass in eval mode."""
         return self.step is None or self.step.trains

@@ -124,6 +124,13 @@ class JobOptions:
         "the model is compiled by torch.compile(mode='reduce-overhead'), which replays CUDA graphs",
         suits=MODELS, stated=True, words=lambda on: "CUDA graphs" if on else "",
     )
+    tensor_overlap: bool = option(
+        False, "--set tensor_overlap", switch(),
+        "exchanges of tensor parallelism run beside the products next to them (tp_comm_overlap of "
+        "NeMo and Transformer Engine, torchtitan's async TP)",
+        suits=MODELS, in_training=True, stated=True,
+        words=lambda on: "tensor exchanges beside products" if on else "",
+    )
     lora: LoraAdapters | None = option(  # noqa: RUF009  # a field
         None, "--lora", lora_adapters(),
         "LoRA adapters of a frozen model, as PEFT makes them: r=16,alpha=32,targets=all-linear, or "

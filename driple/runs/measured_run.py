@@ -70,7 +70,8 @@ class MeasuredRun:
         optimizer: as `--optimizer`; empty if the job has its own.
         grad_accumulation: passes of an update.
         activation_checkpointing: as `--activation-checkpointing`; empty if the job has its own.
-        compiled: whether a compiler fused the ops.
+        compiled: whether a compiler, or kernels written by hand, fused the ops.
+        cuda_graphs: whether the fused step is replayed as CUDA graphs.
         channels_last: whether images are stored with their channels last.
         step_s: seconds of a step, or of a forward pass; NaN where it was not timed.
         utilisation_pct: mean utilisation of the devices by NVML, percent; NaN where it was not
@@ -99,6 +100,7 @@ class MeasuredRun:
     grad_accumulation: int = 1
     activation_checkpointing: str = ""
     compiled: bool = False
+    cuda_graphs: bool = False
     channels_last: bool = False
     step_s: float = nan
     utilisation_pct: float = nan
@@ -143,8 +145,8 @@ class MeasuredRun:
         """What decides the step of one device: runs of one key have one graph."""
         return (
             self.job, self.task, self.framework, self.library, self.precision, self.compiled,
-            self.channels_last, self.batch_size, self.seq_len, self.input_shape, self.optimizer,
-            self.grad_accumulation, self.activation_checkpointing, self.capability,
+            self.cuda_graphs, self.channels_last, self.batch_size, self.seq_len, self.input_shape,
+            self.optimizer, self.grad_accumulation, self.activation_checkpointing, self.capability,
         )  # fmt: skip
 
     @property

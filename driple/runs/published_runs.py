@@ -208,6 +208,11 @@ class PublishedRun(MeasuredRun):
         return not self.unused_why
 
     @property
+    def replays_graphs(self) -> bool:
+        """Whether the host replays the whole step as CUDA graphs."""
+        return self.compiled and "cuda-graphs" in self.implementation.split()
+
+    @property
     def job_optimizer(self) -> str:
         """The nearest of Driple's optimizers; empty without an update, or if it is not known."""
         return _NEAREST_OPTIMIZER.get(self.optimizer, self.optimizer)
@@ -292,6 +297,7 @@ def on_setting(run: PublishedRun, weight: float) -> MeasuredRun | None:
         grad_accumulation=run.grad_accumulation,
         activation_checkpointing=run.activation_checkpointing,
         compiled=run.compiled,
+        cuda_graphs=run.replays_graphs,
         channels_last=run.channels_last,
         step_s=run.step_s,
         utilisation_pct=run.utilisation_pct,

@@ -85,6 +85,7 @@ def _options(row: MeasuredRun) -> JobOptions:
         grad_accumulation=row.grad_accumulation if row.grad_accumulation > 1 else None,
         activation_checkpointing=row.activation_checkpointing or None,
         compiled=row.compiled,
+        cuda_graphs=row.cuda_graphs,
         channels_last=row.channels_last,
         task=row.task,
         library=row.library or "torch2",

@@ -11,7 +11,7 @@ from driple.errors import ConfigError
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.step_key import StepKey
 from driple.runs.step_store import LEAST_BATCH, StepStore, StoredStep
-from driple.simulate.prepared_job import PreparedJob
+from driple.simulate.prepared_job import PreparedJob, Program
 
 __all__ = ["StoredSteps"]
 
@@ -54,6 +54,7 @@ class StoredSteps:
         step = self._last[1]
         job = step.job(
             row.batch_size,
+            Program(cuda_graphs=row.cuda_graphs),
             compiled=row.compiled,
             optimizer=row.optimizer if row.optimizer in step.updates else "",
             passes=row.grad_accumulation,

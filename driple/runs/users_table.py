@@ -28,7 +28,8 @@ __all__ = ["COLUMNS", "read_runs"]
 
 COLUMNS = (
     "id", "job", "setting", "seconds", "family", "source", "mode", "framework", "library",
-    "precision", "compiled", "domain", "layout", "batch_size", "seq_len", "input", "optimizer",
+    "precision", "compiled", "cuda_graphs", "domain", "layout", "batch_size", "seq_len", "input",
+    "optimizer",
     "grad_accumulation", "activation_checkpointing", "weight",
 )  # fmt: skip
 _PRECISIONS = (
@@ -74,7 +75,8 @@ def _run(line: Line) -> MeasuredRun:
         library=line.choice("library", ("", *LIBRARIES), ""),
         domain=line.text("domain"),
         precision=line.choice("precision", _PRECISIONS, ""),
-        compiled=line.is_set("compiled"),
+        compiled=line.is_set("compiled") or line.is_set("cuda_graphs"),
+        cuda_graphs=line.is_set("cuda_graphs"),
         channels_last=line.choice("channels_last", ("", "nchw", "channels_last"), "")
         == "channels_last",
         batch_size=line.whole("batch_size"),

@@ -58,18 +58,18 @@ def with_offload(
             "offload crosses; add it to a catalogue of your own"
         )
     degrees = topology.degrees
-    split = degrees.tensor * degrees.pipeline
     sharding = scheme_named(topology.scheme).sharding_of(degrees)
-    is_shared = sharding is not None and sharding.shards_states
-    copies = len(topology.workers) // split
-    sharers = 1
-    if sharding is not None and is_shared:
-        sharers = sharding.num_shards(copies, topology.devices_per_machine)
-    table, passes = job.graph.parameters, passes_of(job.graph)
-    own = float(table.elements[table.is_trained].sum()) / split / sharers
-    own_bytes = float(table.nbytes[table.is_trained].sum()) / split / sharers
-    seconds = job.times(device).duration_s / split
-    back = np.isin(job.graph.phases, (Phase.BACKWARD, Phase.RECOMPUTE))
+    own_job, shard = job.shard(degrees)
+    table, passes = own_job.graph.parameters, passes_of(job.graph)
+    share = np.where(table.is_trained, 1.0 / degrees.pipeline, 0.0)
+    if sharding is not None and sharding.shards_states:
+        of_stage, each = len(topology.workers) // degrees.pipeline, topology.devices_per_machine
+        dense, experts = (sharding.num_shards(of_stage // group, each)
+                          for group in (degrees.tensor, degrees.expert))  # fmt: skip
+        share = share / np.where(shard.is_expert, experts, dense)
+    own, own_bytes = float(share @ table.elements), float(share @ table.nbytes)
+    seconds = own_job.times(device).duration_s / degrees.pipeline
+    back = np.isin(own_job.graph.phases, (Phase.BACKWARD, Phase.RECOMPUTE))
     computing_s = float(seconds.sum())
     backward_s = float(seconds[back].sum()) if len(back) == len(seconds) else computing_s / 2
     copy_s = own_bytes / host.bytes_per_s(1)

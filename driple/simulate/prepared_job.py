@@ -59,6 +59,7 @@ class Program:
         offload: what is kept on the host: `states`, `parameters`.
         by_engine: whether an engine of its own (DeepSpeed) updates parameters.
         cuda_graphs: whether the compiled step is replayed as CUDA graphs.
+        tensor_overlap: whether devices that share tensors exchange them beside the products.
     """
 
     synchronous: bool | None = None
@@ -70,6 +71,7 @@ class Program:
     offload: tuple[str, ...] = ()
     by_engine: bool = False
     cuda_graphs: bool = False
+    tensor_overlap: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +148,7 @@ class PreparedJob:
         program = Program(
             library=job.library,
             cuda_graphs=job.cuda_graphs,
+            tensor_overlap=job.tensor_overlap,
             offload=job.offload,
             by_engine=job.bucket_elements is not None,
         )

@@ -29,6 +29,7 @@ from driple.simulate.gpu_kernels import (
     smooth_max,
 )
 from driple.simulate.gpu_rates import (
+    REPLAYED_TENSOR_OPS,
     TENSOR_OPS,
     GpuReached,
     GpuShares,
@@ -171,10 +172,12 @@ class _Data:
             [_MS * row.update.moved_bytes / row.device.bytes_per_s for row in rows]
         )
         self.update_kernels = single([row.update.num_kernels for row in rows])
-        self.tensor_ops = single([TENSOR_OPS * row.tensors for row in rows])
-        self.step_launches = single(
-            np.bincount(table.row_of, table.launches + table.handed, len(rows))
+        replays = np.array([row.runtime.cuda_graphs for row in rows])  # its kernels, at once
+        self.tensor_ops = single(
+            np.where(replays, REPLAYED_TENSOR_OPS, TENSOR_OPS) * [row.tensors for row in rows]
         )
+        launches = np.bincount(table.row_of, table.launches + table.handed, len(rows))
+        self.step_launches = single(launches * ~replays)
         self.step_starts = single(
             np.bincount(table.row_of, table.launches + table.apart, len(rows))
         )

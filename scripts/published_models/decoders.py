@@ -58,6 +58,13 @@ _CONFIGS: Mapping[str, tuple[dict[str, Any], int, int | None]] = {
         _llama(4096, 14336, 32, 32, 8, 32000, kind="mixtral", num_local_experts=8),
         4096, 46_702_792_704,
     ),
+    "mixtral-8x22b": (
+        _llama(6144, 16384, 56, 48, 8, 32768, kind="mixtral", num_local_experts=8),
+        8192, 140_630_071_296,
+    ),
+    "grok1": (
+        _llama(6144, 32768, 64, 48, 8, 131072, kind="mixtral", num_local_experts=8), 8192, None,
+    ),
     "internlm-7b": (
         _llama(4096, 11008, 32, 32, 32, 103168, attention_bias=True), 2048, None
     ),
@@ -134,6 +141,7 @@ _CONFIGS: Mapping[str, tuple[dict[str, Any], int, int | None]] = {
         2048, 2_779_683_840,
     ),
     "nemotron-8b": (_llama(4096, 16384, 32, 32, 32, 256000, kind="nemotron"), 4096, None),
+    "nemotron-15b": (_llama(6144, 24576, 32, 48, 8, 256000, kind="nemotron"), 4096, None),
     "nemotron-22b": (_llama(6144, 24576, 40, 48, 48, 256000, kind="nemotron"), 4096, None),
     "nemotron-340b": (_llama(18432, 73728, 96, 96, 8, 256000, kind="nemotron"), 4096, None),
     "gpt3-5b": (_gpt2(4096, 24, 32, 51200, 2048, **_NO_DROPOUT), 2048, None),
@@ -156,7 +164,8 @@ _CONFIGS: Mapping[str, tuple[dict[str, Any], int, int | None]] = {
 }  # fmt: skip
 # transformers refuses this attention for its learned sinks, which a kernel reads along.
 _WITHOUT_SDPA = frozenset({"gpt_oss"})
-_FUSED = {"gpt3-5b", "gpt3-20b", "gpt3-175b", "nemotron-8b", "nemotron-22b", "nemotron-340b",
+_FUSED = {"mixtral-8x22b", "grok1", "gpt3-5b", "gpt3-20b", "gpt3-175b",
+          "nemotron-8b", "nemotron-15b", "nemotron-22b", "nemotron-340b",
           "llama3-70b-l12", "llama3-405b-l4", "libai-gpt2", "deepseek-v3-l4"}  # fmt: skip
 
 

@@ -46,6 +46,7 @@ TYPED: dict[str, tuple[str, Any]] = {
     "activation_checkpointing": ("full", "full"),
     "compiled": ("", True),
     "cuda_graphs": ("on", True),
+    "tensor_overlap": ("on", True),
     "lora": ("r=4,targets=q_proj+v_proj", LoraAdapters(r=4, targets=("q_proj", "v_proj"))),
     "weights": ("nf4", "nf4"),
     "fused_loss": ("on", True),
@@ -188,8 +189,8 @@ def test_the_json_states_the_rows_that_say_so() -> None:
     stated = [row.name for row in JOB_OPTIONS if row.stated]
     assert stated == [
         "batch_size", "seq_len", "input_shape", "precision", "optimizer", "grad_accumulation",
-        "activation_checkpointing", "compiled", "cuda_graphs", "lora", "weights", "fused_loss",
-        "fused_kernels", "clip_gradients", "task", "channels_last", "library",
+        "activation_checkpointing", "compiled", "cuda_graphs", "tensor_overlap", "lora", "weights",
+        "fused_loss", "fused_kernels", "clip_gradients", "task", "channels_last", "library",
     ]  # fmt: skip
     facts = to_dict(job_facts(load_job(EXAMPLE)))
     assert [name for name in facts if name in {row.name for row in JOB_OPTIONS}] == stated

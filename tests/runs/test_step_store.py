@@ -19,9 +19,11 @@ from driple.errors import ConfigError, DatasetError, GraphError
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
 from driple.jobs.load import JobOptions, load_job
+from driple.runs.measured_run import MeasuredRun
 from driple.runs.step_key import UNFUSED, StepKey, attention_of
 from driple.runs.step_pack import StepPacker, read_packed_steps
 from driple.runs.step_store import ATTENTION, StepStore, StoredStep
+from driple.runs.stored_steps import StoredSteps
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s
@@ -137,6 +139,22 @@ def test_it_simulates_as_for_a_user(
 def test_fusion_makes_a_difference(store: StepStore) -> None:
     step = store.step(TRAINED)
     assert step_s(step.job(8, compiled=True)) < step_s(step.job(8))
+
+
+def test_a_row_that_replays_graphs_has_them(store: StepStore) -> None:
+    """Replaying takes no more of the host than a compiled step does."""
+    key = TRAINED
+    row = MeasuredRun(
+        job=key.job, setting="1xA100", precision=key.precision, batch_size=8, compiled=True,
+        input_shape=(3, key.size, key.size) if key.size else None, library="torch2",
+        channels_last=key.channels_last,
+    )  # fmt: skip
+    steps = StoredSteps(store)
+    compiled, replayed = (
+        steps.prepared(replace(row, cuda_graphs=graphs)) for graphs in (False, True)
+    )
+    assert row.step_key != replace(row, cuda_graphs=True).step_key
+    assert (compiled.runtime.cuda_graphs, replayed.runtime.cuda_graphs) == (False, True)
 
 
 def test_other_precisions_follow(store: StepStore) -> None:

@@ -16,7 +16,7 @@ from driple.schemes.collectives import DeviceGroup, Hop
 from driple.schemes.records import WorkerRecord
 from driple.schemes.split import SplitGroups
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import PreparedJob
+from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate_steps
 from driple.simulate.split_plans import split_plans
 from tests.schemes.exchanged import sent_bytes
@@ -195,3 +195,26 @@ def test_attention_hides_its_ring(bytes_per_s: float) -> None:
         waits_s += max(took_s - times[one.node] / 2, 0.0)
     (plan,) = split_plans(plain(), device, groups, degrees).plans
     assert plan.compute_s == pytest.approx(times.sum() + waits_s)
+
+
+@pytest.mark.parametrize("bytes_per_s", [1e6, 1e9, 1e13])
+def test_products_hide_a_part_of_what_is_exchanged_beside_them(bytes_per_s: float) -> None:
+    """0.37 of the sums and gathers of a tensor group, and no more than the products last."""
+    degrees, device = Degrees(tensor=2), STILL.device("H100")
+    groups = SplitGroups(
+        tensor=DeviceGroup(count=2, within=Hop(bytes_per_s=bytes_per_s, latency_s=0.0)),
+        replicas=DeviceGroup(count=1),
+    )
+    beside = PreparedJob(dense(), program=Program(tensor_overlap=True))
+    own, shard = plain().shard(degrees)
+    times = own.times(device).duration_s
+    waits_s = sum(
+        float(groups.tensor.seconds(one.kind, np.array([one.nbytes]))[0])  # type: ignore[arg-type]
+        for one in shard.exchanges
+        if not one.is_hidden
+    )
+    products_s = times[np.isin(np.array(own.graph.kinds), ("matmul", "batch_matmul"))].sum()
+    before, after = (
+        split_plans(job, device, groups, degrees).plans[0].compute_s for job in (plain(), beside)
+    )
+    assert before - after == pytest.approx(min(0.37 * waits_s, products_s))

@@ -17,6 +17,7 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate_steps
 from tests.schemes.exchanged import transformer
+from tests.step.mixtures import EXPERTS, INNER, LAYERS, WIDTH, mixture
 
 STILL = replace(shipped_calibration(), jitter=0.0)
 VECTORISED_S, PLAIN_S = 0.257e-9, 1.476e-9  # of a parameter
@@ -68,6 +69,22 @@ def test_devices_of_a_machine_share_its_host(scheme: str, copies: int) -> None:
         for by_engine in (False, True)
     )
     wanted = copies * elements * (PLAIN_S - VECTORISED_S)
+    assert slow - fast == pytest.approx(wanted, rel=1e-6)
+
+
+def mixture_job(*offload: str, by_engine: bool = True) -> PreparedJob:
+    return PreparedJob(mixture(), program=Program(offload=offload, by_engine=by_engine))
+
+
+def test_hosts_update_the_experts_of_their_devices() -> None:
+    """Of eight devices in groups of four, each has all but the experts, and a quarter of these."""
+    slow, fast = (
+        seconds_on(mixture_job("states", by_engine=by_engine), "p3.16xlarge@ep4")
+        for by_engine in (False, True)
+    )
+    experts = LAYERS * EXPERTS * 3 * WIDTH * INNER
+    others = int(mixture().parameters.elements.sum()) - experts
+    wanted = (8 * others + 8 / 4 * experts) * (PLAIN_S - VECTORISED_S)
     assert slow - fast == pytest.approx(wanted, rel=1e-6)
 
 

@@ -130,6 +130,7 @@ class StepOptions:
         clip_gradients: whether the norm of all gradients is clipped before the update.
         compiled: whether `torch.compile` fuses element-wise ops and reductions.
         cuda_graphs: whether the compiled step is replayed as CUDA graphs.
+        tensor_overlap: whether devices that share tensors exchange them beside the products.
         compute_capability: of the device, which decides the kernel of attention; None if it has no
             fused attention.
         fused_attention: whether `scaled_dot_product_attention` may be one kernel; else the model
@@ -155,6 +156,7 @@ class StepOptions:
     clip_gradients: bool = False
     compiled: bool = False
     cuda_graphs: bool = False
+    tensor_overlap: bool = False
     compute_capability: tuple[int, int] | None = (8, 0)
     fused_attention: bool = True
     trace: TraceMode = "meta"

@@ -23,7 +23,7 @@ _OWN: Mapping[str, str] = MappingProxyType({
     "neusight-bert": "bert", "chatglm": "chatglm", "deepseek": "deepseek", "dlrm": "dlrm",
     "fastpitch": "fastpitch", "gnmt": "gnmt", "gpt3": "gpt", "libai-gpt2": "gpt",
     "neusight-gpt": "gpt", "gpt2": "gpt", "gpt-oss": "gpt-oss", "moe-7b": "granite-moe",
-    "granite": "granite-moe",
+    "granite": "granite-moe", "grok": "grok",
     "insightface": "insightface", "internlm": "internlm", "jasper": "jasper", "llama": "llama",
     "maskrcnn": "maskrcnn", "mistral": "mistral", "mixtral": "mixtral", "mpt": "mpt",
     "ncf": "ncf", "nemotron": "nemotron", "nnunet": "nnunet", "neusight-opt": "opt", "phi": "phi",

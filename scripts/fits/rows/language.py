@@ -173,7 +173,8 @@ def _titan(row: Raw) -> PublishedRun:
         cp=whole_or(row["cp"], 1),
         peak_mem_kind="reserved",
     )
-    draft.why = "device of no data sheet: H100 with 96 GB of HBM2e at 500 W"
+    if draft.device == "H100":
+        draft.why = "device of no data sheet: H100 with 96 GB of HBM2e at 500 W"
     return draft.row()
 
 

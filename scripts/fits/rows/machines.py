@@ -90,10 +90,10 @@ def devices_of_machine(device: str, devices: int, stated: int) -> int:
     return next(each for each in range(min(domain, devices), 0, -1) if devices % each == 0)
 
 
-def link_between(text: str) -> str:
-    """Name of the rate that a note states, such as `2x200 Gb/s` or `network 400 Gbps`."""
+def link_between(text: str, *, nodes: int = 1) -> str:
+    """Name of the rate that a note states of each node, such as `2x200 Gb/s` or `400 Gbps`."""
     match = re.search(r"(?:(\d+)\s*[x*]\s*)?(\d+)\s*G(?:b/s|bps)", text, re.IGNORECASE)
-    return f"{int(match[1] or 1) * int(match[2])}G" if match else ""
+    return f"{nodes * int(match[1] or 1) * int(match[2])}G" if match else ""
 
 
 def is_card(text: str) -> bool:

@@ -28,6 +28,10 @@ _JOBS: Mapping[str, str] = MappingProxyType({
     "qwen3_30b_a3b": "qwen3-30b-a3b", "qwen3 moe 30b": "qwen3-30b-a3b",
     "qwen3_235b_a22b": "qwen3-235b-a22b", "qwen2.5 7b": "qwen2.5-7b", "qwen2.5 32b": "qwen2.5-32b",
     "gpt3-5b": "gpt3-5b", "gpt3-20b": "gpt3-20b", "gpt3-175b": "gpt3-175b",
+    "llama3.1 405b": "llama3.1-405b", "llama 3.1 8b": "llama3.1-8b",
+    "llama 3.1 70b": "llama3.1-70b", "mixtral 8x22b": "mixtral-8x22b", "grok1 314b": "grok1",
+    "nemotron4 15b": "nemotron-15b", "nemotron4 340b": "nemotron-340b",
+    "nemotron 340b": "nemotron-340b",
     "nemotron-8b": "nemotron-8b", "nemotron-22b": "nemotron-22b", "nemotron-340b": "nemotron-340b",
 })  # fmt: skip
 
@@ -108,6 +112,8 @@ def _internevo(row: Raw) -> PublishedRun:
 def _bridge(row: Raw) -> PublishedRun:
     draft = _start(row, "bridge")
     draft.job = _job(row["model"])
+    if draft.job and row["task"] == "LoRA":
+        draft.job += "+lora"
     words = row["precision"].upper()
     draft.precision = (
         "fp4" if "FP4" in words else "fp8" if "FP8" in words else "bf16" if "BF16" in words else ""
@@ -116,12 +122,34 @@ def _bridge(row: Raw) -> PublishedRun:
     draft.scheme = "fsdp" if shards and int(shards[1]) > 1 else "zero1"
     release = row["date"].split()[0]
     draft.library, draft.optimizer = f"nemo{'.'.join(release.split('.')[:2])}", "adamw-fused"
-    draft.implementation = "te cuda-graphs"
+    more = ["mxfp8"] if draft.precision == "fp8" and "MX" in words else []
+    more += ["tp-overlap"] if draft.tp > 1 else []  # tp_comm_overlap of the performance recipes
+    draft.implementation = " ".join(["te cuda-graphs", *more, *_interleaved(row)])
     _passes(draft)
-    if not row["gpu_canonical"]:
+    if "ETP" in row["notes"]:
+        draft.why = "experts are split by tensor parallelism"
+    elif "w/ MTP" in row["model"]:
+        draft.why = "model cannot be built: an extra prediction layer"
+    elif not row["gpu_canonical"]:
         draft.why = "unknown device: the table's heading is not kept"
     elif not draft.precision:
         draft.why = "no precision"
+    return draft.row()
+
+
+def _interleaved(row: Raw) -> list[str]:
+    """`vpp4` for four stages of each device (Megatron's virtual pipeline)."""
+    found = re.match(r"VP=(\d+)", row["notes"])
+    return [f"vpp{found[1]}"] if found and int(found[1]) > 1 and _first(row["pp"]) > 1 else []
+
+
+def _primus(row: Raw) -> PublishedRun:
+    draft = _start(row, "primus")
+    draft.job, draft.library = _job(row["model"]), "rocm-primus"
+    draft.precision, draft.optimizer = row["precision"].lower(), "adamw-fused"
+    draft.scheme, draft.link_between = "fsdp" if row["sharding"] else "zero1", "3200G"
+    draft.implementation = " ".join(["te", *_interleaved(row)])
+    _passes(draft)
     return draft.row()
 
 
@@ -161,7 +189,9 @@ def _simumax(row: Raw) -> PublishedRun:
 READERS: Mapping[str, Callable[[Raw], PublishedRun]] = MappingProxyType({
     "LiBai benchmark": _libai,
     "InternEvo": _internevo,
+    "AMD Primus": _primus,
     "NVIDIA Megatron-Bridge": _bridge,
+    "NVIDIA dgxc-benchmarking": _bridge,
     "NVIDIA NeMo 24.07": _nemo,
     "NVIDIA NeMo AutoModel": _nemo,
     "NVIDIA NeMo long sequence": _nemo,

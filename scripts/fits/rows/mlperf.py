@@ -22,6 +22,7 @@ from scripts.fits.rows.machines import (
     canonical_device,
     devices_of_machine,
     is_card,
+    link_between,
     link_within,
 )
 
@@ -66,6 +67,14 @@ _NO_MODEL = MappingProxyType({
     "llama31_405b": "tensor, pipeline, context or expert parallelism is not simulated",
     "llama2_70b_lora": "tensor, pipeline, context or expert parallelism is not simulated",
 })  # fmt: skip
+# Where a run's log states tensor and context parallelism and the format of its products.
+_STATED = MappingProxyType({
+    "llama31_8b": _Benchmark(job="own:llama3.1-8b", size=8192, optimizer="adamw-fused",
+                             framework="nemo", images=False),
+    "llama2_70b_lora": _Benchmark(job="own:llama2-70b+lora", size=8192, optimizer="adamw-fused",
+                                  framework="nemo", images=False),
+})  # fmt: skip
+_UNSTATED_FROM = "v5.1"
 _FP8_FROM, _FP8_DEVICES = "v3.0", frozenset({"H100", "H100-PCIe", "H200", "B200", "GB200"})
 # Gbit/s of a node's adapters by the name of the system: `host_networking` of its JSON file, without
 # those of storage and management.
@@ -94,10 +103,15 @@ def _row(row: Raw) -> PublishedRun:
     benchmark = _BENCHMARKS.get(name)
     if name == "ssd" and release == "v1.1":
         benchmark = _SSD_2021
+    stated = {"FP8": "fp8", "NVFP4": "fp4"}.get(row["precision"], "")
+    if stated:
+        benchmark = _STATED.get(name)
+    tp, pp, cp = (whole_or(row[kind], 1) for kind in ("tp", "pp", "cp"))
     samples, passes = whole(row["global_batch"]), whole_or(row["grad_accum"], 1)
     batch = None
-    if samples and samples % (devices * passes) == 0:
-        batch = samples // (devices * passes)
+    replicas = max(1, devices // (tp * pp * cp))
+    if samples and samples % (replicas * passes) == 0:
+        batch = samples // (replicas * passes)
     check = row["throughput_check"]
     fp8 = name == "bert" and device in _FP8_DEVICES and release >= _FP8_FROM
     draft = Draft(
@@ -108,20 +122,31 @@ def _row(row: Raw) -> PublishedRun:
         num_devices=devices,
         per_machine=per_machine,
         link_within=link_within(device, per_machine, pcie=card),
-        link_between=_between(row["source_file"], max(1, per_machine // node)),
+        link_between=_between(row["source_file"], max(1, per_machine // node))
+        or link_between(row["notes"], nodes=max(1, per_machine // node)),
+        tp=tp,
+        pp=pp,
+        cp=cp,
         job=benchmark.job if benchmark else "",
         batch_size=batch,
         size=benchmark.size if benchmark else None,
-        precision="fp8" if fp8 else benchmark.half if benchmark else "amp-fp16",
+        precision=stated or _half(release, benchmark, fp8=fp8),
         optimizer=benchmark.optimizer if benchmark else "",
         grad_accumulation=passes,
         channels_last=benchmark is not None and benchmark.images,
+        compiled=benchmark is not None,
         implementation="cuda-graphs fused",
         data="real",
         step_s=number(row["step_time_s"]),
     )
-    draft.why = _reason(name, check, samples, batch)
+    draft.why = _reason("" if stated else name, check, samples, batch)
     return draft.row()
+
+
+def _half(release: str, benchmark: _Benchmark | None, *, fp8: bool) -> str:
+    if benchmark is None:  # language models of later rounds run in 8 or 4 bits, which none states
+        return "" if release >= _UNSTATED_FROM else "amp-fp16"
+    return "fp8" if fp8 else benchmark.half
 
 
 def _reason(name: str, check: str, samples: int | None, batch: int | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from driple.errors import ConfigError
-from driple.runs.published_runs import PublishedRun
+from driple.runs.published_runs import PublishedRun, on_setting
 from scripts.fits.rows.dlperf import dlperf_rows
 from scripts.fits.rows.draft import TP_PP, checkpointing
 from scripts.fits.rows.examples import example_rows
@@ -148,6 +148,9 @@ def test_mlperf_uses_checked_rows_only() -> None:
     (row,) = mlperf_rows([gathered(**cells, throughput_check="agrees with run average")])
     assert (row.job, row.batch_size, row.link_between) == ("timm:resnet50", 408, "1600G")
     assert row.usable
+    asked = on_setting(row, 1.0)
+    assert asked is not None
+    assert (asked.compiled, asked.cuda_graphs) == (True, True)
     for check in ("", "unclear (ratio 0.80)"):
         (row,) = mlperf_rows([gathered(**cells, throughput_check=check)])
         assert row.unused_why.startswith("throughput_check")
@@ -160,6 +163,32 @@ def test_mlperf_uses_checked_rows_only() -> None:
              "gpu_canonical": "H100 SXM", "global_batch": "768"}  # fmt: skip
     (row,) = mlperf_rows([gathered(**newer, throughput_check="agrees with run average")])
     assert row.unused_why == "fp8 is not simulated"
+
+
+def test_mlperf_takes_degrees_and_formats_that_a_log_states() -> None:
+    cells = {
+        "source": "MLPerf Training v5.1", "source_file": "x/results/n8/llama31_8b",
+        "gpu": "NVIDIA B200", "gpu_canonical": "B200", "gpus": "64", "gpus_per_node": "8",
+        "model": "llama31_8b", "global_batch": "32", "tp": "1", "pp": "1", "cp": "2",
+        "step_time_s": "0.19", "notes": "network 8x400 Gb/s", "throughput_check": "stated",
+    }  # fmt: skip
+    (row,) = mlperf_rows([gathered(**cells, precision="FP8")])
+    assert (row.job, row.batch_size, row.dp, row.cp) == ("own:llama3.1-8b", 1, 32, 2)
+    assert (row.precision, row.link_between) == ("fp8", "3200G")
+    (row,) = mlperf_rows([gathered(**cells)])
+    assert (row.job, row.precision) == ("", "")
+
+
+def test_stages_of_each_device_and_kinds_of_few_bits_stay_with_a_row() -> None:
+    cells = {
+        "source": "NVIDIA Megatron-Bridge", "date": "26.08 NeMo Container", "gpus": "256",
+        "gpu": "GB300", "gpu_canonical": "GB300", "model": "DeepSeekV3", "task": "train",
+        "batch_per_gpu": "1", "global_batch": "4096", "seq_len_or_res": "4096", "tp": "1",
+        "pp": "2", "cp": "1", "ep": "32", "step_time_s": "10.4",
+    }  # fmt: skip
+    read = MEGATRON["NVIDIA Megatron-Bridge"]
+    assert "mxfp8 vpp8" in read(gathered(**cells, precision="MXFP8", notes="VP=8")).implementation
+    assert "vpp" not in read(gathered(**cells, precision="FP8", notes="VP=n/a")).implementation
 
 
 def test_flagperf_uses_devices_of_the_catalogue() -> None:
