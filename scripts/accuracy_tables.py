@@ -29,6 +29,7 @@ KINDS = {
     "single": "one device",
     "ring": "all-reduce",
     "sharded": "sharded",
+    "split": "tensor, context, expert, pipeline",
     "servers": "parameter servers",
 }
 NOT_MADE = "not made"
