@@ -316,8 +316,9 @@ class _Fit:
         if found[-2] < 0:  # what is further off is no surer
             design[:, -2], first[-2] = 0.0, 0.0
             found = _most_likely(design, residuals, weights, first)
-        self.effects = dict(zip(names, found[:-2].tolist(), strict=True))
-        self.slope, self.base = float(found[-2]) / _FAR, float(found[-1])
+        self.effects: dict[str, float] = dict(zip(names, found[:-2].tolist(), strict=True))
+        self.slope: float = float(found[-2]) / _FAR
+        self.base: float = float(found[-1])
 
     def sizes(self, places: IntArray) -> FloatArray:
         """Sizes of the residuals of some runs; a trait that no fitted run has changes nothing."""
