@@ -182,8 +182,8 @@ def _what_was_reached(runs: Sequence[CoveredRun], covered: Sequence[Coverage]) -
         "model weighs much; those by family weigh each model family alike, and each type of "
         "machine in it. The last column is what this version aims at.",
         reached_table(lines),
-        "Whether published times lie in their 90 % intervals, which neither their family nor, below, "
-        "their device helped to make. The last column names each scheme and each device with 20 "
+        "Whether published times lie in their 90 % intervals, which were made without their family "
+        "or their device. The last column names each scheme and each device with 20 "
         "runs or more whose share chance does not allow a true 90 % (binomial, two-sided, 1 % for "
         "all groups of one kind together). Each run counts alike:",
         stated_table(covered),

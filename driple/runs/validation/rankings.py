@@ -161,7 +161,7 @@ class SweepRank:
 def rank_sweeps(
     rows: Sequence[MeasuredRun], predicted: Mapping[str, Sequence[RowPrediction | None]]
 ) -> list[SweepRank]:
-    """Sweeps of one source: a job on one kind of device, by one library, in `LEAST_SETTINGS` or more.
+    """Sweeps of a source: a job on one kind of device by one library, `LEAST_SETTINGS` or more.
 
     Args:
         rows: with measured times.
