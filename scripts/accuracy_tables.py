@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
 
-from driple.runs.validation.rankings import RankSummary
+from scipy.stats import binom
+
+from driple.estimate import LEVEL
+from driple.runs.validation.rankings import RankSummary, SweepRank
 from driple.runs.validation.scores import GroupScore
 from driple.runs.validation.utilisation import UtilisationScore
 from scripts.fits.coverage import Coverage
@@ -22,6 +26,7 @@ __all__ = [
     "reached_table",
     "score_table",
     "stated_table",
+    "sweep_table",
     "utilisation_table",
 ]
 
@@ -29,6 +34,7 @@ KINDS = {
     "single": "one device",
     "ring": "all-reduce",
     "sharded": "sharded",
+    "split": "tensor, context, expert, pipeline",
     "servers": "parameter servers",
 }
 NOT_MADE = "not made"
@@ -40,8 +46,8 @@ _SPLITS = {
     "source": "source",
     "nothing": "nothing",
 }
-_BELOW_P90, _INSIDE = (85.0, 95.0), (87.0, 93.0)
 _LEAST_RUNS = 20  # of a group whose share of runs is judged
+_SURE = 0.01  # that a group of all is called beyond chance though it is not
 
 
 def reached_table(lines: Iterable[Reached]) -> str:
@@ -74,47 +80,38 @@ def _wanted(one: Reached) -> str:
 
 
 def stated_table(covered: Sequence[Coverage]) -> str:
-    """How many devices and schemes keep what answers state."""
+    """Whether intervals hold, of all runs and of each scheme and device with enough of them.
+
+    A group keeps its intervals if as many of its runs are inside as chance allows of a true
+    `LEVEL`: two-sided, 1 % for all groups of one column `left out` together.
+    """
     lines = []
-    for by, held_out in (("kind", "model"), ("kind", "size"), ("kind", "device"),
-                         ("network", "size"), ("device", "model"), ("device", "size"),
-                         ("device", "device")):  # fmt: skip
-        some = [
-            one
-            for one in covered
-            if (one.by, one.held_out) == (by, held_out) and one.runs >= _LEAST_RUNS
-        ]
-        for words, ends, share in (
-            ("below the stated 90th percentile", _BELOW_P90, _below_p90),
-            ("in the 90 % interval", _INSIDE, _inside),
-        ):
-            if some:
-                lines.append([words, {"kind": "scheme"}.get(by, by), _SPLITS[held_out],
-                              *_counts([share(one) for one in some], ends)])  # fmt: skip
+    for held_out in ("model", "size", "device"):
+        some = [one for one in covered if one.held_out == held_out]
+        groups = [one for one in some if one.by in ("kind", "device") and one.runs >= _LEAST_RUNS]
+        outside = [one for one in groups if not _by_chance(one, _SURE / len(groups))]
+        for one in (one for one in some if one.by == "all"):
+            own = [group for group in groups if group.task == one.task]
+            names = ", ".join(
+                f"{KINDS.get(group.group, group.group)} ({100 * group.inside / group.runs:.0f} %)"
+                for group in outside
+                if group.task == one.task
+            )
+            lines.append([
+                one.task, _SPLITS[held_out], str(one.runs), f"{100 * one.inside / one.runs:.1f} %",
+                f"{one.row_width:.2f}", str(len(own)), names or "none",
+            ])  # fmt: skip
     return _table(
-        ["runs", "by", "left out", "groups", "wanted share", "groups that have it", "lowest",
-         "highest"],
+        ["task", "left out", "runs", "in the 90 % interval", "median width", "schemes and devices",
+         "of these beyond chance"],
         lines,
     )  # fmt: skip
 
 
-def _below_p90(one: Coverage) -> float:
-    return one.below_p90_pct
-
-
-def _inside(one: Coverage) -> float:
-    return one.coverage_pct
-
-
-def _counts(shares: Sequence[float], ends: tuple[float, float]) -> list[str]:
-    low, high = ends
-    return [
-        str(len(shares)),
-        f"{low:g} to {high:g} %",
-        str(sum(low <= share <= high for share in shares)),
-        f"{min(shares):.0f} %",
-        f"{max(shares):.0f} %",
-    ]
+def _by_chance(one: Coverage, doubt: float) -> bool:
+    """Whether a true share of `LEVEL` gives such a count of runs, but for a small probability."""
+    law = binom(one.runs, LEVEL)
+    return 2 * min(float(law.cdf(one.inside)), float(law.sf(one.inside - 1))) >= doubt
 
 
 def doubt_table(doubts: Iterable[Doubt]) -> str:
@@ -199,6 +196,26 @@ def coverage_table(found: Sequence[Coverage], by: str) -> str:
             if one.by == by
         ],
     )  # fmt: skip
+
+
+def sweep_table(sweeps: Sequence[SweepRank], wanted: float) -> str:
+    """Spearman's correlation within sweeps, and the sweeps that are below what is wanted."""
+    lines = []
+    for split in dict.fromkeys(sweep.split for sweep in sweeps):
+        own = [sweep for sweep in sweeps if sweep.split == split]
+        for source in ("all sources", *sorted({sweep.source for sweep in own})):
+            some = [sweep for sweep in own if source in ("all sources", sweep.source)]
+            ranks = [sweep.rank for sweep in some]
+            low = min(some, key=lambda sweep: sweep.rank)
+            lines.append([
+                _SPLITS[split], source, str(len(some)), str(sum(sweep.settings for sweep in some)),
+                f"{median(ranks):.2f}", f"{sum(rank >= wanted for rank in ranks)} of {len(some)}",
+                f"{low.rank:.2f} ({low.job}, {low.place})",
+            ])  # fmt: skip
+    return _table(
+        ["left out", "source", "sweeps", "settings", "median", f"{wanted:g} or more", "lowest"],
+        lines,
+    )
 
 
 def score_table(

@@ -6,8 +6,10 @@
 Needs the extras for tracing. Rows of one device from the same sources are printed beside, as the
 error of their computing is in the error of every other row. Left out are rows of adapters.
 Replicas of NVIDIA's programs, InternEvo and SimuMax share out their states (distributed optimizer).
+With --checked, the split rows become runs that stated errors come from (then run
+`python -m scripts.make_heldout --state`).
 
-    python -m scripts.check_split_rows --out rows.csv
+    python -m scripts.check_split_rows --out rows.csv --checked datasets/published/split_runs.json
 """
 
 from __future__ import annotations
@@ -19,14 +21,20 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from math import log
 from pathlib import Path
 
 import numpy as np
 
+from driple.answers.checked_runs import CheckedRun, runs_to_json, shipped_run_columns
+from driple.answers.job_kind import JobKind
+from driple.answers.like_cluster import ClusterKind
 from driple.catalog import device_named
 from driple.cluster.setting import Setting
-from driple.errors import DripleError
+from driple.errors import ConfigError, DripleError
+from driple.files import atomic_write
 from driple.graph.torch.options import StepOptions
+from driple.runs.measured_run import MeasuredRun
 from driple.runs.published_runs import (
     TRAINING_FILE,
     PublishedRun,
@@ -38,6 +46,7 @@ from driple.runs.step_key import capability_of
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulated_step_s
+from scripts.fits.checked import kind_of_prepared
 from scripts.published_models import definition_of, traced_job
 
 ROWS = Path(__file__).parents[1] / "datasets" / "published" / TRAINING_FILE
@@ -57,6 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--rows", type=Path, default=ROWS, help="table of published rows")
     parser.add_argument("--out", type=Path, help="table to write: a line for each row")
+    parser.add_argument("--checked", type=Path, help="runs to write, for stated errors")
     parser.add_argument("--source", help="rows of this source alone")
     parser.add_argument(
         "--fused",
@@ -70,7 +80,11 @@ def main(argv: list[str] | None = None) -> int:
         rows = [
             replace(row, compiled=row.compiled or definition_of(row.job).compiled) for row in rows
         ]
-    found = checked(rows)
+    kinds: dict[str, JobKind] = {}
+    found = checked(rows, kinds)
+    if given.checked:
+        runs = [checked_run(row, seconds, kinds[row.id]) for row, seconds in found if is_split(row)]
+        atomic_write(given.checked, runs_to_json(runs).encode(), error=ConfigError)
     for (source, kind), some in _groups(found).items():
         ratio = np.array([simulated / row.step_s for row, simulated in some])
         error = 100 * abs(ratio - 1)
@@ -129,8 +143,38 @@ def _degrees(row: PublishedRun) -> tuple[tuple[str, int], ...]:
     return ("tp", row.tp), ("cp", row.cp), ("ep", row.ep), ("pp", row.pp)
 
 
-def checked(rows: Sequence[PublishedRun]) -> list[tuple[PublishedRun, float]]:
-    """Each row with its simulated seconds; jobs are traced once."""
+def checked_run(row: PublishedRun, seconds: float, kind: JobKind) -> CheckedRun:
+    """A split row, which no fit has seen, as a run that stated errors come from."""
+    cluster = ClusterKind.of(Setting.parse(split_setting(row)))
+    seen = any(row.device == device for device, _ in shipped_run_columns().devices_seen())
+    return CheckedRun(
+        run=MeasuredRun(
+            framework=kind.framework,
+            family=row.family or row.job.removeprefix("own:").partition("-")[0],
+            compiled=kind.compiled,
+        ),
+        kind=cluster.kind,
+        held_out="model" if seen else "device",
+        devices=(row.device,),
+        num_devices=cluster.num_workers,
+        num_servers=0,
+        several_machines=cluster.several_machines,
+        link=cluster.link,
+        half=kind.half,
+        log_ratio=log(seconds / row.step_s),
+        mix=kind.mix,
+    )
+
+
+def checked(
+    rows: Sequence[PublishedRun], kinds: dict[str, JobKind]
+) -> list[tuple[PublishedRun, float]]:
+    """Each row with its simulated seconds; jobs are traced once.
+
+    Args:
+        rows: to simulate.
+        kinds: is given the kind of the job of each row, by its id.
+    """
     jobs: dict[tuple[object, ...], list[PublishedRun]] = defaultdict(list)
     for row in rows:
         jobs[
@@ -145,6 +189,7 @@ def checked(rows: Sequence[PublishedRun]) -> list[tuple[PublishedRun, float]]:
         except DripleError as error:
             print(f"{some[0].id}: {error}", file=sys.stderr, flush=True)
             continue
+        kind = kind_of_prepared(job, compiled=some[0].compiled)
         for row in some:
             try:
                 setting = Setting.parse(split_setting(row))
@@ -157,6 +202,7 @@ def checked(rows: Sequence[PublishedRun]) -> list[tuple[PublishedRun, float]]:
                 continue
             print(f"{row.id} {split_setting(row)} {row.job} {row.step_s:.3f} {seconds:.3f}",
                   file=sys.stderr, flush=True)  # fmt: skip
+            kinds[row.id] = kind
             found.append((row, seconds))
     return found
 

@@ -1,6 +1,6 @@
 """Predict every published row by fits that had not seen it: writes what answers state as errors.
 
-    python -m scripts.make_heldout [--processes 2] [--only family] [--training]
+    python -m scripts.make_heldout [--processes 2] [--only family] [--training] [--state]
 
 Each fold of families, each device and each source is left out of a fit of its own, which then
 predicts what was left out; so are the largest sizes of each fold with the smallest of another. A
@@ -10,6 +10,7 @@ folder after a change of the device model. At the end it writes
     datasets/published/heldout.csv.gz            id, split, predicted seconds
     datasets/published/heldout_tensorflow.csv.gz the same of TensorFlow runs, by id of the run
     driple/answers/checked_runs.json          what `driple predict` takes its stated errors from
+    driple/answers/error_scale.json           how large they are, by what is known of an answer
     driple/simulate/calibration-gpu.json         its errors on TensorFlow runs, which data sets keep
 """
 
@@ -25,7 +26,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from driple.answers.checked_runs import FILE, runs_to_json
+from driple.answers.checked_runs import FILE, RunColumns, runs_from_json, runs_to_json
+from driple.answers.error_scale import FILE as SCALE
+from driple.answers.error_scale import ErrorScale, scale_to_json
 from driple.errors import ConfigError
 from driple.files import atomic_write
 from driple.runs.tensorflow_runs import read_tensorflow_runs
@@ -65,6 +68,7 @@ PUBLISHED = ROOT / "datasets" / "published"
 GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
 CHECKED = ROOT / "driple" / "answers" / FILE
 CALIBRATION = ROOT / "driple" / "simulate" / "calibration-gpu.json"
+SPLIT = PUBLISHED / "split_runs.json"  # by scripts.check_split_rows
 STATE = ROOT / "build" / "heldout"
 MADE = (*HELD_OUT, "size")  # splits whose fits are made
 
@@ -147,7 +151,11 @@ def main() -> None:
     parser.add_argument("--only", choices=MADE, action="append", help="splits; all by default")
     parser.add_argument("--training", action="store_true", help="without rows of forward passes")
     parser.add_argument("--refit-tensorflow", action="store_true", help="TensorFlow runs too")
+    parser.add_argument("--state", action="store_true", help="errors of predictions that are there")
     given = parser.parse_args()
+    if given.state:
+        state_errors(read_predictions(PUBLISHED / HELD_OUT_FILE), training=given.training)
+        return
     if given.refit_tensorflow or not (PUBLISHED / TENSORFLOW_FILE).exists():
         held_out = predict_tensorflow(
             PUBLISHED, GRAPHS, lambda what: print(what, flush=True), cache=STATE / "fits"
@@ -177,9 +185,14 @@ def state_errors(predictions: Predictions, *, training: bool) -> None:
     calibration = replace(shipped_calibration(), errors=errors)
     text = json.dumps(calibration.to_dict()) + "\n"
     atomic_write(CALIBRATION, text.encode(), error=ConfigError)
-    runs = without_repeats([*checked_runs(tensorflow, graphs), *rows])
+    split = runs_from_json(SPLIT.read_text(encoding="utf-8"))
+    # Rows of one job that differ by their degrees alone are no repeats of each other.
+    runs = [*without_repeats([*checked_runs(tensorflow, graphs), *rows]), *split]
     runs = with_distances(runs)
-    atomic_write(CHECKED, runs_to_json(runs).encode(), error=ConfigError)
+    stored = runs_to_json(runs)
+    atomic_write(CHECKED, stored.encode(), error=ConfigError)
+    scale = ErrorScale.of(RunColumns.from_json(stored))
+    atomic_write(SCALE, scale_to_json(scale).encode(), error=ConfigError)
     print(f"{CHECKED.relative_to(ROOT)}: {len(runs)} runs")
     for one in coverage_of(cross_conformal(runs, found.folds)):
         print(

@@ -27,7 +27,7 @@ from driple.runs.step_store import StepStore
 from driple.runs.stored_steps import StoredSteps
 from driple.runs.validation.held_out import read_tensorflow
 from driple.runs.validation.predictions import Predictions, RowPrediction, read_predictions
-from driple.runs.validation.rankings import rank_summaries
+from driple.runs.validation.rankings import rank_summaries, rank_sweeps
 from driple.runs.validation.scores import scores_of, task_of
 from driple.runs.validation.shipped import FOLDS, FORWARD, HELD_OUT, ROWS, STEPS
 from driple.runs.validation.speedups import SPEEDUP, speedup_scores
@@ -49,6 +49,7 @@ from scripts.accuracy_tables import (
     reached_table,
     score_table,
     stated_table,
+    sweep_table,
     utilisation_table,
 )
 from scripts.fits.coverage import (
@@ -76,6 +77,7 @@ PAPER = ("<!-- preset paper: begin -->", "<!-- preset paper: end -->")
 FOLDS_OF_INSPECTORS = ROOT / "datasets" / "evaluation" / "folds"
 _TASKS = {"train": "", "forward": ", forward pass"}
 _LEAST_ROWS, _MOST_FAMILIES = 5, 20
+SWEEP_RANK = 0.85  # that is wanted of each sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,10 @@ def _what_was_reached(runs: Sequence[CoveredRun], covered: Sequence[Coverage]) -
         "model weighs much; those by family weigh each model family alike, and each type of "
         "machine in it. The last column is what this version aims at.",
         reached_table(lines),
-        "Whether answers keep what they state, for devices and schemes with 20 runs or more:",
+        "Whether published times lie in their 90 % intervals, which were made without their family "
+        "or their device. The last column names each scheme and each device with 20 "
+        "runs or more whose share chance does not allow a true 90 % (binomial, two-sided, 1 % for "
+        "all groups of one kind together). Each run counts alike:",
         stated_table(covered),
         "Whether a stated error separates answers that are far off: the area under the curve of "
         '"over 25 % off" against the stated 90th percentile (1 if all of them state more than the '
@@ -201,6 +206,10 @@ def _rankings() -> list[str]:
         "0 for one by chance. The last column is how much slower than the best the choice is that "
         "the simulator takes for the best (median over jobs).",
         ranking_table(summaries),
+        "Sweeps are at least five settings of one model on one kind of device by one source: batch "
+        "sizes, numbers of devices, options. Spearman's correlation of predicted and published "
+        f"samples (or tokens) a second in each sweep; {SWEEP_RANK:g} is wanted:",
+        sweep_table(rank_sweeps(rows(), predicted()), SWEEP_RANK),
     ]
 
 

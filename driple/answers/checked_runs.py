@@ -21,7 +21,6 @@ from driple.errors import ConfigError
 from driple.runs.measured_run import MeasuredRun
 
 __all__ = [
-    "KINDS",
     "CheckedRun",
     "RunColumns",
     "runs_from_json",
@@ -33,7 +32,6 @@ __all__ = [
 
 FORMAT = 4
 FILE = "checked_runs.json"
-KINDS = ("single", "ring", "sharded", "servers")
 _PER_MILLE = 1000  # how finely shares are stored
 _SIZES = ((1, "one device"), (8, "2 to 8 devices"), (64, "9 to 64 devices"))
 _LARGEST = "more than 64 devices"
@@ -45,7 +43,7 @@ class CheckedRun:
 
     Attributes:
         run: of which the table keeps framework, task, family, compiler and weight.
-        kind: of cluster, one of `KINDS`.
+        kind: of cluster, one of `RUN_KINDS`.
         held_out: `model` (its family), `size` (all sizes of its family at the same end), or
             `device`.
         devices: of the workers, each name once, sorted.
@@ -214,14 +212,16 @@ class RunColumns:
         return set(compress(self.columns["mix"], [value == task for value in self.columns["task"]]))
 
     def devices_seen(self) -> Counter[tuple[str, bool]]:
-        """How often fits saw a device in one precision: runs of any task without their family."""
-        columns = zip(
-            self.columns["held_out"], self.columns["devices"], self.columns["half"], strict=True
-        )
+        """How often fits saw a device in one precision: runs of any task without their family.
+
+        Runs whose devices split a model are in no fit.
+        """
+        names = ("held_out", "kind", "devices", "half")
+        columns = zip(*(self.columns[name] for name in names), strict=True)
         return Counter(
             (device, half)
-            for held_out, devices, half in columns
-            if held_out == "model"
+            for held_out, kind, devices, half in columns
+            if held_out == "model" and kind != "split"
             for device in devices
         )
 

@@ -155,7 +155,7 @@ class Sharding:
         return per_machine if self.within_machine else num_devices
 
 
-RUN_KINDS = ("single", "ring", "sharded", "servers")
+RUN_KINDS = ("single", "ring", "sharded", "split", "servers")
 """Kinds of published runs whose errors belong to step times."""
 
 

@@ -171,9 +171,9 @@ class SplitScheme(Ddp):
         return replace(self.sharding, shards_states=True)
 
     def runs_like(self, num_workers: int) -> RunsLike:
-        """A kind of its own: no stated error is of it."""
+        """A kind of its own; memory as on one device, in a wider interval."""
         return RunsLike(
-            times="tensor, context, expert or pipeline parallelism",
+            times="split",
             memory="single",
             is_nearest_memory=True,
         )

@@ -86,9 +86,10 @@ def low_products(table: OpTable, device: Device) -> LowProducts | None:
         form, some = _FORMATS[number - 1], table.low[rows] == number
         peak = 0.0 if device.is_cpu else getattr(device, form.peak)
         if not peak:
+            usual = "bf16" if device.bf16_flops else "fp16"
             raise SettingError(
                 f"{device.name} has no tensor cores for {LOW_PRECISIONS[number - 1]}; take the "
-                f"precision bf16-mixed, or a device that has them, such as {_having(form)}"
+                f"precision {usual}-mixed, or a device that has them, such as {_having(form)}"
             )
         share = dict(form.shares).get(device.generation, form.share)
         faster[some] = device.half_flops / (peak * share)

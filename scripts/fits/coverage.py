@@ -73,6 +73,8 @@ class Coverage:
         coverage_pct: share of published times within their interval.
         below_p90_pct: share of errors that are at most the stated 90th percentile.
         width: median of upper over lower end.
+        inside: how many of the runs are in their interval.
+        row_width: median of upper over lower end, each run alike.
     """
 
     by: str
@@ -83,6 +85,8 @@ class Coverage:
     coverage_pct: float
     below_p90_pct: float
     width: float
+    inside: int
+    row_width: float
 
 
 def cross_conformal(
@@ -173,6 +177,8 @@ def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
                     coverage_pct=100 * float(weights @ inside),
                     below_p90_pct=100 * float(weights @ below),
                     width=weighted_quantile(width, weights, 0.5),
+                    inside=int(inside.sum()),
+                    row_width=float(np.median(width)),
                 )
             )
     return found

@@ -119,4 +119,4 @@ def test_a_tuned_device_has_the_interval_of_tuned_steps(tmp_path: Path) -> None:
     assert found[10].slow_host is None
     fewer, wider = found[9].stated, found[9].step_time.interval
     assert fewer is not None and fewer.runs.code == "published_runs"
-    assert wider is not None and wider.width >= interval.width
+    assert wider is not None and wider.width > 0.99 * interval.width

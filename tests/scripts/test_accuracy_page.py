@@ -9,6 +9,7 @@ import pytest
 
 from driple.evaluation.foldfiles import read_fold, write_fold
 from driple.plot.scatter import plot_scatter, plot_utilisation
+from driple.runs.validation.rankings import SweepRank
 from driple.runs.validation.utilisation import UtilisationScore
 from scripts.accuracy_tables import (
     NOT_MADE,
@@ -16,6 +17,7 @@ from scripts.accuracy_tables import (
     misfit_table,
     reached_table,
     stated_table,
+    sweep_table,
     utilisation_table,
 )
 from scripts.fits.coverage import Coverage
@@ -64,10 +66,12 @@ def test_folds_of_families_stand_by_size_and_random_ones_not_at_all(tmp_path: Pa
     ]
 
 
-def coverage(group: str, *, runs: int, below_p90_pct: float) -> Coverage:
+def coverage(
+    group: str, *, runs: int, below_p90_pct: float = 90, inside: int = 0, by: str = "kind"
+) -> Coverage:
     return Coverage(
-        by="kind", group=group, held_out="model", task="train", runs=runs, coverage_pct=90.4,
-        below_p90_pct=below_p90_pct, width=1.5,
+        by=by, group=group, held_out="model", task="train", runs=runs, coverage_pct=90.4,
+        below_p90_pct=below_p90_pct, width=1.5, inside=inside, row_width=1.6,
     )  # fmt: skip
 
 
@@ -90,18 +94,29 @@ def test_what_was_reached_stands_beside_what_was_wanted() -> None:
     assert missing == f"| t | source |  |  | {NOT_MADE} |  |  |  | 7 %, 22 % |"
 
 
-def test_shares_of_groups_are_counted_where_there_are_enough_runs() -> None:
+def test_groups_that_chance_does_not_allow_a_true_share_are_named() -> None:
+    """Of 100 runs, 79 may be inside by chance and 76 may not; small groups are not judged."""
     groups = [
-        coverage("single", runs=30, below_p90_pct=90.0),
-        coverage("ring", runs=40, below_p90_pct=70.0),
-        coverage("servers", runs=5, below_p90_pct=0.0),
+        coverage("all", runs=305, inside=270, by="all"),
+        coverage("single", runs=100, inside=79),
+        coverage("ring", runs=100, inside=76),
+        coverage("servers", runs=5, inside=0),
     ]
-    lines = stated_table(groups).splitlines()[2:]
-    assert lines == [
-        "| below the stated 90th percentile | scheme | model family | 2 | 85 to 95 % | 1 | 70 % | "
-        "90 % |",
-        "| in the 90 % interval | scheme | model family | 2 | 87 to 93 % | 2 | 90 % | 90 % |",
+    (line,) = stated_table(groups).splitlines()[2:]
+    assert line == "| train | model family | 305 | 88.5 % | 1.60 | 2 | all-reduce (76 %) |"
+    high = [groups[0], coverage("single", runs=100, inside=100)]
+    assert stated_table(high).splitlines()[-1].endswith("| 1 | one device (100 %) |")
+    assert stated_table([*high[:1], coverage("single", runs=40, inside=40)]).endswith("| none |")
+
+
+def test_sweeps_are_counted_by_source() -> None:
+    sweeps = [
+        SweepRank(split="family", source=source, job="j", place="p", settings=5, rank=rank)
+        for source, rank in (("a", 1.0), ("a", 0.8), ("b", 0.9))
     ]
+    lines = sweep_table(sweeps, 0.85).splitlines()[2:]
+    assert lines[0] == "| model family | all sources | 3 | 15 | 0.90 | 2 of 3 | 0.80 (j, p) |"
+    assert [line.split(" | ")[1] for line in lines] == ["all sources", "a", "b"]
 
 
 def test_the_worst_groups_come_first_and_small_ones_not_at_all() -> None:

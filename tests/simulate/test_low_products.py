@@ -78,7 +78,11 @@ def test_a_side_that_is_no_multiple_of_16_stays_in_16_bits() -> None:
 
 @pytest.mark.parametrize(
     ("device", "form", "advice"),
-    [("A100-80G", "fp8", "H100"), ("H100", "nvfp4", "B200"), ("V100", "fp8-block", "H100")],
+    [
+        ("A100-80G", "fp8", "bf16-mixed.*H100"),
+        ("H100", "nvfp4", "B200"),
+        ("V100", "fp8-block", "fp16-mixed.*H100"),
+    ],
 )
 def test_a_chip_without_the_format_is_refused(device: str, form: str, advice: str) -> None:
     table = OpTable.of([product(64, 64, 64, form)])

@@ -14,6 +14,7 @@ _KINDS = {
     "single": "one device",
     "ring": "rings",
     "sharded": "sharded training",
+    "split": "tensor, context, expert or pipeline parallelism",
     "servers": "parameter servers",
 }
 _TASKS = {"train": "training", "forward": "forward passes"}
@@ -35,10 +36,8 @@ def _on(kind: str, several_machines: bool) -> str:
     return f"{kind_words(kind)} {'on several machines' if several_machines else 'in one machine'}"
 
 
-def _where(kind: str, devices: Sequence[str], several_machines: bool | None) -> str:
-    """Devices and cluster of some runs; on any number of machines where that is None."""
-    if several_machines is None:
-        return f"{kind_words(kind)} of {named(devices)}"
+def _where(kind: str, devices: Sequence[str], several_machines: bool) -> str:
+    """Devices and cluster of some runs."""
     if kind == "single":
         return f"one device ({named(devices)})"
     if kind == "servers":
@@ -53,10 +52,9 @@ def _published(
     task: str,
     kind: str,
     devices: Sequence[str],
-    several_machines: bool | None,
+    several_machines: bool,
     held_out: str,
     too_few_of: str | None,
-    others_count: bool,
 ) -> str:
     words = (
         f"published runs of {network} networks, {_TASKS[task]}, "
@@ -64,8 +62,6 @@ def _published(
     )
     if too_few_of is not None:
         words += f", as too few are of {too_few_of}"
-    if others_count:
-        words += f" (they are few, so other runs of {kind_words(kind)} count as well)"
     return words
 
 

@@ -6,6 +6,7 @@ rank correlation of the configurations of a model, coverage and width of interva
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +17,18 @@ import numpy.typing as npt
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.predictions import RowPrediction
 
-__all__ = ["Score", "family_weights", "kendall_tau", "score", "weighted_quantile"]
+__all__ = [
+    "Score",
+    "family_weights",
+    "kendall_tau",
+    "rank_correlation",
+    "score",
+    "weighted_quantile",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
+_LEAST_RUNS = 3  # for a rank correlation
 _LEAST_CONFIGURATIONS = 4  # of one model, for a rank correlation
 
 
@@ -138,3 +147,22 @@ def _intervals(
     own = weights[some]
     width = weighted_quantile(ends[:, 1] / ends[:, 0], own, 0.5)
     return 100 * float((inside * own).sum() / own.sum()), width
+
+
+def rank_correlation(one: FloatArray, other: FloatArray) -> float | None:
+    """Spearman's correlation of two orders, shape [n] each, ties at their mean rank.
+
+    None where there are fewer than three, or one of the orders is all ties.
+    """
+    if len(one) < _LEAST_RUNS:
+        return None
+    first, second = _centred_ranks(one), _centred_ranks(other)
+    size = math.sqrt(float((first**2).sum() * (second**2).sum()))
+    return float((first * second).sum()) / size if size else None
+
+
+def _centred_ranks(values: FloatArray) -> FloatArray:
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[which]
+    centred: FloatArray = ranks - ranks.mean()
+    return centred

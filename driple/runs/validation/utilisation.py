@@ -26,6 +26,7 @@ from driple.runs.measured_run import MeasuredRun
 from driple.runs.published_runs import PublishedRun, on_setting
 from driple.runs.steps import StepSource
 from driple.runs.tables import UTILISATION, Line, read_table
+from driple.runs.validation.metrics import rank_correlation
 from driple.runs.validation.simulated import NUM_STEPS
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
@@ -36,7 +37,6 @@ __all__ = [
     "MeanUtilisation",
     "UtilisationScore",
     "predict_utilisation",
-    "rank_correlation",
     "read_utilisation",
     "utilisation_scores",
 ]
@@ -46,7 +46,6 @@ FloatArray = npt.NDArray[np.float64]
 UTILISATION_FILE = "utilisation_runs.csv.gz"
 BUSY_PCT = 90.0  # runs below it tell predictors apart; of the others a constant is 3 points off
 _SOURCE = "lambda-pytorch"
-_LEAST_RUNS = 3  # for a rank correlation
 _FACTS = (
     "source_file", "device", "num_devices", "job", "batch_size", "precision", "utilisation_pct",
 )  # fmt: skip
@@ -231,22 +230,3 @@ def _score(group: str, pairs: FloatArray) -> UtilisationScore:
         points=float(np.median(np.abs(predicted - measured))),
         rank=rank_correlation(predicted, measured),
     )
-
-
-def rank_correlation(one: FloatArray, other: FloatArray) -> float | None:
-    """Spearman's correlation of two orders, shape [n] each, ties at their mean rank.
-
-    None where there are fewer than three, or one of the orders is all ties.
-    """
-    if len(one) < _LEAST_RUNS:
-        return None
-    first, second = _centred_ranks(one), _centred_ranks(other)
-    size = math.sqrt(float((first**2).sum() * (second**2).sum()))
-    return float((first * second).sum()) / size if size else None
-
-
-def _centred_ranks(values: FloatArray) -> FloatArray:
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[which]
-    centred: FloatArray = ranks - ranks.mean()
-    return centred

@@ -11,6 +11,7 @@ import pytest
 from driple.errors import ConfigError
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.users_table import read_runs
+from driple.runs.validation.metrics import rank_correlation
 from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.runs.validation.rankings import (
     rank_configurations,
@@ -20,7 +21,6 @@ from driple.runs.validation.rankings import (
 from driple.runs.validation.speedups import compile_pairs, speedup_scores
 from driple.runs.validation.utilisation import (
     MeanUtilisation,
-    rank_correlation,
     read_utilisation,
     utilisation_scores,
 )
