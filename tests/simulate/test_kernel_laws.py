@@ -19,6 +19,7 @@ from driple.simulate.kernels import (
     op_times,
     unit_times,
 )
+from driple.simulate.kernel_picks import PICKS, TURNS
 from driple.simulate.op_facts import FACTS, OpFacts
 from driple.simulate.optable import BIAS_GRADIENT, MATMUL, MEMORY_KINDS, PRODUCT_KINDS, OpTable
 
@@ -58,7 +59,8 @@ def table(**columns: object) -> OpTable:
         "channel_elements": 0.0,
         "inner_kernels": 0.0,
     }
-    facts = OpFacts(kinds=("add",), groups=np.zeros(1, np.int64), values=np.zeros((1, len(FACTS))))
+    facts = OpFacts(kinds=("add",), groups=np.zeros(1, np.int64), values=np.zeros((1, len(FACTS))),
+                    picks=np.zeros((1, len(PICKS))), turns=np.zeros((1, len(TURNS))))  # fmt: skip
     return OpTable(
         facts=facts, **{name: np.array([value]) for name, value in {**plain, **columns}.items()}
     )
