@@ -2,9 +2,9 @@
 
     python -m scripts.make_present_kernels
 
-Kernels of datasets/measured-h100, each priced by the fit of `scripts.make_heldout` that has not seen
-its family, are fitted with each fold of families left out, and all together. The last is shipped in
-driple/simulate/calibration-gpu.json; fits without a fold of families have those without that fold.
+Kernels of datasets/measured-h100, each priced by the fit of `scripts.make_heldout` that has not
+seen its family, are fitted with each fold of families left out, and all together. The last is
+shipped in driple/simulate/calibration-gpu.json; fits without a fold have those without that fold.
 Kernels of datasets/measured-h200 and of scripts/studies/own_jobs are not seen: they check it.
 """
 

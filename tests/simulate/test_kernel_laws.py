@@ -10,6 +10,7 @@ import pytest
 from driple.catalog import device_named
 from driple.codec import from_json
 from driple.errors import ConfigError
+from driple.simulate.kernel_picks import PICKS, TURNS
 from driple.simulate.kernels import (
     DeviceEfficiency,
     Efficiency,
@@ -19,7 +20,6 @@ from driple.simulate.kernels import (
     op_times,
     unit_times,
 )
-from driple.simulate.kernel_picks import PICKS, TURNS
 from driple.simulate.op_facts import FACTS, OpFacts
 from driple.simulate.optable import BIAS_GRADIENT, MATMUL, MEMORY_KINDS, PRODUCT_KINDS, OpTable
 

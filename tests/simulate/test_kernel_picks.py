@@ -14,7 +14,7 @@ BFLOAT16, FLOAT16, FLOAT32 = 14, 19, 1
 BATCH, SIDE = 8, 28
 
 
-def convolution(  # noqa: PLR0913
+def convolution(
     kind: str, window: tuple[int, int], inner: int, outer: int, *, dtype: int, last: bool = False,
     groups: int = 1,
 ) -> OpSignature:  # fmt: skip
@@ -94,7 +94,9 @@ def test_a_vocabulary_of_odd_size_is_odd_in_half_precision(
     assert ("odd_side_half" in picked(op_facts([op], [product]))) == odd
 
 
-@pytest.mark.parametrize(("window", "last", "turns"), [(1, False, 27), (1, True, 13.5), (3, True, 0)])
+@pytest.mark.parametrize(
+    ("window", "last", "turns"), [(1, False, 27), (1, True, 13.5), (3, True, 0)]
+)
 def test_groups_of_a_window_of_one_pixel_are_convolved_one_after_another(
     window: int, last: bool, turns: float
 ) -> None:

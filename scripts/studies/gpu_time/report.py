@@ -42,7 +42,7 @@ def totals(rows: Sequence[Row], name: str) -> list[float]:
     return [sum(row[name].values()) / row["busy_s"] for row in rows]
 
 
-def by_part(rows: Sequence[Row]) -> str:
+def by_part(rows: Sequence[Row]) -> list[str]:
     """A line for each kind of kernel."""
     lines = []
     for part in PARTS:
@@ -62,7 +62,7 @@ def by_part(rows: Sequence[Row]) -> str:
     return markdown(["kernels", "steps", "of the time", "before", "now"], lines, right=True)
 
 
-def by_most(rows: Sequence[Row]) -> str:
+def by_most(rows: Sequence[Row]) -> list[str]:
     """A line for each kind of kernel that takes most of a step."""
     lines = []
     most = [max(row["measured_s"], key=row["measured_s"].get) for row in rows]
@@ -75,7 +75,7 @@ def by_most(rows: Sequence[Row]) -> str:
     return markdown(["most of the step is", "steps", "before", "now"], lines, right=True)
 
 
-def own(rows: Sequence[Row]) -> str:
+def own(rows: Sequence[Row]) -> list[str]:
     """A line for each kind of job."""
     kinds = [_KINDS[row["job"].rpartition(":")[2]] for row in rows]
     lines = []

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from driple.errors import ConfigError
 from driple.runs.measured_run import fold_of
 from driple.runs.step_store import StepStore
 from driple.simulate.calibration import CalibratedDevice, shipped_calibration
@@ -77,8 +78,7 @@ def main() -> None:
 
 def both(job: PreparedJob, device: CalibratedDevice) -> dict[str, dict[str, float]]:
     """Seconds of each part of a step, without and with present kernels."""
-    efficiency = device.efficiency
-    assert isinstance(efficiency, GpuEfficiency)
+    efficiency = _gpu(device)
     before = replace(device, efficiency=replace(efficiency, present=None))
     return {
         name: {part: round(seconds, 9) for part, seconds in kernels_s(job, one)}
@@ -88,8 +88,7 @@ def both(job: PreparedJob, device: CalibratedDevice) -> dict[str, dict[str, floa
 
 def kernels_s(job: PreparedJob, device: CalibratedDevice) -> Iterator[tuple[str, float]]:
     """Seconds in which the kernels of each part run, launches left out as a profiler does."""
-    efficiency = device.efficiency
-    assert isinstance(efficiency, GpuEfficiency)
+    efficiency = _gpu(device)
     alone = replace(efficiency, host=efficiency.host.slower(_NO_HOST))
     update = job.graph.update
     for part, kinds in kinds_of_parts(job):
@@ -106,6 +105,17 @@ def kernels_s(job: PreparedJob, device: CalibratedDevice) -> Iterator[tuple[str,
         if part == REST and update is not None:
             seconds += update_seconds(update, device.spec, efficiency)
         yield part, seconds
+
+
+def _gpu(device: CalibratedDevice) -> GpuEfficiency:
+    """What a GPU reaches.
+
+    Raises:
+        ConfigError: the device is none.
+    """
+    if not isinstance(device.efficiency, GpuEfficiency):
+        raise ConfigError(f"{device.spec.name} is no GPU")
+    return device.efficiency
 
 
 if __name__ == "__main__":
