@@ -81,11 +81,12 @@ def predicted(file: Path, usual: Dataset) -> Mapping[str, Mapping[str, float]]:
     found: dict[str, list[Prediction]] = {"as shipped": made, "for any host": []}
     found["with the factor of the others"] = []
     times = np.array([values[-1] for values in measured.values()])
-    own, names = np.array([one.iteration_time_s for one in made]), [*measured]
+    names = [*measured]
     for i, one in enumerate(made):
         rest = np.arange(len(made)) != i
         others = [name for name in names if name != names[i]]
-        host = host_tuning(usual.setting, others, own[rest], times[rest])
+        known = [made[k] for k in np.flatnonzero(rest)]
+        host = host_tuning(usual.setting, others, known, times[rest])
         found["for any host"].append(on_any_host(one))
         found["with the factor of the others"].append(host.applied(one))
     return {way: _errors(some, [*measured.values()]) for way, some in found.items()}

@@ -105,7 +105,7 @@ def _answer(
     slow: SlowHost | None = None
     if not host_is_known:
         slow = slow_host(ready.prepared, place, step_s=step_s)
-    lines = timelines(ready.prepared, place, host_is_known=host_is_known)
+    lines = timelines(ready.prepared, place, step_s, host_is_known=host_is_known)
     by_network = steps_by_tcp(ready.prepared, place)
     return MethodAnswer(
         setting=place.setting,

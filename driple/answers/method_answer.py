@@ -58,7 +58,7 @@ def simulated_ends(
         slow: the step on a slower host; None where it makes no difference.
         by_network: the step over the fastest and the slowest network that it may have; None where
             it is known what the network reaches.
-        lines: of device and host, on one GPU: the stated error is that of kernels.
+        lines: of device and host, on like GPUs: the stated error is that of kernels and exchanges.
 
     Returns:
         That of the stated error, and of what is not known of the host; else, by

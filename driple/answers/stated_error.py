@@ -32,6 +32,7 @@ from driple.answers.like_cluster import (
 )
 from driple.answers.nearest_kind import RunKind, RunKinds
 from driple.answers.op_mix import distance_of, network_of
+from driple.answers.processor_steps import processor_error
 from driple.answers.tuned_steps import with_tuning
 from driple.catalog import DEVICES
 from driple.cluster.setting import Setting
@@ -80,6 +81,8 @@ def stated_error(
         GraphError: the graph holds no shapes of its ops' inputs.
         SettingError: an unknown device or link.
     """
+    if setting.on_cpu and not setting.num_servers and job.framework != "tensorflow":
+        return processor_error(setting)
     if setting.on_cpu:
         return _on_cpu(setting, calibration or shipped_calibration(setting))
     kind = job if isinstance(job, JobKind) else job_kind(job, cost)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Alone", "Bottleneck", "StepParts", "alone_of", "parts_of"]
 
+_HOST = "the host, which starts kernels"
 _UPDATE = "optimizer update"
 _COMPUTING = "computing"
 _WORDS = {
@@ -52,6 +53,11 @@ class Bottleneck:
 
     part: str
     pct: float
+
+    @property
+    def is_host(self) -> bool:
+        """Whether the device waits for its host most of all."""
+        return self.part == _HOST
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,9 +117,15 @@ class StepParts:
         return [(name, seconds, 100 * seconds / whole if whole else 0.0) for name, seconds in parts]
 
     @property
+    def host_pct(self) -> float:
+        """Percent of the step in which the device waits for its host; 0 without time."""
+        whole = self.step_s
+        return 100 * self.host_s / whole if whole > 0 else 0.0
+
+    @property
     def bottleneck(self) -> Bottleneck | None:
         """The largest part of a step; None of a step without time."""
-        parts = {**self.computing_s, "the host, which starts kernels": self.host_s}
+        parts = {**self.computing_s, _HOST: self.host_s}
         if self.exchange:
             parts[self.exchange] = self.exchange_s
         whole = self.step_s

@@ -1,9 +1,10 @@
-"""The two timelines of a step on one GPU, and the interval that the doubts about both leave.
+"""The two timelines of a step on GPUs, and the interval that the doubts about both leave.
 
     PreparedJob, Place --timelines--> Timelines --ends--> interval of the step
 
 Errors of published runs are those of kernels: nearly all of them keep their device busy. A step
-that waits for its host is as uncertain as the host, whatever its kernels.
+that waits for its host is as uncertain as the host, whatever its kernels. Each of several devices
+has a host thread of its own: the host decides how long it computes, and not what exchanges add.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Timelines:
     Attributes:
         device_s: kernels, one after another.
         host_s: handing them to the device.
+        exchange_s: what exchanges add to the longer of both, which the errors of kernels hold too.
         sharpness: exponent with which the two meet.
         fastest: how many times as long the host may take at best.
         slowest: at worst.
@@ -41,6 +43,7 @@ class Timelines:
 
     device_s: float
     host_s: float
+    exchange_s: float
     sharpness: float
     fastest: float
     slowest: float
@@ -50,7 +53,7 @@ class Timelines:
 
         Args:
             step_s: simulated.
-            device: factors on the kernels' seconds, to the ends of their interval.
+            device: factors on the seconds of kernels and exchanges, to the ends of their interval.
         """
         usual_s = self._step_s(1.0, 1.0)
         low_s = self._step_s(device[0], self.fastest)
@@ -58,26 +61,33 @@ class Timelines:
         return step_s * low_s / usual_s, step_s * high_s / usual_s
 
     def _step_s(self, device: float, host: float) -> float:
-        return float(smooth_max(device * self.device_s, host * self.host_s, self.sharpness, np))
+        computing_s = smooth_max(device * self.device_s, host * self.host_s, self.sharpness, np)
+        return float(computing_s) + device * self.exchange_s
 
 
-def timelines(prepared: PreparedJob, place: Place, *, host_is_known: bool) -> Timelines | None:
-    """The timelines of a step on one GPU; None of several devices, servers or processors.
+def timelines(
+    prepared: PreparedJob, place: Place, step_s: float, *, host_is_known: bool
+) -> Timelines | None:
+    """The timelines of a step on like GPUs; None with servers, of a split model, or on processors.
 
     Args:
         prepared: the job.
-        place: machine and its calibration.
+        place: machines and their calibration.
+        step_s: simulated.
         host_is_known: whether the user said, or his runs tell, how fast the host is.
 
     Raises:
         GraphError: a graph that cannot be simulated.
     """
     model, topology = place.calibration.model, place.topology
-    if not isinstance(model, GpuModel) or len(topology.workers) != 1 or topology.server_machine:
+    is_split = topology.tensor * topology.pipeline > 1
+    if not isinstance(model, GpuModel) or topology.server_machine or is_split:
         return None
-    (device,) = topology.workers
+    if len(set(topology.workers)) > 1:
+        return None
+    device = topology.workers[0]
 
-    def step_s(factor: float) -> float:
+    def computing_s(factor: float) -> float:
         known = factor * host_factor(device, model.host)
         other = place.calibration.device(with_host(device, known))
         return float(prepared.times(other).duration_s.sum()) + prepared.update_seconds(other)
@@ -87,8 +97,9 @@ def timelines(prepared: PreparedJob, place: Place, *, host_is_known: bool) -> Ti
         fastest = UNKNOWN_HOST[0] * model.host.fastest
         slowest = UNKNOWN_HOST[1] * model.host.slowest
     return Timelines(
-        device_s=step_s(_LITTLE),
-        host_s=step_s(_MUCH) / _MUCH,
+        device_s=computing_s(_LITTLE),
+        host_s=computing_s(_MUCH) / _MUCH,
+        exchange_s=max(step_s - computing_s(1.0), 0.0) if len(topology.workers) > 1 else 0.0,
         sharpness=model.host.sharpness,
         fastest=fastest,
         slowest=slowest,

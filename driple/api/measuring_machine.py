@@ -19,9 +19,10 @@ from driple.api.measured_gpu import (
     step_of_module,
     tuned_row,
 )
+from driple.api.measured_processor import ProcessorStep, processor_of
 from driple.catalog.machine_file import KernelTime, MachineFacts, MachineFile, MachineHost
 from driple.catalog.rows import Row
-from driple.errors import ConfigError, MeasureError
+from driple.errors import ConfigError, MeasureError, MissingExtraError
 from driple.extras import require_torch
 from driple.remarks import Remark, remark
 
@@ -41,7 +42,7 @@ __all__ = [
     "measure_machine",
 ]
 
-PARTS = ("host", "gpu", "copies", "links")
+PARTS = ("host", "processor", "gpu", "copies", "links")
 LAUNCH_US = 20.0
 """Microseconds of the host for a launch and all else that only a GPU asks of it, where none is
 there: the usual host takes 25 us an op, and programs on tensors of the host 5 us on the machine of
@@ -115,6 +116,8 @@ def measure_machine(
     wanted = PARTS if asked.parts is None else asked.parts
     draft = _Draft()
     if ranks is not None and ranks.rank > 0:
+        if "processor" in wanted and not _gpus(MachineAsked(), wanted, []):
+            _processor_steps(asked, lambda _: None)  # all workers are busy at once, as in training
         if "links" in wanted:
             _measure_links(draft, asked, ranks, lambda _: None)  # the first one shows progress
         return None, ()
@@ -132,6 +135,9 @@ def measure_machine(
     if "host" in wanted:
         _measure_host(draft, asked, progress)
         load.look()
+    if "processor" in wanted and not draft.gpus:
+        _measure_processor(draft, asked, progress)
+        load.look()
     if "gpu" in wanted and draft.gpus:
         _measure_gpus(draft, asked, progress)
     if "copies" in wanted and draft.gpus:
@@ -146,7 +152,8 @@ def measure_machine(
         machine=_facts(draft, load.most_cores, disturbed=is_disturbed),
         **draft.values,
     )
-    if not made.rows and made.host is None and not made.collectives:
+    measured = (made.rows, made.host, made.processor, made.collectives)
+    if not any(measured):
         raise MeasureError("nothing was measured: no part that was asked for is here")
     return made, tuple(draft.remarks)
 
@@ -244,6 +251,29 @@ def _predicted(program: HostProgram, device: CalibratedDevice) -> TunedStep:
     return step_of_module(
         program.module(), program.batch(), device, precision=program.precision, **task
     )
+
+
+def _measure_processor(draft: _Draft, asked: MachineAsked, progress: Progress) -> None:
+    """The three numbers of the cores; without what fits them, that is said."""
+    from driple.measure.machine.processor import threads
+
+    try:
+        draft.values["processor"] = processor_of(_processor_steps(asked, progress), threads())
+    except MissingExtraError as error:
+        if asked.parts is not None:
+            raise
+        draft.remarks.append(remark("processor_not_measured", reason=str(error)))
+
+
+def _processor_steps(asked: MachineAsked, progress: Progress) -> list[ProcessorStep]:
+    """Programs that the processor trains, with their measured seconds."""
+    from driple.measure.machine.clock import Clock
+    from driple.measure.machine.processor import step_seconds
+
+    return [
+        ProcessorStep.of(program.module(), program.batch(), seconds)
+        for program, seconds in step_seconds(Clock.of("cpu", asked.effort), progress)
+    ]
 
 
 def _measure_gpus(draft: _Draft, asked: MachineAsked, progress: Progress) -> None:

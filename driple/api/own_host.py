@@ -75,7 +75,7 @@ def host_of_campaign(folder: Path, about: CampaignRecord, setting: Setting) -> H
         if not isinstance(item.graph, OpGraph) or item.iteration_time_s is None:
             raise MeasureError(f"{item.workload} of {folder} has no graph or no step time")
         try:
-            predicted.append(predict(item.graph, checkpoint).iteration_time_s)
+            predicted.append(predict(item.graph, checkpoint))
         except PredictionError as error:
             raise ConfigError(
                 f"the inspector of {setting.name} knows no step time of {item.workload}; measure "
@@ -83,4 +83,4 @@ def host_of_campaign(folder: Path, about: CampaignRecord, setting: Setting) -> H
             ) from error
         names.append(item.workload)
         measured.append(item.iteration_time_s)
-    return host_tuning(setting.name, names, np.array(predicted), np.array(measured))
+    return host_tuning(setting.name, names, predicted, np.array(measured))

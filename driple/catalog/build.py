@@ -209,6 +209,7 @@ def _instance(row: Row, device_names: Mapping[str, str]) -> Instance:
         network_gbps=row.number("network_gbps"),
         network_is_burst=bool(row.values.get("network_is_burst", False)),
         rdma=bool(row.values.get("rdma", False)),
+        cpu=row.text("cpu"),
         vcpus=row.number("vcpus"),
         device_memory_gb=row.number("device_memory_gb"),
         memory_gb=row.number("memory_gb"),

@@ -139,6 +139,7 @@ INSTANCE_FIELDS: Mapping[str, Field] = MappingProxyType(
         "network_gbps": _RATE,
         "network_is_burst": _FLAG,
         "rdma": _FLAG,
+        "cpu": _TEXT,
         "vcpus": _RATE,
         "device_memory_gb": _RATE,
         "memory_gb": _RATE,

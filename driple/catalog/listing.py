@@ -69,6 +69,7 @@ class InstanceRow:
     device: str
     num_devices: int
     interconnect: str
+    cpu: str
     network_gbps: float | None
     price_per_hour: float | None
     price_region: str | None
@@ -164,6 +165,7 @@ def list_instances(catalog: Catalog, date: datetime.date | None = None) -> tuple
                 device=item.device,
                 num_devices=item.num_devices,
                 interconnect=item.interconnect,
+                cpu=item.cpu,
                 network_gbps=item.network_gbps,
                 price_per_hour=price.per_hour if price else None,
                 price_region=price.region if price else None,

@@ -29,6 +29,7 @@ __all__ = [
     "MachineFacts",
     "MachineFile",
     "MachineHost",
+    "MachineProcessor",
     "OpTime",
     "machine_text",
     "read_machine",
@@ -98,6 +99,27 @@ class MachineHost:
     us_per_tensor: float = _stated(_US)
     programs: int = _stated(_COUNT)
     launch_us: float | None = _optional(_US)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MachineProcessor:
+    """What the cores of a worker reach in training steps of PyTorch, all workers busy.
+
+    Attributes:
+        flops_per_s: of large products in single precision.
+        bytes_per_s: that ops read and write.
+        us_per_op: to start an op.
+        threads: of a worker.
+        programs: that were timed.
+        median_pct: how far the three numbers are off on these programs, in the median.
+    """
+
+    flops_per_s: float = _stated(_RATE)
+    bytes_per_s: float = _stated(_RATE)
+    us_per_op: float = _stated(_US)
+    threads: int = _stated(_COUNT)
+    programs: int = _stated(_COUNT)
+    median_pct: float = _stated(Field(kind="number", least=0, most=1e6))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,7 +238,11 @@ _LISTS: Mapping[str, type] = {
     "collectives": Collective,
     "loader": LoaderRate,
 }
-_SINGLE: Mapping[str, type] = {"machine": MachineFacts, "host": MachineHost}
+_SINGLE: Mapping[str, type] = {
+    "machine": MachineFacts,
+    "host": MachineHost,
+    "processor": MachineProcessor,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,6 +254,7 @@ class MachineFile:
         rows: of devices, as in a catalogue.
         machine: what was measured; None in a `device.toml`.
         host: None where it was left out.
+        processor: None where GPUs compute, or it was left out.
         ops: by kind, for people.
         kernels: of GPUs, for people.
         copies: between host and devices.
@@ -239,6 +266,7 @@ class MachineFile:
     rows: tuple[Row, ...] = field(default=(), hash=False)
     machine: MachineFacts | None = None
     host: MachineHost | None = None
+    processor: MachineProcessor | None = None
     ops: tuple[OpTime, ...] = ()
     kernels: tuple[KernelTime, ...] = ()
     copies: tuple[CopyRate, ...] = ()
@@ -281,7 +309,7 @@ def read_machine(path: Path) -> MachineFile:
                 f"{file} states nothing measured of {row.name}; copy the file again, or give a "
                 "device that you describe yourself to driple predict --catalog"
             )
-    if not rows and own.keys().isdisjoint({"host", "collectives"}):
+    if not rows and own.keys().isdisjoint({"host", "processor", "collectives"}):
         raise ConfigError(
             f"{file} states no host, device or link; write it with driple measure --machine -o FILE"
         )

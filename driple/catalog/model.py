@@ -351,6 +351,7 @@ class Instance:
         network_is_burst: whether the network is sold as up to that rate.
         rdma: whether what devices send between machines bypasses the hosts' TCP (EFA, InfiniBand,
             RoCE, GPUDirect-TCPX).
+        cpu: its processor, or the generation of it; empty if it is not known.
         vcpus: virtual CPUs; None if they are not known.
         device_memory_gb: memory of all devices together; None if it is not known.
         memory_gb: main memory; None if it is not known.
@@ -367,6 +368,7 @@ class Instance:
     network_gbps: float | None = None
     network_is_burst: bool = False
     rdma: bool = False
+    cpu: str = ""
     vcpus: float | None = None
     device_memory_gb: float | None = None
     memory_gb: float | None = None

@@ -121,6 +121,11 @@ class Job:
         return self.step is not None and self.step.compiled
 
     @property
+    def cuda_graphs(self) -> bool:
+        """Whether its compiled step is replayed as CUDA graphs."""
+        return self.step is not None and self.step.cuda_graphs
+
+    @property
     def trains(self) -> bool:
         """Whether it is training; else one forward pass in eval mode."""
         return self.step is None or self.step.trains

@@ -118,6 +118,11 @@ class JobOptions:
         False, "--compile", switch(), "the model is compiled by torch.compile",
         suits=MODELS, stated=True, words=lambda on: "compiled" if on else "",
     )
+    cuda_graphs: bool = option(
+        False, "--set cuda_graphs", switch(),
+        "the model is compiled by torch.compile(mode='reduce-overhead'), which replays CUDA graphs",
+        suits=MODELS, stated=True, words=lambda on: "CUDA graphs" if on else "",
+    )
     lora: LoraAdapters | None = option(  # noqa: RUF009  # a field
         None, "--lora", lora_adapters(),
         "LoRA adapters of a frozen model, as PEFT makes them: r=16,alpha=32,targets=all-linear, or "
@@ -328,6 +333,7 @@ class JobOptions:
         for name in _STEP_NAMES & {row.name for row in JOB_OPTIONS}:
             if getattr(self, name) is not None:
                 values[name] = getattr(self, name)
+        values["compiled"] |= self.cuda_graphs
         return StepOptions(
             **values,
             compute_capability=compute_capability,

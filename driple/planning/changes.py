@@ -12,12 +12,14 @@ from driple.cluster.names import machines_setting
 from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.graph.cost.convolutions import CHANNELS_LAST
+from driple.graph.torch.options import OPTIMIZERS
 from driple.jobs.job import Job
 from driple.planning.evaluator import Evaluator
 from driple.planning.offers import Offer
 from driple.planning.places import Candidate, places_of, schemes_for
 from driple.planning.ranking import ranked
 from driple.remarks import Remark, remark
+from driple.schemes.registry import scheme_named
 from driple.units import format_rate
 
 __all__ = ["MOST_CHANGES", "Change", "helpful_changes"]
@@ -26,6 +28,7 @@ MOST_CHANGES = 3
 _LEAST_GAIN = 0.01  # share of the time that a change must save to be named
 _HALF = "amp-bf16"
 _FULL = ("fp32", "tf32")
+_WITHOUT_SCALER = {"amp-fp16": _HALF, "fp16-mixed": "bf16-mixed"}
 _IMAGE_RANK = 4  # of a batch
 
 
@@ -72,10 +75,16 @@ def helpful_changes(
     other = _other_device(best, offers)
     if other is not None:
         found.append(_change(_in_place(other.name, best.name), best, other))
-    gains = [change for change in found if change.time_ratio < 1 - _LEAST_GAIN]
+    compiled = min((one.time_ratio for one in found if one.what.code == "compiles"), default=1.0)
+    gains = [change for change in found if change.time_ratio < _most_ratio(change, compiled)]
     ordered = sorted(gains, key=lambda change: (change.time_ratio, repr(change.what)))
     first = {_same(change): change for change in reversed(ordered)}
     return [change for change in ordered if first[_same(change)] is change][:most]
+
+
+def _most_ratio(change: Change, compiled: float) -> float:
+    """Times of changes worth naming are below this; CUDA graphs save more than the compiler."""
+    return (compiled if change.what.code == "replays_graphs" else 1.0) - _LEAST_GAIN
 
 
 def _same(change: Change) -> Remark | str:
@@ -102,14 +111,13 @@ def _ways(
     """Changes of the way of training, of the scheme, of the links and of the number of machines."""
     variant, variants = candidate.variant, evaluator.variants
     if variants.can_vary:
-        if variant.precision in _FULL:
+        half = _HALF if variant.precision in _FULL else _WITHOUT_SCALER.get(variant.precision)
+        if half is not None:
             yield (
-                _in_place(_HALF, variant.precision),
-                replace(candidate, variant=replace(variant, precision=_HALF)),
+                _in_place(half, variant.precision),
+                replace(candidate, variant=replace(variant, precision=half)),
             )
-        if not variant.compiled:
-            compiled = replace(candidate, variant=replace(variant, compiled=True))
-            yield remark("compiles"), compiled
+        yield from _host_ways(candidate, optimizer=variant.optimizer or variants.given.optimizer)
         if not variant.channels_last and _has_channels_first(variants.given):
             yield (
                 _in_place("channels_last", "NCHW"),
@@ -136,6 +144,23 @@ def _ways(
                 )
     yield from _links(evaluator, candidate)
     yield from _more_machines(evaluator, candidate, keeps_batch=keeps_batch)
+
+
+def _host_ways(candidate: Candidate, *, optimizer: str) -> Iterator[tuple[Remark, Candidate]]:
+    """Less work for the host: fewer kernels, or all of a step's at once."""
+    variant = candidate.variant
+    if not variant.compiled:
+        compiled = replace(variant, compiled=True)
+        yield remark("compiles"), replace(candidate, variant=compiled)
+    # Shards are gathered into memory that is freed after its use, which a graph cannot replay.
+    sharding = scheme_named(candidate.setting.scheme.name).sharding
+    is_whole = sharding is not None and not sharding.shards_parameters
+    if not variant.cuda_graphs and (is_whole or candidate.setting.num_workers == 1):
+        replayed = replace(variant, compiled=True, cuda_graphs=True)
+        yield remark("replays_graphs"), replace(candidate, variant=replayed)
+    if f"{optimizer}-fused" in OPTIMIZERS:
+        fused = replace(variant, optimizer=f"{optimizer}-fused")
+        yield _in_place(fused.optimizer, optimizer), replace(candidate, variant=fused)
 
 
 def _has_channels_first(job: Job) -> bool:

@@ -131,13 +131,7 @@ def _state_ways(evaluator: Evaluator, candidate: Candidate) -> dict[str, RemarkV
     """States of the optimizer in 8 bits, of the batch as it is."""
     if evaluator.variants.given.optimizer not in _WITH_EIGHT_BIT:
         return {}
-    other = Evaluator(
-        evaluator.variants.with_optimizer(_EIGHT_BIT),
-        evaluator.amount,
-        evaluator.book,
-        evaluator.catalog,
-        evaluator.calibration,
-    )
-    if not _fits(other, candidate):
+    variant = replace(candidate.variant, optimizer=_EIGHT_BIT)
+    if not _fits(evaluator, replace(candidate, variant=variant)):
         return {}
     return {"optimizer": _EIGHT_BIT}

@@ -37,6 +37,8 @@ class Variant:
         precision: such as `fp32` or `amp-bf16`; empty if unknown.
         compiled: whether `torch.compile` fuses the ops.
         channels_last: whether a model and its images are put in PyTorch's channels-last format.
+        cuda_graphs: whether a compiled step is replayed as CUDA graphs.
+        optimizer: in place of the job's own; empty for that.
     """
 
     batch_size: int
@@ -45,6 +47,8 @@ class Variant:
     precision: str = ""
     compiled: bool = False
     channels_last: bool = False
+    cuda_graphs: bool = False
+    optimizer: str = ""
 
     @property
     def samples_per_update(self) -> int:
@@ -62,6 +66,8 @@ class Variant:
             self.precision,
             "channels last" if self.channels_last else "",
             "compiled" if self.compiled else "",
+            "CUDA graphs" if self.cuda_graphs else "",
+            self.optimizer,
         )
         return tuple(part for part in parts if part)
 
@@ -99,6 +105,7 @@ class JobVariants:
             precision=self.given.precision,
             compiled=self.given.compiled,
             channels_last=self._options.channels_last,
+            cuda_graphs=self.given.cuda_graphs,
         )
         self._read: dict[tuple[Variant, tuple[int, int] | None], Job | DripleError] = {}
         self._jobs: dict[tuple[Variant, tuple[int, int] | None], Job] = {}
@@ -107,10 +114,6 @@ class JobVariants:
     def can_vary(self) -> bool:
         """Whether batch, passes, recomputation and precision can be changed: of PyTorch models."""
         return self.given.origin.is_model and not isinstance(self._source, Job)
-
-    def with_optimizer(self, optimizer: str) -> JobVariants:
-        """The same job with another optimizer."""
-        return JobVariants(self._source, replace(self._options, optimizer=optimizer))
 
     def job(self, variant: Variant, setting: Setting) -> Job:
         """The job of a variant, with the kernels that a setting's devices run.
@@ -133,6 +136,10 @@ class JobVariants:
     def _made(self, variant: Variant, like: tuple[int, int] | None, setting: Setting) -> Job:
         if variant == self.usual and like == (8, 0):  # as it was read
             return self.given
+        if variant.cuda_graphs:  # of the same ops
+            compiled = self.job(replace(variant, cuda_graphs=False), setting)
+            if compiled.step is not None:
+                return replace(compiled, step=replace(compiled.step, cuda_graphs=True))
         one_pass = variant.grad_accumulation == 1
         probe = replace(variant, grad_accumulation=1 if one_pass else _PROBE_PASSES)
         found = self._probe(probe, like, setting)
@@ -150,6 +157,8 @@ class JobVariants:
                 precision=variant.precision or None,
                 compiled=variant.compiled,
                 channels_last=variant.channels_last,
+                cuda_graphs=variant.cuda_graphs,
+                optimizer=variant.optimizer or self._options.optimizer,
             )
             try:
                 self._read[key] = load_job(self._source, options, setting=setting)

@@ -32,6 +32,7 @@ from driple.units import counted
 if TYPE_CHECKING:
     from driple.answers.error_statement import StatedError
     from driple.answers.method_answer import MethodAnswer
+    from driple.answers.step_parts import StepParts
     from driple.api.memory import JobMemory
     from driple.api.predicting import Answer
     from driple.estimate import Estimate, Interval
@@ -46,6 +47,7 @@ _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
 _CONTRADICTIONS = {"other_scheme", "engine_keeps_masters", "batches_agree_on"}  # these come first
 _DOUBTFUL = {"measured_while_busy"}  # then what makes the user's own values doubtful
+_LEAST_HOST_PCT = 10.0  # of the step, to be said
 _MORE = " ... (all: --explain)"
 _TCP_NARROWS = "what the network yields narrows it: --link-bandwidth"
 _NEXT = {"link_stated", "link_by_tcp", "taken_as_rdma"}  # what changes most
@@ -217,7 +219,7 @@ def _limit(answer: Answer) -> str:
     """What holds the step back, and by how much."""
     slow = answer.slow_host
     if answer.parts is not None:
-        words = f"{bottleneck_words(answer.parts)} of the step"
+        words = f"{bottleneck_words(answer.parts)} of the step{_host_words(answer.parts)}"
         if slow is not None:
             words += (
                 f"; on a host that takes {slow.slow_us:.0f} us an op, not {slow.usual_us:.0f}, a "
@@ -231,6 +233,16 @@ def _limit(answer: Answer) -> str:
 
         return BOTTLENECKS[answer.bottleneck]
     return ""
+
+
+def _host_words(parts: StepParts) -> str:
+    """How long the GPU waits for its host, and what estimates changes; empty of a short wait."""
+    if parts.host_pct < _LEAST_HOST_PCT:
+        return ""
+    largest = parts.bottleneck
+    is_said = largest is not None and largest.is_host
+    share = "" if is_said else f", and the GPU waits {parts.host_pct:.0f} % of it for the host"
+    return f"{share}; driple plan --what-would-help estimates changes"
 
 
 def _use(answer: Answer) -> str:

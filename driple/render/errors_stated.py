@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 HOST_ADVICE = "--set host_us_per_op=N simulates another, driple measure --machine tells yours"
+_DECIDES_PCT = 50.0
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
 
 
@@ -73,15 +74,15 @@ def host_is_of_a_file(answer: Answer) -> bool:
 
 
 def error_is_of_kernels(answer: Answer) -> bool:
-    """Whether one GPU waits for its host, and the stated error is of runs that kept theirs busy.
+    """Whether GPUs wait for their host, and the stated error is of runs that kept theirs busy.
 
     The interval of the step is then that of the host. Errors of tuned devices count both.
     """
     parts, stated = answer.parts, answer.stated
-    if parts is None or stated is None or answer.setting.num_workers > 1:
+    if parts is None or stated is None:
         return False
     is_tuned = stated.runs.code == "steps_of_tuned_devices" or bool(stated.tuned)
-    return not is_tuned and parts.host_s > parts.step_s / 2
+    return not is_tuned and parts.host_pct > _DECIDES_PCT
 
 
 def slow_host_sentence(slow: SlowHost) -> str:
@@ -101,10 +102,10 @@ def slow_host_sentence(slow: SlowHost) -> str:
 def host_sentence(host: HostTuning) -> str:
     """How fast the user's own host is, and by what."""
     return (
-        f"this host takes {host.time_factor:.2f} times as long as the one that the labels were "
-        f"measured on, by {counted(len(host.workloads), 'known workload')}: median error of their "
-        f"step times {host.before_pct:.0f} % before, {host.after_pct:.0f} % with the factor of the "
-        "others"
+        f"this host computes for {host.computing_factor:.2f} times as long as the one that the "
+        f"labels were measured on, by {counted(len(host.workloads), 'known workload')}: median "
+        f"error of their step times {host.before_pct:.0f} % before, {host.after_pct:.0f} % with "
+        "the factor of the others"
     )
 
 

@@ -28,6 +28,14 @@ def machine_lines(made: MachineFile) -> Iterator[str]:
             f"host      {host.us_per_op:.3g} us an op ({host.low_us:.3g} to {host.high_us:.3g} by "
             f"program{launch}), {host.us_per_tensor:.3g} us a trained tensor"
         )
+    cores = made.processor
+    if cores is not None:
+        yield (
+            f"processor {cores.flops_per_s / 1e9:.3g} GFLOP/s, {cores.bytes_per_s / 1e9:.3g} GB/s "
+            f"and {cores.us_per_op:.3g} us to start an op, with "
+            f"{counted(cores.threads, 'thread')} a worker ({cores.median_pct:.0f} % off on "
+            f"{cores.programs} training steps)"
+        )
     for row in made.rows:
         factors = ", ".join(
             f"{words} {float(str(row.values[f'tuned_{pipe}'])):.2f}"

@@ -280,6 +280,11 @@ def _print_changes(result: PlanResult) -> None:
     print(f"What would help {best.full_name} most, one change at a time:")
     for number, change in enumerate(result.changes, 1):
         print(f"  {number}. {change_sentence(change)}")
+    is_host = any(change.what.code == "replays_graphs" for change in result.changes)
+    if is_host and best.slow_host is not None:
+        print(
+            "  how much CUDA graphs save depends on your host: driple measure --machine measures it"
+        )
     from driple.planning.changes import MOST_CHANGES
 
     if len(result.changes) < MOST_CHANGES:

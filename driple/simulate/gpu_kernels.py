@@ -81,10 +81,12 @@ class Runtime:
     Attributes:
         library: generation of the framework and its libraries.
         compiled: whether a compiler (`torch.compile`, XLA) fuses ops and picks kernels.
+        cuda_graphs: whether the host replays a compiled step's kernels as CUDA graphs.
     """
 
     library: Library = "torch2"
     compiled: bool = False
+    cuda_graphs: bool = False
 
     def __post_init__(self) -> None:
         check_choice("library", self.library, LIBRARIES)

@@ -49,6 +49,9 @@ TENSOR_OPS = 2.3
 its gradient, setting that to zero, the optimizer's lists. From 249 steps of two machines
 that waited for their host: 60 us a tensor and 26 us an op, with or without a gradient (decision
 0059)."""
+REPLAYED_TENSOR_OPS = 0.45
+"""The same in a step that CUDA graphs replay: adding up gradients, zeroing and the optimizer's
+lists are left, 9.6 us where an op takes 21, by `driple measure --machine` (decision 0063)."""
 _EARLIER_TRAINING = 1.5  # 1.6 on hosts to which 1.07 is left beside the time for each tensor
 
 
@@ -265,7 +268,8 @@ class HostPace:
     ) -> float:
         """Seconds of the host for a step.
 
-        A compiler hands over no later than the ops one by one would be.
+        A compiler hands over no later than the ops one by one would be; CUDA graphs replay all
+        kernels but those of the update at once.
 
         Args:
             runtime: software that runs the step.
@@ -274,10 +278,12 @@ class HostPace:
             updates: kernels of the optimizer's update.
             tensors: trained ones, whose gradients a program in Python hands on one by one.
         """
-        eager = replace(runtime, compiled=False)
-        each_s = min(launches * self.each_s(runtime), runs * self.each_s(eager))
-        each_s += tensors * TENSOR_OPS * self.each_s(eager)
-        return each_s + self.step_s + updates * self.update_s
+        eager = replace(runtime, compiled=False, cuda_graphs=False)
+        op_s, rest_s = self.each_s(eager), self.step_s + updates * self.update_s
+        if runtime.cuda_graphs:
+            return tensors * REPLAYED_TENSOR_OPS * op_s + rest_s
+        each_s = min(launches * self.each_s(runtime), runs * op_s)
+        return each_s + tensors * TENSOR_OPS * op_s + rest_s
 
     def slower(self, factor: float) -> HostPace:
         """A host that takes `factor` times as long."""

@@ -26,6 +26,7 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.device_models import GpuModel
 from driple.simulate.gpu_rates import HostPace
 from driple.simulate.measured_link import with_measured_link
+from driple.simulate.processor import ProcessorPace, with_pace
 
 __all__ = ["host_factors", "machine_remarks", "measured_device", "with_machine"]
 
@@ -40,7 +41,7 @@ def with_machine(setting: Setting, machine: MachineFile) -> Setting:
     without GPUs gives the host alone. Links count where the file has as many machines, or one.
 
     Args:
-        setting: of GPUs.
+        setting: of GPUs, or of processors that exchange without servers.
         machine: the file.
 
     Raises:
@@ -48,11 +49,7 @@ def with_machine(setting: Setting, machine: MachineFile) -> Setting:
         SettingError: the machines of the setting are not known.
     """
     if setting.on_cpu:
-        raise ConfigError(
-            f"{machine.file} is of hosts and links of GPUs, and {setting.name} computes "
-            "on processors: bring it to your machine with driple measure --calibrate and driple "
-            "predict --set host=FILE"
-        )
+        return _with_links(_with_processor(setting, machine), machine)
     own = {row.name: row for row in machine.rows}
     kinds = dict.fromkeys(setting.cluster.devices)
     if own and not any(device.name in own for device in kinds):
@@ -72,6 +69,36 @@ def with_machine(setting: Setting, machine: MachineFile) -> Setting:
         described=_with_devices(setting.cluster, changed),
     )
     return _with_links(measured, machine)
+
+
+def _with_processor(setting: Setting, machine: MachineFile) -> Setting:
+    """A setting of processors, each worker of which computes as those of the file."""
+    measured = machine.processor
+    if setting.num_servers:
+        raise ConfigError(
+            f"{machine.file} is of training without parameter servers, and {setting.name} has "
+            "some: bring it to your machine with driple measure --calibrate and driple predict "
+            "--set host=FILE"
+        )
+    if measured is None:
+        raise ConfigError(
+            f"{machine.file} has no [processor], and {setting.name} computes on processors; "
+            "measure a machine without GPUs: driple measure --machine"
+        )
+    pace = ProcessorPace(
+        flops_per_s=measured.flops_per_s,
+        bytes_per_s=measured.bytes_per_s,
+        op_s=measured.us_per_op / _US,
+    )
+    changed = {
+        device: replace(device, facts=with_pace(device.facts, pace), origin=machine.file)
+        for device in dict.fromkeys(setting.cluster.devices)
+    }
+    return replace(
+        setting,
+        worker=changed.get(setting.worker, setting.worker),
+        described=_with_devices(setting.cluster, changed),
+    )
 
 
 def measured_device(device: Device, machine: MachineFile) -> Device:
@@ -156,7 +183,18 @@ def machine_remarks(machine: MachineFile, setting: Setting) -> tuple[Remark, ...
     """
     found = []
     host, facts = machine.host, machine.machine
-    if host is not None:
+    if setting.on_cpu and machine.processor is not None:
+        found.append(
+            remark(
+                "measured_processor",
+                file=machine.file,
+                gflops=machine.processor.flops_per_s / 1e9,
+                gb_per_s=machine.processor.bytes_per_s / 1e9,
+                us_per_op=machine.processor.us_per_op,
+                threads=machine.processor.threads,
+            )
+        )
+    elif host is not None:
         found.append(
             remark(
                 "measured_host",
@@ -169,7 +207,8 @@ def machine_remarks(machine: MachineFile, setting: Setting) -> tuple[Remark, ...
         )
     if facts is not None and facts.disturbed:
         found.append(remark("measured_while_busy", file=machine.file, busy_cores=facts.busy_cores))
-    if not any(f"tuned_{name}" in row.values for row in machine.rows for name in TUNED):
+    is_tuned = any(f"tuned_{name}" in row.values for row in machine.rows for name in TUNED)
+    if not is_tuned and not setting.on_cpu:
         found.append(remark("device_rates_assumed", device=setting.device, file=machine.file))
     joined = setting.num_workers > 1 and not setting.num_servers
     if joined:
@@ -178,6 +217,6 @@ def machine_remarks(machine: MachineFile, setting: Setting) -> tuple[Remark, ...
         fitting = [one for one in tables if (one.machines > 1) == several]
         if not fitting:
             found.append(remark("link_of_machine_not_measured", file=machine.file))
-        elif fitting[0].backend == "gloo":
+        elif fitting[0].backend == "gloo" and not setting.on_cpu:
             found.append(remark("measured_by_gloo", file=machine.file))
     return tuple(found)

@@ -26,6 +26,7 @@ from driple.simulate.gpu_kernels import Library, Runtime
 from driple.simulate.gpu_times import GpuEfficiency, gpu_op_times, update_seconds
 from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
+from driple.simulate.processor import processor_pace, processor_times, processor_update_s
 from driple.step.exchange import ExchangeRule, plan_exchange
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
 from driple.step.tensor_shard import TensorShard, tensor_shard
@@ -54,6 +55,7 @@ class Program:
             Horovod in TensorFlow.
         library: generation of the framework and its libraries; the present one if None.
         fused: whether a compiler fuses the ops (XLA) without groups in the graph.
+        cuda_graphs: whether the compiled step is replayed as CUDA graphs.
     """
 
     synchronous: bool | None = None
@@ -62,6 +64,7 @@ class Program:
     exchange: ProgramExchange | None = None
     library: Library | None = None
     fused: bool = False
+    cuda_graphs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,7 +138,8 @@ class PreparedJob:
     @classmethod
     def of_job(cls, job: Job) -> PreparedJob:
         """A job as a user gave it, run by the library that it names."""
-        return cls(job.graph, cost=job.cost, program=Program(library=job.library))
+        program = Program(library=job.library, cuda_graphs=job.cuda_graphs)
+        return cls(job.graph, cost=job.cost, program=program)
 
     @property
     def cost(self) -> GraphCost:
@@ -203,8 +207,16 @@ class PreparedJob:
                 self.runtime,
                 self.handed_tensors,
             )
-        times = op_times(kinds.table, kinds.kind_of, kinds.executions, device.spec, efficiency)
+        if self.is_on_processor(device):
+            pace = processor_pace(device.spec)
+            times = processor_times(kinds.table, kinds.kind_of, kinds.executions, pace)
+        else:
+            times = op_times(kinds.table, kinds.kind_of, kinds.executions, device.spec, efficiency)
         return times if kinds.fused is None else fused_times(times, kinds.fused)
+
+    def is_on_processor(self, device: CalibratedDevice) -> bool:
+        """Whether PyTorch's kernels for processors compute it."""
+        return device.spec.is_cpu and self.runtime.library != "tensorflow"
 
     @property
     def handed_tensors(self) -> int:
@@ -217,7 +229,11 @@ class PreparedJob:
         """Software that runs the step."""
         usual: Library = "tensorflow" if self.graph.framework == "tensorflow" else "torch2"
         compiled = self.program.fused or self.kinds.fused is not None
-        return Runtime(self.program.library or usual, compiled=compiled)
+        return Runtime(
+            self.program.library or usual,
+            compiled=compiled,
+            cuda_graphs=compiled and self.program.cuda_graphs,
+        )
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
         """The step of a worker with this device; without servers, all messages name server 0.
@@ -278,6 +294,9 @@ class PreparedJob:
         update, efficiency = self.graph.update, device.efficiency
         if isinstance(efficiency, GpuEfficiency):
             return update_seconds(update, device.spec, efficiency)
+        if self.is_on_processor(device):
+            pace = processor_pace(device.spec)
+            return processor_update_s(update.moved_bytes, self.handed_tensors, pace)
         return update.moved_bytes / (device.spec.bytes_per_s * efficiency.device.memory)
 
 

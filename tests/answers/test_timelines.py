@@ -18,6 +18,7 @@ from driple.jobs.load import load_job
 from driple.jobs.options import JobOptions
 from driple.simulate.place import Place, place_of
 from driple.simulate.prepared_job import PreparedJob
+from driple.simulate.run import simulated_step_s
 from tests.simulate.jobs import net
 
 SETTING = Setting.parse("1xH100")
@@ -27,7 +28,9 @@ KERNELS = (0.5, 2.0)
 def lines_of(batch_size: int, place: Place | None = None, *, known: bool = False) -> Timelines:
     """Of a step of many small, or of a few large ops."""
     place = place_of(SETTING) if place is None else place
-    found = timelines(PreparedJob(net(batch_size, depth=30)), place, host_is_known=known)
+    job = PreparedJob(net(batch_size, depth=30))
+    step_s = simulated_step_s(job, place.setting, place.calibration)
+    found = timelines(job, place, step_s, host_is_known=known)
     assert found is not None
     return found
 
@@ -51,8 +54,9 @@ def test_a_step_that_waits_is_as_uncertain_as_its_host() -> None:
 def test_both_timelines_make_the_step() -> None:
     """The simulated one lies between the longer of both and their sum."""
     place, job = place_of(SETTING), PreparedJob(net(512, depth=30))
-    lines = timelines(job, place, host_is_known=False)
+    lines = timelines(job, place, 1.0, host_is_known=False)
     assert lines is not None
+    assert lines.exchange_s == 0
     device = place.calibration.device(place.topology.workers[0])
     step_s = job.plan(device, 0, "round_robin").compute_s + job.update_seconds(device)
     assert max(lines.device_s, lines.host_s) <= step_s * (1 + 1e-3)
@@ -63,14 +67,35 @@ def test_a_step_of_seconds_on_a_very_slow_host_has_an_interval() -> None:
     """Ten thousand times its host would be more than the day that is simulated at most."""
     place, job = place_of(SETTING), PreparedJob(net(8, depth=100))
     slow = place.calibration.with_host(0.04, job.runtime)
-    lines = timelines(job, replace(place, calibration=slow), host_is_known=True)
+    lines = timelines(job, replace(place, calibration=slow), 1.0, host_is_known=True)
     assert lines is not None and lines.host_s > 9
 
 
-@pytest.mark.parametrize("name", ["2xH100", "V100-P1w2/ho-PCIe", "CPU-P1w2"])
+@pytest.mark.parametrize("scheme", ["ddp", "fsdp"])
+def test_each_of_several_devices_has_a_host_of_its_own(scheme: str) -> None:
+    """What waits is as uncertain as the host; what computes, or waits for a link, as the errors."""
+    fast, slow = (place_of(Setting.parse(f"2x{one}@{scheme}")) for one in ("H100", "1xH100/1G"))
+    alone = lines_of(1)
+    waiting = lines_of(1, fast)
+    assert waiting.host_s == pytest.approx(alone.host_s)
+    host = fast.calibration.model.host
+    expected = (UNKNOWN_HOST[0] * host.fastest, UNKNOWN_HOST[1] * host.slowest)
+    low, high = waiting.ends(1.0, (0.1, 10.0))
+    share = waiting.exchange_s / (waiting.host_s + waiting.exchange_s)
+    assert expected[0] * (1 - share) < low < expected[0]
+    assert expected[1] < high < (1 + 10 * share) * expected[1]
+    known = lines_of(1, fast, known=True)
+    assert known.ends(1.0, KERNELS)[1] < waiting.ends(1.0, KERNELS)[1]
+    assert lines_of(2**17, fast).ends(1.0, KERNELS) == pytest.approx(KERNELS, rel=0.02)
+    exchanging = lines_of(1, slow)
+    assert exchanging.exchange_s > 5 * exchanging.host_s
+    assert exchanging.ends(1.0, KERNELS) == pytest.approx(KERNELS, rel=0.15)
+
+
+@pytest.mark.parametrize("name", ["V100-P1w2/ho-PCIe", "CPU-P1w2", "4xH100@pp2"])
 def test_other_settings_have_none(name: str) -> None:
     place = place_of(Setting.parse(name))
-    assert timelines(PreparedJob(net(8)), place, host_is_known=False) is None
+    assert timelines(PreparedJob(net(8)), place, 1.0, host_is_known=False) is None
 
 
 def test_a_tuned_device_has_the_interval_of_tuned_steps(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The shipped tables: numbers of before, complete, with sources, and plausible."""
 
 import datetime
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -234,3 +234,16 @@ def test_the_hardware_alone_is_the_same_without_instances() -> None:
     assert hardware.devices == CATALOG.devices
     assert hardware.links == CATALOG.links
     assert not hardware.instances
+
+
+def test_instances_name_their_processors() -> None:
+    """Most do; sizes of one family share one, and a source says which it is."""
+    named = [item for item in CATALOG.instances.values() if item.cpu]
+    assert len(named) >= 80
+    families = defaultdict(set)
+    for item in CATALOG.instances.values():
+        if item.provider == "AWS":
+            families[item.name.partition(".")[0]].add(item.cpu)
+    assert all(len(cpus) == 1 for name, cpus in families.items() if name != "p5")
+    makers = ("AMD EPYC", "Intel Xeon", "NVIDIA Grace")
+    assert all(item.cpu.startswith(makers) and item.source for item in named)

@@ -16,6 +16,7 @@ from driple.inspector.host import (
     host_tuning,
     on_any_host,
     read_host,
+    step_factor,
     write_host,
 )
 from driple.inspector.predict import Prediction
@@ -52,36 +53,52 @@ def prediction(**fields: object) -> Prediction:
 
 
 def tuning(factor: float) -> HostTuning:
-    """Of a host that takes a factor for every workload."""
-    times = np.linspace(0.1, 1.0, len(NAMES))
-    return host_tuning(SETTING, NAMES, times, factor * times)
+    """Of a host that computes for a factor as long, in every workload."""
+    known = [prediction(iteration_time_s=time) for time in np.linspace(0.1, 1.0, len(NAMES))]
+    times = [step_factor(made, factor) * made.iteration_time_s for made in known]
+    return host_tuning(SETTING, NAMES, known, np.array(times))
 
 
 def test_a_host_that_is_slower_throughout_is_found() -> None:
     """And nothing is left once its factor is known."""
     found = tuning(1.5)
-    assert found.time_factor == pytest.approx(1.5)
-    assert found.before_pct == pytest.approx(100 / 3)
-    assert found.after_pct == pytest.approx(0, abs=1e-9)
+    assert found.computing_factor == pytest.approx(1.5, rel=0.005)
+    assert found.before_pct == pytest.approx(100 * 0.2 / 1.2)
+    assert found.after_pct == pytest.approx(0, abs=0.3)
 
 
-def test_durations_scale_and_amounts_stay() -> None:
-    """So that amount times duration grows with the step, and gaps too."""
-    usual, made = prediction(), tuning(0.5).applied(prediction())
-    assert made.targets.values[:, 0].tolist() == usual.targets.values[:, 0].tolist()
-    np.testing.assert_allclose(made.targets.values[:, 1:], 0.5 * usual.targets.values[:, 1:])
-    assert made.iteration_time_s == pytest.approx(10.0)
-    assert made.closed_form_s == pytest.approx(9.0)
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
+def test_computing_takes_the_factor_and_the_network_carries_as_before(factor: float) -> None:
+    """Of five seconds a device is busy for two: the step grows by their share alone."""
+    usual, made = prediction(), replace(tuning(1.0), computing_factor=factor).applied(prediction())
+    before, after = usual.targets.values, made.targets.values
+    step = made.iteration_time_s / usual.iteration_time_s
+    assert step == pytest.approx(1 + 0.4 * (factor - 1))
+    assert after[:, 0].tolist() == before[:, 0].tolist()
+    assert after[0, 1] == pytest.approx(factor * before[0, 1])
+    assert after[0, 2] == before[0, 2]
+    np.testing.assert_allclose(after[2:, 1], before[2:, 1])
+    np.testing.assert_allclose(after[2:, 1:].sum(axis=1), step * before[2:, 1:].sum(axis=1))
+    assert made.closed_form_s == pytest.approx(18.0 * step)
     assert made.ends is not None and usual.ends is not None
     np.testing.assert_allclose(made.ends[0], usual.ends[0])
-    np.testing.assert_allclose(made.ends[1], 0.5 * usual.ends[1])
+    np.testing.assert_allclose(made.ends[1], factor * usual.ends[1])
+
+
+def test_a_job_that_waits_for_the_network_is_as_long_on_any_host() -> None:
+    """A device that is never busy has nothing to compute faster."""
+    values = np.arange(1.0, 13.0).reshape(4, 3)
+    values[0, 1] = 0.0
+    made = replace(tuning(1.0), computing_factor=3.0).applied(prediction(targets=Targets(values)))
+    assert made.iteration_time_s == 20.0
 
 
 def test_what_the_factor_leaves_widens_the_interval_of_the_step_time() -> None:
     """Never narrower than the inspector's own."""
-    times = np.linspace(0.1, 1.0, len(NAMES))
+    known = [prediction(iteration_time_s=time) for time in np.linspace(0.1, 1.0, len(NAMES))]
+    times = np.array([one.iteration_time_s for one in known])
     uneven = times * np.exp([0.4, -0.4, 0.3, -0.3, 0.0, 0.1])
-    made = host_tuning(SETTING, NAMES, times, uneven).applied(prediction())
+    made = host_tuning(SETTING, NAMES, known, uneven).applied(prediction())
     assert made.ends is not None
     assert made.ends[-1, 1] / made.iteration_time_s > 1.5
     narrow = tuning(1.0).applied(prediction())
@@ -130,12 +147,12 @@ def test_the_file_is_read_as_written(tmp_path: Path) -> None:
 
 def test_what_no_host_has_is_refused() -> None:
     """Few workloads, times of nothing, and the answer for another setting."""
-    times = np.ones(3)
+    known, times = [prediction()] * 3, np.ones(3)
     with pytest.raises(ConfigError, match="by 4 workloads or more, got 3"):
-        host_tuning(SETTING, NAMES[:3], times, times)
+        host_tuning(SETTING, NAMES[:3], known, times)
     with pytest.raises(ConfigError, match="above 0"):
-        host_tuning(SETTING, NAMES[:3], times, 0 * times)
-    with pytest.raises(ConfigError, match="time_factor"):
-        replace(tuning(1.0), time_factor=0.0)
+        host_tuning(SETTING, NAMES[:3], known, 0 * times)
+    with pytest.raises(ConfigError, match="computing_factor"):
+        replace(tuning(1.0), computing_factor=0.0)
     with pytest.raises(ConfigError, match="the answer is for CPU-P2w2"):
         tuning(1.0).applied(prediction(setting="CPU-P2w2/ho-200M"))

@@ -45,6 +45,7 @@ TYPED: dict[str, tuple[str, Any]] = {
     "grad_accumulation": ("2", 2),
     "activation_checkpointing": ("full", "full"),
     "compiled": ("", True),
+    "cuda_graphs": ("on", True),
     "lora": ("r=4,targets=q_proj+v_proj", LoraAdapters(r=4, targets=("q_proj", "v_proj"))),
     "weights": ("nf4", "nf4"),
     "fused_loss": ("on", True),
@@ -187,7 +188,7 @@ def test_the_json_states_the_rows_that_say_so() -> None:
     stated = [row.name for row in JOB_OPTIONS if row.stated]
     assert stated == [
         "batch_size", "seq_len", "input_shape", "precision", "optimizer", "grad_accumulation",
-        "activation_checkpointing", "compiled", "lora", "weights", "fused_loss",
+        "activation_checkpointing", "compiled", "cuda_graphs", "lora", "weights", "fused_loss",
         "fused_kernels", "clip_gradients", "task", "channels_last", "library",
     ]  # fmt: skip
     facts = to_dict(job_facts(load_job(EXAMPLE)))
@@ -209,7 +210,13 @@ def test_the_json_states_the_rows_that_say_so() -> None:
     job = job_of_module(nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten()), **asked)
     facts = to_dict(job_facts(job))
     assert {name: facts[name] for name in asked} == asked | {"input_shape": [3, 8, 8]}
-    for words in ("2 passes per update", "compiled", "gradients clipped", "PyTorch 1"):
+    for words in (
+        "2 passes per update",
+        "compiled",
+        "CUDA graphs",
+        "gradients clipped",
+        "PyTorch 1",
+    ):
         assert words in facts_words(job)
     lora = {name: TYPED[name][1] for name in ("lora", "weights")} | {"lora": "r=4,targets=0"}
     job = job_of_module(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from driple.catalog.machine_file import Collective, MachineFile, MachineHost
+from driple.catalog.machine_file import Collective, MachineFile, MachineHost, MachineProcessor
 from driple.catalog.rows import Row
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
@@ -12,6 +12,7 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.device_models import GpuModel
 from driple.simulate.gpu_rates import tuned_host
 from driple.simulate.own_machine import machine_remarks, with_machine
+from driple.simulate.processor import processor_pace
 from tests.catalog.test_machine_file import H100, HOST, RING, WHOLE
 
 NETWORK = replace(RING, machines=2, ranks=2, seconds=(2e-5, 2e-4, 2e-3))
@@ -46,9 +47,28 @@ def test_a_machine_of_another_gpu_is_refused() -> None:
         with_machine(Setting.parse("1xA100"), WHOLE)
 
 
-def test_processors_are_refused() -> None:
+def test_processors_take_what_was_measured_of_cores() -> None:
+    """And the all-reduce between machines."""
+    cores = MachineProcessor(
+        flops_per_s=1e11, bytes_per_s=1e10, us_per_op=8.0, threads=1, programs=11, median_pct=5.0
+    )
+    slow = replace(NETWORK, seconds=tuple(1000 * second for second in NETWORK.seconds))
+    own = MachineFile(file="m.toml", processor=cores, collectives=(slow,))
+    setting = Setting.parse("2x1xCPU/400M")
+    changed = with_machine(setting, own)
+    pace = processor_pace(changed.worker)
+    assert (pace.flops_per_s, pace.bytes_per_s) == (1e11, 1e10)
+    assert pace.op_s == pytest.approx(8e-6)
+    assert changed.cluster.network != setting.cluster.network
+    codes = [one.code for one in machine_remarks(own, setting)]
+    assert codes == ["measured_processor"]
+
+
+def test_processors_without_cores_or_with_servers_are_refused() -> None:
     with pytest.raises(ConfigError, match="--calibrate"):
         with_machine(Setting.parse("CPU-P1w2"), WHOLE)
+    with pytest.raises(ConfigError, match=r"has no \[processor\], and 2x1xCPU/400M"):
+        with_machine(Setting.parse("2x1xCPU/400M"), WHOLE)
 
 
 def test_of_unlike_devices_only_its_own_are_measured() -> None:

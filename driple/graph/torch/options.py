@@ -125,6 +125,7 @@ class StepOptions:
             results of matrix products and attention; calls in the model itself always count.
         clip_gradients: whether the norm of all gradients is clipped before the update.
         compiled: whether `torch.compile` fuses element-wise ops and reductions.
+        cuda_graphs: whether the compiled step is replayed as CUDA graphs.
         compute_capability: of the device, which decides the kernel of attention; None if it has no
             fused attention.
         fused_attention: whether `scaled_dot_product_attention` may be one kernel; else the model
@@ -149,6 +150,7 @@ class StepOptions:
     activation_checkpointing: ActivationCheckpointing = "none"
     clip_gradients: bool = False
     compiled: bool = False
+    cuda_graphs: bool = False
     compute_capability: tuple[int, int] | None = (8, 0)
     fused_attention: bool = True
     trace: TraceMode = "meta"

@@ -24,6 +24,7 @@ from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
     checkpointing,
     clipping,
+    compile_mode,
     container,
     is_on,
     mixed_precision,
@@ -80,6 +81,13 @@ def _compiler(value: Any, _: Values) -> Mapping[str, Any]:
     raise NotModelledError(TIME)
 
 
+def _mode(value: Any, values: Values) -> Mapping[str, Any]:
+    """Of a compiler that is there."""
+    backend = values.get("dynamo_config.dynamo_backend", values.get("dynamo_backend", "no"))
+    said = compile_mode(value, values)
+    return said if _compiler(backend, values) else {}
+
+
 def _size(degree: str) -> Rule:
     def read(value: Any, values: Values) -> Mapping[str, Any]:
         if isinstance(value, bool) or not isinstance(value, int):
@@ -123,6 +131,7 @@ ACCELERATE = Format(
         "dynamo_config": container,
         "dynamo_config.dynamo_backend": _compiler,
         "dynamo_backend": _compiler,
+        "dynamo_config.dynamo_mode": _mode,
         "parallelism_config": container,
         f"{_DP}_replicate_size": _size("replicate"),
         f"{_DP}_shard_size": _size("shard"),
@@ -155,7 +164,6 @@ ACCELERATE = Format(
         "fsdp_config.fsdp_ignored_modules": Decisive(),
         "fp8_config*": Decisive(settled_by="precision"),
         "megatron_lm_config*": Decisive(),
-        "dynamo_config.dynamo_mode": Decisive(changes=TIME, off=("default",)),
         "dynamo_config.dynamo_use_dynamic": Decisive(changes=TIME),
         "dynamo_config.dynamo_use_fullgraph": Decisive(changes=TIME),
         "dynamo_config.dynamo_use_regional_compilation": Decisive(changes=TIME),

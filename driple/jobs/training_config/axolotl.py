@@ -25,6 +25,7 @@ from driple.jobs.training_config.precision import set_precision
 from driple.jobs.training_config.rules import (
     checkpointing,
     clipping,
+    compile_mode,
     container,
     ignored,
     is_on,
@@ -88,6 +89,12 @@ def _quantised(value: Any, values: Values) -> Mapping[str, Any]:
 def _both_parts(value: Any, values: Values) -> Mapping[str, Any]:
     said = offloaded("states")(value, values)
     return {**said, "offload_parameters": True} if said else {}
+
+
+def _mode(value: Any, values: Values) -> Mapping[str, Any]:
+    """Of a compiler that is switched on."""
+    said = compile_mode(value, values)
+    return {} if values.get("torch_compile") in (None, False) else said
 
 
 def _degree(name: str) -> Any:
@@ -163,6 +170,7 @@ AXOLOTL = Format(
         "gradient_checkpointing": checkpointing,
         "max_grad_norm": clipping,
         "torch_compile": switch("compiled"),
+        "torch_compile_mode": _mode,
         "fsdp": fsdp_switch,
         "fsdp_config": container,
         **_inside("activation_checkpointing", checkpointing),
@@ -313,7 +321,6 @@ AXOLOTL = Format(
         "context_parallel_size": Decisive(off=(1,), settled_by="scheme"),
         "tensor_parallel_size": Decisive(off=(1,), settled_by="scheme"),
         "torch_compile_backend": Decisive(changes=TIME, off=("inductor",)),
-        "torch_compile_mode": Decisive(changes=TIME, off=("default",)),
         "torch_compile_options*": Decisive(changes=TIME),
         "max_memory*": Decisive(),
         "gpu_memory_limit": Decisive(),

@@ -117,6 +117,7 @@ class TrainingConfig:
         activation_checkpointing: as `JobOptions.activation_checkpointing`.
         clip_gradients: whether the norm of gradients is clipped.
         compiled: whether the model is compiled.
+        cuda_graphs: whether its compiled step is replayed as CUDA graphs.
         lora: adapters of a frozen model.
         weights: how its weights are quantized, as `JobOptions.weights`.
         fused_loss: whether the loss is computed without logits.
@@ -145,6 +146,7 @@ class TrainingConfig:
     activation_checkpointing: str | None = None
     clip_gradients: bool | None = None
     compiled: bool | None = None
+    cuda_graphs: bool | None = None
     lora: LoraAdapters | None = None
     weights: str | None = None
     fused_loss: bool | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.config import BOTH, Changes
+from driple.jobs.training_config.config import BOTH, TIME, Changes
 from driple.jobs.training_config.fields import NotModelledError, RefusedError, Rule, Values
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "autocast",
     "checkpointing",
     "clipping",
+    "compile_mode",
     "container",
     "dtype_of_model",
     "ignored",
@@ -27,7 +28,6 @@ __all__ = [
     "mixed_precision",
     "named",
     "offloaded",
-    "only_when",
     "optimizer_named",
     "switch",
     "tf32",
@@ -152,6 +152,15 @@ def switch(name: str) -> Rule:
     return read
 
 
+def compile_mode(value: Any, _: Values) -> Mapping[str, Any]:
+    """A mode of `torch.compile`: with CUDA graphs, or the usual one; others tune kernels."""
+    if value in (None, "default"):
+        return {}
+    if value == "reduce-overhead":
+        return {"cuda_graphs": True}
+    raise NotModelledError(TIME)
+
+
 def liger(value: Any, values: Values) -> Mapping[str, Any]:
     """Liger-Kernel with its usual kernels (`_apply_liger_kernel_to_instance`) or those configured.
 
@@ -213,15 +222,6 @@ def offloaded(part: str) -> Rule:
         if word not in ("cpu", "true", "yes"):
             raise RefusedError("cpu, nvme or none")
         return {f"offload_{part}": True}
-
-    return read
-
-
-def only_when(rule: Rule, key: str, default: bool = False) -> Rule:
-    """A rule that counts where another field is on."""
-
-    def read(value: Any, values: Values) -> Mapping[str, Any]:
-        return rule(value, values) if values.get(key, default) not in (False, None) else {}
 
     return read
 

@@ -60,7 +60,8 @@ class Clock:
     def step_s(self, step: Callable[[], object]) -> float:
         """Seconds of a step, of many one after another without waiting between them.
 
-        Without a GPU it is time of the processor, which other programs do not lengthen.
+        Of a single thread without a GPU it is its processor time, which other programs do not
+        lengthen.
         """
         for _ in range(_WARM_UPS):
             step()
@@ -106,7 +107,8 @@ class Clock:
         return min(found)
 
     def _wall_s(self, step: Callable[[], object], count: int) -> float:
-        now = time.perf_counter if self.device.type == "cuda" else time.thread_time
+        is_alone = self.device.type != "cuda" and torch.get_num_threads() == 1
+        now = time.thread_time if is_alone else time.perf_counter
         self.wait()
         begin = now()
         for _ in range(count):

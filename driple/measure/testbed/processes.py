@@ -27,6 +27,8 @@ from driple.measure.testbed.messages import RoleAnswer, RoleJob, from_line, to_l
 
 __all__ = ["ANSWER_S", "RoleProcess", "Sampling"]
 
+WORKER_MODULE = "driple.measure.testbed.worker_process"
+"""Program of a role; a check of networks that the zoo lacks puts its own here."""
 # Timeout of an expected answer, seconds.
 ANSWER_S = 120.0
 # A role that has just received a job may fork after its group was cleared.
@@ -78,7 +80,7 @@ class RoleProcess:
         share.limit(None)
         with log.open("w") as errors:
             process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "driple.measure.testbed.worker_process"],
+                [*prefix, sys.executable, "-m", WORKER_MODULE],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

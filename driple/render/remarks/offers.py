@@ -248,6 +248,7 @@ def _no_offer_priced(has_budget: bool) -> str:
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "in_place": "{new} in place of {old}",
     "compiles": "torch.compile",
+    "replays_graphs": "CUDA graphs, torch.compile(mode='reduce-overhead')",
     "checkpoints_nothing": "no checkpointing",
     "batch_of_device": "a batch of {batch_size} per device",
     "network_at_same_price": "a network of {name} at the same price",

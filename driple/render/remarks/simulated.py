@@ -181,6 +181,11 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     ),
     "tuned_device": _tuned,
     "measured_host": _measured_host,
+    "measured_processor": lambda file, gflops, gb_per_s, us_per_op, threads: (
+        f"a worker of {file} computes with {counted(threads, 'thread')}: {gflops:.3g} GFLOP/s, "
+        f"{gb_per_s:.3g} GB/s, {us_per_op:.3g} us to start an op"
+    ),
+    "processor_not_measured": "the processor was left out: {reason}",
     "measured_while_busy": (
         "other programs used {busy_cores:.1f} cores while {file} was measured: its times may be "
         "too long"

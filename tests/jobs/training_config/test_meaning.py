@@ -213,3 +213,36 @@ def test_offload_leaves_the_time_open_and_not_the_memory() -> None:
     found = options.undecided(Setting.parse("8xA100"))
     assert {one.changes for one in found} == {("time",)}
     assert options.config.offload == ("states", "parameters")
+
+
+@pytest.mark.parametrize(("mode", "graphs"), [("default", False), ("reduce-overhead", True)])
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("a.json", '{"output_dir": "x", "torch_compile": true, "torch_compile_mode": "MODE"}'),
+        ("a.yaml", "base_model: gpt2\ntorch_compile: true\ntorch_compile_mode: MODE\n"),
+        (
+            "a.yaml",
+            "compute_environment: LOCAL_MACHINE\ndynamo_config:\n  dynamo_backend: INDUCTOR\n"
+            "  dynamo_mode: MODE\n",
+        ),
+    ],
+)
+def test_a_mode_of_the_compiler_replays_cuda_graphs(
+    tmp_path: Path, file: str, text: str, mode: str, *, graphs: bool
+) -> None:
+    """A mode that tunes kernels is not modelled."""
+    options = _options(tmp_path, text.replace("MODE", mode), file).with_config()
+    assert (options.compiled, options.cuda_graphs) == (True, graphs)
+    assert options.step_options("sgd", None).cuda_graphs is graphs
+    (field,) = _options(tmp_path, text.replace("MODE", "max-autotune"), file).undecided()
+    assert field.field.endswith("mode") and field.changes == ("time",)
+
+
+def test_cuda_graphs_need_a_compiler(tmp_path: Path) -> None:
+    """The option brings it along; a file's mode without a compiler says nothing."""
+    step = JobOptions(cuda_graphs=True).step_options("sgd", None)
+    assert step.compiled and step.cuda_graphs
+    text = "compute_environment: LOCAL_MACHINE\ndynamo_config:\n  dynamo_mode: reduce-overhead\n"
+    options = _options(tmp_path, text, "a.yaml").with_config()
+    assert not options.compiled and not options.cuda_graphs

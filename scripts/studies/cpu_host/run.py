@@ -1,0 +1,111 @@
+"""Workloads on a CPU setting, measured on another host, against the inspector by three ways.
+
+    driple measure --calibrate -o runs/host --dataset scripts/studies/cpu_host/known
+    driple measure WORKLOADS -o runs/twelve --dataset scripts/studies/cpu_host/twelve
+    python -m scripts.checks.new_families -o runs/families --dataset \
+        scripts/studies/cpu_host/families
+    python -m scripts.studies.cpu_host.run
+
+WORKLOADS are those of datasets/other-hosts. The three data sets are kept; this program predicts
+them and writes results.jsonl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from driple.cluster.setting import Setting
+from driple.dataset.example import Example
+from driple.dataset.store import read_dataset
+from driple.inspector.checkpoint import load_checkpoint
+from driple.inspector.checkpoint_places import checkpoint_path
+from driple.inspector.host import HostTuning, host_tuning, on_any_host
+from driple.inspector.predict import TIMES, Prediction, predict
+from driple.trace.repeatability import smape_shares
+from driple.trace.targets import NUM_TARGETS, Targets
+from scripts.make_other_hosts import whole_graph
+from scripts.studies.kit.results import Row, add_result
+
+HOME = Path(__file__).parent
+RESULTS = HOME / "results.jsonl"
+SETTING = "CPU-P1w2/ho-200M"
+GROUPS = ("twelve", "families")
+
+
+def examples(group: str) -> Sequence[Example]:
+    """Measured workloads of a group."""
+    return read_dataset(HOME / group).examples
+
+
+def known_host(predicted: Sequence[Prediction]) -> HostTuning:
+    """What the six known workloads tell of the host.
+
+    Args:
+        predicted: of these six.
+    """
+    known = examples("known")
+    return host_tuning(
+        SETTING,
+        [one.workload for one in known],
+        predicted,
+        np.array([one.iteration_time_s for one in known]),
+    )
+
+
+def scaled(made: Prediction, factor: float) -> Prediction:
+    """The prediction with one factor on all durations."""
+    factors = np.ones(NUM_TARGETS + 1)
+    factors[TIMES] = factor
+    values = factors * made.numbers
+    return replace(
+        made,
+        targets=Targets(values[:NUM_TARGETS].reshape(made.targets.values.shape)),
+        iteration_time_s=float(values[-1]),
+        ends=None if made.ends is None else factors[:, None] * made.ends,
+    )
+
+
+def rows() -> Iterator[Row]:
+    """One row for each workload and way."""
+    checkpoint = load_checkpoint(checkpoint_path(Setting.parse(SETTING), "default"))
+    known = [predict(whole_graph(one.graph), checkpoint) for one in examples("known")]
+    host = known_host(known)
+    ratios = [
+        one.iteration_time_s / made.iteration_time_s
+        for one, made in zip(examples("known"), known, strict=True)
+    ]
+    whole = float(np.exp(np.median(np.log(ratios))))
+    for group in GROUPS:
+        for one in examples(group):
+            made = predict(whole_graph(one.graph), checkpoint)
+            ways = {
+                "for any host": on_any_host(made),
+                "one factor on all times": scaled(made, whole),
+                "a factor on computing": host.applied(made),
+            }
+            truth = np.append(one.targets.flat, one.iteration_time_s)
+            for way, each in ways.items():
+                shares = smape_shares(each.numbers[None], truth[None])[0]
+                low, high = (None, None) if each.ends is None else each.ends[-1].tolist()
+                yield {
+                    "group": group,
+                    "workload": one.workload,
+                    "way": way,
+                    "measured_s": round(float(truth[-1]), 5),
+                    "predicted_s": round(each.iteration_time_s, 5),
+                    "low_s": low,
+                    "high_s": high,
+                    "smape_pct": round(100 * float(shares[:NUM_TARGETS].mean()), 2),
+                    "computing_factor": round(host.computing_factor, 4),
+                    "whole_factor": round(whole, 4),
+                }
+
+
+if __name__ == "__main__":
+    RESULTS.unlink(missing_ok=True)
+    for row in rows():
+        add_result(RESULTS, row)
