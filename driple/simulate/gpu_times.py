@@ -88,7 +88,8 @@ class GpuEfficiency:
         if self.present is not None and is_present(runtime):
             factors = self.present.factors(facts)
             if runtime.compiled:  # a compiler takes no slower kernel than the one without it
-                eager = self.kernels.shares(facts, replace(runtime, compiled=False))
+                plain = replace(runtime, compiled=False, cuda_graphs=False)
+                eager = self.kernels.shares(facts, plain)
                 found = np.maximum(found, eager * factors)
             else:
                 found = found * factors

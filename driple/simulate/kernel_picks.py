@@ -36,8 +36,8 @@ PICKS = (
     "few_channels_half", "few_channels_single", "misfit_last_half",
     # Products with an odd side in half precision, such as over a vocabulary of 50,257.
     "odd_side_half",
-    # Batch norms in training with channels apart in float16; sums over dimensions of a tensor.
-    "batch_norm_float16", "sum",
+    # Batch norms in training with channels apart in float16.
+    "batch_norm_float16",
 )  # fmt: skip
 HALF_PICKS = tuple("half" in name or "float16" in name for name in PICKS)
 TURNS = ("groups", "cells")
@@ -76,7 +76,6 @@ def picks_of(
         found = {
             "odd_side_half": float(odd),
             "batch_norm_float16": float(by_channel and kind == _FLOAT16),
-            "sum": float(op.kind == "reduce_sum"),
         }
     return [found.get(name, 0.0) for name in PICKS]
 

@@ -36,7 +36,7 @@ ALL = "all"  # the fit that has seen all families
 # Where the fit begins, in microseconds: the fastest kernels of each kind, times their number.
 _START_US: Mapping[str, float] = {
     **dict.fromkeys(STARTS, 2.0), "cast": 1.5, "map": 1.5, "softmax": 1.5, "reduction": 2.5,
-    "indexed": 2.5, "pooling": 3.5, "pooling_gradient": 3.5, "norm": 3.0, "norm_gradient": 4.0,
+    "indexed": 3.0, "pooling": 3.5, "pooling_gradient": 3.5, "norm": 3.0, "norm_gradient": 4.0,
     "matmul": 4.0, "attention": 6.0, "recurrent": 3.0, "convolution": 4.5,
     "convolution_apart": 7.0, "depthwise_convolution": 4.5, "grouped_convolution": 8.0,
 }  # fmt: skip
