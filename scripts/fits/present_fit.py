@@ -36,17 +36,13 @@ ALL = "all"  # the fit that has seen all families
 # Where the fit begins, in microseconds: the fastest kernels of each kind, times their number.
 _START_US: Mapping[str, float] = {
     **dict.fromkeys(STARTS, 2.0), "cast": 1.5, "map": 1.5, "softmax": 1.5, "reduction": 2.5,
-    "indexed": 3.0, "pooling": 3.5, "pooling_gradient": 3.5, "norm": 3.0, "norm_gradient": 4.0,
+    "indexed": 2.5, "pooling": 3.5, "pooling_gradient": 3.5, "norm": 3.0, "norm_gradient": 4.0,
     "matmul": 4.0, "attention": 6.0, "recurrent": 3.0, "convolution": 4.5,
     "convolution_apart": 7.0, "depthwise_convolution": 4.5, "grouped_convolution": 8.0,
 }  # fmt: skip
 _TURN_US = (4.5, 3.5)  # of a group, of a recurrent layer's kernel
 _STEPS, _RATE, _TOLERANCE = 200, 0.03, 0.05
 _PICK_PENALTY, _START_PENALTY = 1e-4, 1.2e-3
-# Of those whose smallest kernels are known: copies of tensors that are not dense took up 10 us a
-# copy, and made loops of thousands of small copies (Tacotron 2) twice as long.
-_KNOWN_PENALTY = 2e-2
-_KNOWN = ("map", "move", "reduction", "indexed", "other", "cast")
 _MS, _US = 1e3, 1e-6
 
 
@@ -154,13 +150,9 @@ def fit_present(parts: Sequence[PartOps]) -> PresentKernels:
         sums = torch.zeros(len(parts), dtype=torch.float64)
         return sums.index_add(0, row_of, each_s * columns["runs"]) + each("update_s")
 
-    known = [_KNOWN_PENALTY if name in _KNOWN else _START_PENALTY for name in STARTS]
-    held = torch.tensor(known, dtype=torch.float64)
-
     def penalty() -> Any:
-        moved = (held * (start - usual) ** 2).sum()
-        moved = moved + _START_PENALTY * ((turn - usual_turn) ** 2).sum()
-        return _PICK_PENALTY * (pick**2).sum() + moved
+        moved = ((start - usual) ** 2).sum() + ((turn - usual_turn) ** 2).sum()
+        return _PICK_PENALTY * (pick**2).sum() + _START_PENALTY * moved
 
     optimizer = torch.optim.Adam([pick, start, turn], lr=_RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
