@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 from driple.catalog.model import Device
 from driple.cluster.setting import Setting, UnknownCluster
+from driple.graph.low_precision import LOW_PRECISIONS
 from driple.jobs.job import Job
 from driple.remarks import Remark, remark
 
 __all__ = ["device_remarks"]
 
-_BFLOAT16 = ("bf16", "amp-bf16", "bf16-mixed")
+_BFLOAT16 = ("bf16", "amp-bf16", "bf16-mixed", *LOW_PRECISIONS)
 
 
 def device_remarks(job: Job, setting: Setting, method: str) -> tuple[Remark, ...]:
@@ -29,6 +30,8 @@ def device_remarks(job: Job, setting: Setting, method: str) -> tuple[Remark, ...
 
     gpus = [device for device in _devices(setting) if not device.is_cpu]
     found = [lack for device in gpus if (lack := _lacking(job.precision, device))]
+    if job.precision in LOW_PRECISIONS:
+        found.append(remark("low_precision", precision=job.precision))
     found += _other_kernels(job, gpus)
     if method == "inspector":
         found += [_untold(device) for device in gpus if is_tuned(device)]

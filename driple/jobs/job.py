@@ -10,6 +10,7 @@ from typing import Any
 from driple.errors import ConfigError
 from driple.files import printable_name
 from driple.graph.cost import GraphCost, cost_of_graph
+from driple.graph.low_precision import LOW_PRECISIONS
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import Library, StepOptions
 from driple.jobs.training_config.config import Change, Undecided
@@ -18,7 +19,9 @@ from driple.remarks import Remark
 __all__ = ["ON_SERVERS", "Job", "JobOrigin", "job_of"]
 
 _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
-_HALF = frozenset({"bf16", "fp16", "amp-bf16", "amp-fp16", "bf16-mixed", "fp16-mixed"})
+_HALF = frozenset(
+    {"bf16", "fp16", "amp-bf16", "amp-fp16", "bf16-mixed", "fp16-mixed", *LOW_PRECISIONS}
+)
 _MOST_NAMED = 6
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 

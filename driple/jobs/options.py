@@ -95,7 +95,8 @@ class JobOptions:
     precision: str | None = option(
         None, "--precision", choice(PRECISIONS),
         f"of a model: {', '.join(PRECISIONS)} (bf16: the whole model; amp: torch.autocast; mixed: "
-        "DeepSpeed, FSDP's MixedPrecision and Megatron, with a copy in fp32); fp32",
+        "DeepSpeed, FSDP's MixedPrecision and Megatron, with a copy in fp32; fp8, nvfp4: mixed, "
+        "linear layers in 8 or 4 bits); fp32",
         suits=MODELS | {"onnx"}, metavar="NAME", stated=True,
     )
     optimizer: str | None = option(

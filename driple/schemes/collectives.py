@@ -60,6 +60,10 @@ _PROTOCOLS = (
         base_s=14e-6, latency=0.5, ring_rate=0.92, tree_rate=0.92 * 7 / 9, in_order=True
     ),  # LL128
 )
+# NCCL sums in the switch from so many devices on (NVLS needs more than two; with four it is no
+# faster than a ring).
+_LEAST_AT_SWITCH = 5
+_SWITCH_S = 25e-6  # latency of a sum in the switch, as NCCL's table has it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +75,11 @@ class Hop:
             of a machine together between machines.
         latency_s: time of a step without data in the Simple protocol, seconds.
         in_order: whether it keeps 128 bytes together, as NVLink does.
+        start: factor on the time in which a collective starts.
+        own_part: share of its own part of a tensor that a device copies, beside what it sends; half
+            of it in an all-reduce.
+        switch_bytes_per_s: bytes/s of a tensor whose sum the switch computes (NVLink SHARP); 0
+            without such a switch.
 
     Raises:
         ConfigError: a rate that is not above 0, or a negative time.
@@ -79,10 +88,16 @@ class Hop:
     bytes_per_s: float
     latency_s: float
     in_order: bool = False
+    start: float = 1.0
+    own_part: float = 0.0
+    switch_bytes_per_s: float = 0.0
 
     def __post_init__(self) -> None:
         check_rate("bytes_per_s of a hop", self.bytes_per_s)
         check_number("latency_s of a hop", self.latency_s, least=0)
+        check_number("start of a hop", self.start, above=0)
+        check_number("own_part of a hop", self.own_part, least=0)
+        check_number("switch_bytes_per_s of a hop", self.switch_bytes_per_s, least=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,6 +170,9 @@ class DeviceGroup:
         found = [self._ring_s(kind, sizes, one) for one in usable]
         if kind in ("all_reduce", "broadcast"):
             found += [self._tree_s(kind, sizes, one) for one in usable]
+        if kind == "all_reduce" and self._switch_bytes_per_s:
+            start_s = self._start_s(_PROTOCOLS[0]) + _SWITCH_S
+            found.append(start_s + sizes / self._switch_bytes_per_s)
         fastest: FloatArray = np.min(found, axis=0)
         return fastest
 
@@ -164,6 +182,15 @@ class DeviceGroup:
     @property
     def _slowest_bytes_per_s(self) -> float:
         return min(hop.bytes_per_s for hop in self.hops)
+
+    @property
+    def _switch_bytes_per_s(self) -> float:
+        """Bytes/s of a sum within the switch of one machine; 0 without one, or where none helps."""
+        joined = self.within is not None and self.machines == 1 and self.count >= _LEAST_AT_SWITCH
+        return self.within.switch_bytes_per_s if joined and self.within is not None else 0.0
+
+    def _start_s(self, protocol: _Protocol) -> float:
+        return protocol.base_s * max(hop.start for hop in self.hops)
 
     def _latency_s(self, within_steps: float, between_steps: float) -> float:
         """Seconds of steps within machines and between them."""
@@ -175,14 +202,16 @@ class DeviceGroup:
         turns = 2 if kind == "all_reduce" else 1
         between = self.machines - 1
         steps = turns * self._latency_s(self.count - 1 - between, between)
-        moved = sizes if kind == "broadcast" else self.sent_bytes(kind, sizes)
+        copied = max(hop.own_part for hop in self.hops) * sizes / self.count / turns
+        moved = sizes if kind == "broadcast" else self.sent_bytes(kind, sizes) + copied
         rate = protocol.ring_rate * self._slowest_bytes_per_s
-        took_s: FloatArray = protocol.base_s + protocol.latency * steps + moved / rate
+        took_s: FloatArray = self._start_s(protocol) + protocol.latency * steps + moved / rate
         return took_s
 
     def _tree_s(self, kind: CollectiveKind, sizes: FloatArray, protocol: _Protocol) -> FloatArray:
         turns = 2 if kind == "all_reduce" else 1
         steps = turns * self._latency_s(self.per_machine - 1, log2(self.machines))
         rate = protocol.tree_rate * self._slowest_bytes_per_s
-        took_s: FloatArray = protocol.base_s + protocol.latency * steps + turns * sizes / rate
+        start_s = self._start_s(protocol)
+        took_s: FloatArray = start_s + protocol.latency * steps + turns * sizes / rate
         return took_s

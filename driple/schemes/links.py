@@ -5,11 +5,12 @@ Link (catalogue) + LinkEfficiency (calibration) -> ReachedLink -> bytes/s with n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from driple.catalog import Link
 from driple.checks import check_number
+from driple.codec import json_field
 from driple.schemes.collectives import Hop
 
 __all__ = ["TCP_EFFICIENCY", "TCP_SHARES", "LinkEfficiency", "ReachedLink"]
@@ -27,16 +28,27 @@ class LinkEfficiency:
             the end of a message to or from a parameter server and its use, seconds.
         sharing: with n users, each gets (2 / n) ** sharing of the rate of two users: 0 for a
             switch, 1 for a single shared bottleneck.
+        start: factor on the time in which NCCL starts a collective.
+        own_part: share of its own part of a tensor that a device copies, beside what it sends; half
+            of it in an all-reduce.
+        switch_share: fraction of the nominal rate at which a switch sums (NVLink SHARP), in bytes
+            of the tensor; 0 without.
     """
 
     share: float
     latency_s: float
     sharing: float
+    start: float = field(default=1.0, metadata=json_field(optional=True))
+    own_part: float = field(default=0.0, metadata=json_field(optional=True))
+    switch_share: float = field(default=0.0, metadata=json_field(optional=True))
 
     def __post_init__(self) -> None:
         check_number("share of a link's rate", self.share, above=0)
         check_number("latency_s of a link", self.latency_s, least=0)
         check_number("sharing of a link", self.sharing, least=0)
+        check_number("start of a link", self.start, above=0)
+        check_number("own_part of a link", self.own_part, least=0)
+        check_number("switch_share of a link", self.switch_share, least=0)
 
     def effective_share(self, count: int) -> float:
         """Fraction of the nominal rate that each of `count` users gets."""
@@ -69,4 +81,7 @@ class ReachedLink:
             bytes_per_s=self.bytes_per_s(count),
             latency_s=self.efficiency.latency_s,
             in_order=self.link.kind == _IN_ORDER,
+            start=self.efficiency.start,
+            own_part=self.efficiency.own_part,
+            switch_bytes_per_s=self.efficiency.switch_share * self.link.bytes_per_s,
         )

@@ -24,6 +24,7 @@ from driple.codec import Json, json_field, to_dict
 from driple.errors import ConfigError
 from driple.remarks import Remark, remark
 from driple.schemes.links import TCP_EFFICIENCY, TCP_SHARES, LinkEfficiency
+from driple.schemes.nccl_links import nccl_efficiency
 from driple.schemes.records import check_rate
 from driple.schemes.registry import scheme_named
 from driple.simulate.device_models import CalibratedDevice, CoreModel, GpuModel, Reached
@@ -153,6 +154,9 @@ class Calibration:
             usual = self.link(replace(spec, efficiency=None))
             latency_s = usual.latency_s if spec.latency_s is None else spec.latency_s
             return LinkEfficiency(share=spec.efficiency, latency_s=latency_s, sharing=0.0)
+        measured = nccl_efficiency(spec)
+        if measured is not None:
+            return measured
         kind = link_kind(spec)
         if kind in self.links:
             return self.links[kind]
@@ -204,6 +208,8 @@ class Calibration:
         for link in dict.fromkeys(links):
             if link.efficiency is not None or link.kind == TCP:
                 found.append(_stated(link) if link.efficiency is not None else _by_tcp(link))
+                continue
+            if nccl_efficiency(link) is not None:
                 continue
             nearest = nearest_link(link, self.links)
             if nearest != link_kind(link):

@@ -23,6 +23,7 @@ from driple.simulate.gpu_rates import (
 from driple.simulate.gpu_times import GpuEfficiency
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
 from driple.simulate.present_kernels import PresentKernels
+from driple.simulate.product_shares import product_shares_of
 
 __all__ = ["CalibratedDevice", "CoreModel", "GpuModel", "Reached", "tensor_factor"]
 
@@ -120,6 +121,8 @@ class GpuModel:
     def of(self, device: Device, memory_activity: float) -> tuple[GpuEfficiency, str]:
         """Efficiency of a device, and its source: a device, its generation, or empty."""
         shares, origin = self.devices.of(device)
+        known = origin in self.devices.measured
+        products = None if known else product_shares_of(device)
         return GpuEfficiency(
             kernels=self.kernels,
             shares=tuned_shares(device, shares),
@@ -127,4 +130,5 @@ class GpuModel:
             memory_activity=memory_activity,
             memory_gain=self.devices.memory_gain(device),
             present=self.present,
+            products=None if products is None else products.over(shares.half, shares.memory),
         ), device.name if is_tuned(device) else origin

@@ -35,9 +35,11 @@ from driple.simulate.gpu_kernels import (
 from driple.simulate.gpu_rates import GpuShares, HostPace
 from driple.simulate.inner_kernels import INNER_OPS, runs_beside
 from driple.simulate.kernels import emulated_ops, unit_times
+from driple.simulate.low_products import CAST_KERNELS, low_products
 from driple.simulate.op_facts import OpFacts
 from driple.simulate.optable import OpTable
 from driple.simulate.present_kernels import PresentKernels, is_present
+from driple.simulate.product_shares import ProductShares
 from driple.step.plan import OpTimes
 
 __all__ = [
@@ -73,6 +75,8 @@ class GpuEfficiency:
             kernels reach.
         memory_gain: bytes/s of the memory over those of the device whose runs stand for it.
         present: kernels of PyTorch's present libraries; None takes them for earlier ones.
+        products: what products in half precision reach over the device's own shares, where no step
+            of the device was published; None where one was.
     """
 
     kernels: GpuKernels
@@ -81,6 +85,7 @@ class GpuEfficiency:
     memory_activity: float = 1.0
     memory_gain: float = 1.0
     present: PresentKernels | None = None
+    products: ProductShares | None = None
 
     def kernel_shares(self, facts: OpFacts, runtime: Runtime) -> FloatArray:
         """Shares of the peak FLOP/s and bytes/s that kernels reach, before the device's own."""
@@ -93,7 +98,9 @@ class GpuEfficiency:
                 found = np.maximum(found, eager * factors)
             else:
                 found = found * factors
-        return found if self.memory_gain == 1.0 else shares_with(found, self.memory_gain)
+        if self.memory_gain != 1.0:
+            found = shares_with(found, self.memory_gain)
+        return found if self.products is None else self.products.put_into(found, facts)
 
     def op_starts(self, table: OpTable, facts: OpFacts, runtime: Runtime) -> OpStarts:
         """What each op of a table takes beside its work.
@@ -150,6 +157,7 @@ class PeakSeconds:
         channel_elements: of `OpTable`.
         channel_rows: position in `CHANNEL_RATES` of what moves them.
         facts: of the ops; those in a format that the device lacks count as in single precision.
+        cast_s: of the casts of products in few bits; None without such products.
     """
 
     compute_s: FloatArray
@@ -158,13 +166,14 @@ class PeakSeconds:
     channel_elements: FloatArray
     channel_rows: npt.NDArray[np.int64]
     facts: OpFacts
+    cast_s: FloatArray | None = None
 
     def channel_s(self, kernels: GpuKernels, runtime: Runtime) -> FloatArray:
-        """Seconds of the block of one channel; a compiler's kernels have no such blocks."""
-        if runtime.compiled:
-            return np.zeros_like(self.channel_elements)
+        """Seconds of the block of one channel, which a compiler's kernels lack, and of casts."""
         seconds: FloatArray = self.channel_elements / kernels.channel_rates[self.channel_rows]
-        return seconds
+        if runtime.compiled:
+            seconds = np.zeros_like(self.channel_elements)
+        return seconds if self.cast_s is None else seconds + self.cast_s
 
 
 def peak_seconds(table: OpTable, device: Device) -> PeakSeconds:
@@ -175,13 +184,20 @@ def peak_seconds(table: OpTable, device: Device) -> PeakSeconds:
     pipes = np.where(units.tensor, np.where(table.half, 0, 1), 2)
     emulated = emulated_ops(table, device)
     facts = table.facts.in_single_precision(emulated) if emulated.any() else table.facts
+    memory_s, cast_s = units.memory_s, None
+    low = low_products(table, device)
+    if low is not None:
+        memory_s, cast_s = memory_s.copy(), np.zeros(len(memory_s))
+        compute_s[low.rows] *= low.faster
+        memory_s[low.rows], cast_s[low.rows] = low.memory_s, low.cast_s
     return PeakSeconds(
         compute_s=compute_s,
-        memory_s=units.memory_s,
+        memory_s=memory_s,
         pipes=pipes,
         channel_elements=table.channel_elements,
         channel_rows=channel_rows(facts),
         facts=facts,
+        cast_s=cast_s,
     )
 
 
@@ -283,7 +299,9 @@ def inner_starts(table: OpTable, runtime: Runtime) -> tuple[FloatArray, FloatArr
         nothing = np.zeros_like(table.inner_kernels)
         return nothing, nothing
     apart = np.array([runs_beside(kind) for kind in table.facts.kinds], dtype=np.bool_)
-    return INNER_OPS * table.inner_kernels, np.where(apart, table.inner_kernels, 0.0)
+    casts = np.where(table.low > 0, CAST_KERNELS, 0.0)
+    handed = INNER_OPS * table.inner_kernels + casts
+    return handed, np.where(apart, table.inner_kernels, 0.0) + casts
 
 
 def update_seconds(update: OptimizerUpdate, device: Device, efficiency: GpuEfficiency) -> float:

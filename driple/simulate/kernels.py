@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from driple.catalog import Device
 from driple.errors import ConfigError
+from driple.simulate.low_products import low_products
 from driple.simulate.optable import (
     BIAS_GRADIENT,
     MATMUL,
@@ -248,6 +249,7 @@ def unit_times(table: OpTable, device: Device) -> UnitTimes:
 
 def kernel_times(table: OpTable, device: Device, efficiency: Efficiency) -> FloatArray:
     """Seconds of one execution of each op: in all, kernel running, memory in use; shape [n, 3]."""
+    low_products(table, device)  # refuses formats that a processor lacks
     units = unit_times(table, device)
     kernel_s, start_s = units.seconds(efficiency.kernels, efficiency.device, efficiency.fused)
     active_s = units.memory_s / efficiency.device.memory * efficiency.memory_activity

@@ -20,6 +20,7 @@ from driple.graph.cost.products import (
     Product,
     window_of,
 )
+from driple.graph.low_precision import low_of
 from driple.graph.signature import OpSignature
 from driple.simulate.inner_kernels import inner_kernels
 from driple.simulate.op_facts import OpFacts, channel_elements, op_facts
@@ -54,7 +55,7 @@ _MEMORY_KIND_OF = {
 _WINDOWED = tuple(
     MEMORY_KINDS.index(name) for name in ("norm", "norm_gradient", "pool", "pool_gradient")
 )
-_TENSOR_SIDE = 8
+_TENSOR_SIDE, _LOW_SIDE = 8, 16
 _FLAT = 4  # dimensions of images in two dimensions of space, channels and batch among them
 _BY_FILTER = 2  # in `OpTable.gradient`
 _LEAST_FIRST = 7  # windows this large belong to a first layer, whose images have few channels
@@ -80,6 +81,8 @@ class OpTable:
         half: whether it computes in half precision.
         bfloat16: whether that is bfloat16, which older tensor cores do not multiply.
         no_tf32: whether the program forbids TF32 for it.
+        low: int64, format of a product in fewer than 16 bits (`driple.graph.low_precision`), else
+            0; a side that is no multiple of 16 keeps it in 16 bits.
         product_kind: int64, position in `PRODUCT_KINDS`, if it is a product.
         gradient: int64, 1 for a convolution's gradient by its input, 2 by its filter, else 0.
         saved_sides: shape [n, 4], m, n, k and count of the products that are left of a convolution
@@ -96,6 +99,7 @@ class OpTable:
     half: BoolArray
     bfloat16: BoolArray
     no_tf32: BoolArray
+    low: IntArray
     product_kind: IntArray
     gradient: IntArray
     saved_sides: FloatArray
@@ -150,6 +154,7 @@ class OpTable:
             half=_of_types(signatures, _HALF),
             bfloat16=_of_types(signatures, {_BFLOAT16}),
             no_tf32=np.array([_NO_TF32 in op.numbers for op in signatures], dtype=np.bool_),
+            low=_low(signatures, _sides(products)),
             product_kind=np.array([_product_kind(op) for op in signatures], dtype=np.int64),
             gradient=np.array([_gradient(op) for op in signatures], dtype=np.int64),
             memory_kind=np.array(
@@ -166,6 +171,13 @@ class OpTable:
             inner_kernels=np.array([inner_kernels(op) for op in signatures], dtype=np.float64),
             facts=op_facts(signatures, products),
         )
+
+
+def _low(signatures: Sequence[OpSignature], sides: FloatArray) -> IntArray:
+    """Formats of products in few bits; 0 of other ops."""
+    found = np.array([low_of(op) for op in signatures], dtype=np.int64)
+    fits = (sides[:, :3] % _LOW_SIDE == 0).all(axis=1) & (sides[:, 3] > 0)
+    return np.where(fits & _of_types(signatures, _HALF), found, 0)
 
 
 def _of_types(signatures: Sequence[OpSignature], types: Container[int]) -> BoolArray:

@@ -72,7 +72,8 @@ PUBLISHED = {
     "NVLink": LinkEfficiency(share=0.8, latency_s=LATENCY_S["NVLink"], sharing=0.0),
     "InfiniBand": LinkEfficiency(share=0.9, latency_s=NETWORK_LATENCY_S, sharing=0.0),
 }
-# The links that these figures are of.
+# The links that these figures are of; NVLinks of A100s and later have those of
+# driple/schemes/nccl_links.py.
 PUBLISHED_KINDS = {
     "NVLink-H100": PUBLISHED["NVLink"],
     "NVLink-A100": PUBLISHED["NVLink"],

@@ -30,6 +30,7 @@ MODEL = "timm:vit_tiny_patch16_224"
         ("tf32", "1xA100", ""),
         ("amp-fp16", "1xV100", ""),
         ("fp32", "1xV100", ""),
+        ("fp8", "1xH100", "fp8 is that of linear layers"),
     ],
 )
 def test_a_number_format_that_a_device_lacks_is_said(

@@ -133,7 +133,7 @@ def test_what_stays_unknown_is_this() -> None:
         "GH200": ["nvlink_peers", *pcie],
         "B300": ["cache_bytes", "fp4_flops"],
         "GB200": pcie,
-        "GB300": ["cache_bytes", "multiprocessors", *pcie],
+        "GB300": ["cache_bytes", *pcie],
         **{name: ["counter_window_s"] for name in amd},
     }
 
@@ -220,7 +220,7 @@ def test_listings_have_a_row_for_everything() -> None:
     assert h100.formats == ("fp32", "fp16", "bf16", "tf32", "fp8")
     assert (h100.maker, h100.memory_bytes, h100.nvlink) == ("NVIDIA", 80 * 2**30, "NVLink-H100")
     gb300 = next(row for row in devices if row.name == "GB300")
-    assert "multiprocessors" in gb300.unknown
+    assert "cache_bytes" in gb300.unknown
     assert [row.name for row in list_links(CATALOG)] == list(CATALOG.links)
     rows = {row.name: row for row in list_instances(CATALOG, datetime.date(2022, 12, 31))}
     assert len(rows) == len(CATALOG.instances)

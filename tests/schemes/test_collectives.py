@@ -14,6 +14,7 @@ from driple.schemes.collectives import COLLECTIVES, CollectiveKind, DeviceGroup,
 from driple.schemes.links import ReachedLink
 from driple.simulate.calibration import shipped_calibration
 
+LARGE_BYTES = 1e8
 SIZES = np.array([0.0, 8.0, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e11])
 SHAPES = [(2, 1), (3, 1), (8, 1), (2, 2), (16, 2), (24, 3), (64, 8), (64, 64), (1024, 128)]
 
@@ -112,7 +113,10 @@ def test_large_all_reduces_reach_published_rates(
 
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_of_two_links_of_a_family_the_faster_is_never_slower(count: int) -> None:
-    """With the shipped calibration, and for PCIe through the host against Ethernet."""
+    """Large messages over any two; all sizes over two that NCCL uses alike.
+
+    Small ones take longer over a later NVLink: 26 us on eight B200, 16 us on eight H100.
+    """
     calibration, hardware = shipped_calibration(), shipped_hardware()
     families: dict[tuple[str, bool], list[ReachedLink]] = {}
     for link in hardware.links.values():
@@ -124,8 +128,11 @@ def test_of_two_links_of_a_family_the_faster_is_never_slower(count: int) -> None
             DeviceGroup(count=count, within=one.hop(count)).seconds("all_reduce", SIZES)
             for one in links
         ]
-        for slower, faster in pairwise(times):
-            assert (faster <= slower * (1 + 1e-12)).all()
+        for (slow, slower), (fast, faster) in pairwise(zip(links, times, strict=True)):
+            alike = slow.efficiency == fast.efficiency
+            some = (0 if alike else LARGE_BYTES) <= SIZES
+            assert some.any()
+            assert (faster[some] <= slower[some] * (1 + 1e-12)).all(), (slow.link, fast.link)
 
 
 @pytest.mark.parametrize(

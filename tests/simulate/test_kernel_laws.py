@@ -51,6 +51,7 @@ def table(**columns: object) -> OpTable:
         "half": False,
         "bfloat16": False,
         "no_tf32": False,
+        "low": 0,
         "product_kind": MATMUL,
         "gradient": 0,
         "saved_sides": (0.0,) * 4,

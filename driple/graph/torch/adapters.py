@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from driple.errors import ConfigError
+from driple.graph.low_precision import LOW_PRECISIONS
 from driple.graph.torch.lora import ALL_LINEAR, LoraAdapters
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.packed_weights import PackedLinear, num_values_of
@@ -26,6 +27,7 @@ __all__ = ["adapted"]
 _HALF = {
     "bf16": torch.bfloat16, "amp-bf16": torch.bfloat16, "bf16-mixed": torch.bfloat16,
     "fp16": torch.float16, "amp-fp16": torch.float16, "fp16-mixed": torch.float16,
+    **dict.fromkeys(LOW_PRECISIONS, torch.bfloat16),
 }  # fmt: skip
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # Heads of classification, which PEFT trains in full (`modules_to_save` of its SEQ_CLS task).

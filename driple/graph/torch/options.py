@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from driple.errors import ConfigError
+from driple.graph.low_precision import LOW_PRECISIONS
 from driple.graph.torch.lora import BASE_WEIGHTS, BaseWeights, LoraAdapters
 
 __all__ = [
@@ -34,8 +35,9 @@ __all__ = [
 ]
 
 Precision = Literal[
-    "fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "bf16-mixed", "fp16-mixed"
-]
+    "fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "bf16-mixed", "fp16-mixed",
+    "fp8", "fp8-block", "nvfp4",
+]  # fmt: skip
 ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
 Library = Literal["torch1", "torch2.1", "torch2.7", "torch2"]
@@ -118,7 +120,9 @@ class StepOptions:
             `tf32` allows it for both; `bf16` and `fp16` cast the whole model; `amp-bf16` and
             `amp-fp16` are `torch.autocast`, the latter with a gradient scaler; `bf16-mixed` and
             `fp16-mixed` cast the model, and update a copy of the parameters in fp32, as FSDP's
-            MixedPrecision, DeepSpeed and Megatron do.
+            MixedPrecision, DeepSpeed and Megatron do. `fp8`, `fp8-block` and `nvfp4` are
+            `bf16-mixed` whose linear layers multiply in 8 or 4 bits, scaled for each tensor, or for
+            blocks of it.
         optimizer: one of `OPTIMIZERS`; PyTorch's default implementation (foreach), or `NAME-fused`.
         grad_accumulation: forward and backward passes for each update.
         activation_checkpointing: `full` recomputes each repeated block, `selective` keeps the
@@ -215,7 +219,13 @@ class StepOptions:
     @property
     def has_masters(self) -> bool:
         """Whether the optimizer updates parameters in fp32, and copies them to half precision."""
-        return self.precision.endswith(_MIXED)
+        return self.precision.endswith(_MIXED) or self.precision in LOW_PRECISIONS
+
+    @property
+    def low(self) -> int:
+        """What products of linear layers say of their format: position in `LOW_PRECISIONS` + 1."""
+        low = self.precision in LOW_PRECISIONS
+        return LOW_PRECISIONS.index(self.precision) + 1 if low else 0
 
     @property
     def is_autocast(self) -> bool:

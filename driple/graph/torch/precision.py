@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from driple.graph.low_precision import LOW_PRECISIONS
 from driple.graph.torch.batch_tensors import changed_batch
 from driple.graph.torch.options import Precision
 
@@ -20,6 +21,7 @@ __all__ = ["autocast_of", "cast_batch", "cast_model"]
 _WHOLE = {
     "bf16": torch.bfloat16, "fp16": torch.float16,
     "bf16-mixed": torch.bfloat16, "fp16-mixed": torch.float16,
+    **dict.fromkeys(LOW_PRECISIONS, torch.bfloat16),
 }  # fmt: skip
 _AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 

@@ -25,6 +25,7 @@ from torch.nn.modules.module import (
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from driple.graph.datatypes import NUMBER_OF
+from driple.graph.low_precision import LOW_MARK
 from driple.graph.signature import OpSignature
 from driple.graph.signature import Tensor as Shape
 from driple.graph.step_facts import Phase
@@ -51,6 +52,9 @@ _NO_NODE, _NO_TASK = -1, -1
 # By default PyTorch computes these without TF32, and convolutions and recurrent layers with it.
 _MATRIX_PRODUCTS = frozenset({"matmul", "batch_matmul"})
 _NO_TF32 = ("tf32", (0,))
+_LINEAR = "matmul"
+# Modules whose products stay in 16 bits: the last layer of a language model.
+_IN_16_BITS = frozenset({"lm_head", "output", "output_layer", "embed_out"})
 _ACCUMULATION = "AccumulateGrad"  # node of autograd that adds to a parameter's gradient
 _NODES_OF_AN_OP = 3  # that autograd may make, the later ones for what is written in place
 
@@ -112,15 +116,19 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         model: whose modules and parameters are named.
         device: type of the device that runs it: `meta`, or `cpu` for real inputs.
         tf32: whether matrix products in single precision may run in TF32.
+        low: what products of linear layers in half precision say of a format of fewer bits; 0 where
+            they run as they are.
         on_gpu: whether results have the memory format that kernels of a GPU give them.
     """
 
-    def __init__(self, model: nn.Module, *, device: str, tf32: bool, on_gpu: bool = True) -> None:
+    def __init__(
+        self, model: nn.Module, *, device: str, tf32: bool, low: int = 0, on_gpu: bool = True
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.record = Record()
         self._sole_uses = sole_uses()
         self.parameters = dict(model.named_parameters())
-        self._tf32, self._device, self._on_gpu = tf32, device, on_gpu
+        self._tf32, self._device, self._on_gpu, self._low = tf32, device, on_gpu, low
         self._paths: dict[int, str] = {}
         for path, module in model.named_modules():
             self._paths.setdefault(id(module), path)
@@ -273,6 +281,8 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         numbers = kernel.numbers
         if not self._tf32 and kernel.kind in _MATRIX_PRODUCTS:
             numbers = tuple(sorted((*numbers, _NO_TF32)))
+        if self._low and kernel.kind == _LINEAR and _last_of(path) not in _IN_16_BITS:
+            numbers = tuple(sorted((*numbers, (LOW_MARK, (self._low,)))))
         signature = OpSignature(kernel.kind, inputs, outputs, numbers)
         record.op_types.append(kernel.op_type)
         record.signature_of.append(record.signatures.setdefault(signature, len(record.signatures)))
@@ -350,3 +360,8 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
 def memory_of(tensor: Tensor) -> int:
     """Key of the memory that a tensor lies in: views share it."""
     return int(tensor.untyped_storage()._cdata)
+
+
+def _last_of(path: str | None) -> str:
+    """Last part of a module's path."""
+    return "" if path is None else path.rpartition(".")[2]

@@ -124,7 +124,11 @@ def recorded_step(
         _eager(),
     ):
         recorder = StepRecorder(
-            model, device=device, tf32=options.precision == "tf32", on_gpu=on_gpu
+            model,
+            device=device,
+            tf32=options.precision == "tf32",
+            low=options.low,
+            on_gpu=on_gpu,
         )
         given = [recorder.before_step(one) for one in tensors]
         scale = torch.empty((), device=device)

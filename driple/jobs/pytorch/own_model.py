@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, default_colla
 
 from driple.checks import check_whole
 from driple.errors import ConfigError, DripleError, GraphError
+from driple.graph.low_precision import LOW_PRECISIONS
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.batch_tensors import is_object, tensors_of
@@ -57,6 +58,7 @@ _WHOLE_MODEL = (
     "fp16",
     "bf16-mixed",
     "fp16-mixed",
+    *LOW_PRECISIONS,
 )  # precisions that the whole model is cast to
 REAL_INPUTS = "run it once on small real inputs on the CPU (--set trace=real)"
 _OTHER_DEVICE = (

@@ -53,6 +53,10 @@ _LIFETIMES = "lifetimes of the step's tensors and a model of PyTorch's caching a
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "no_bfloat16": _no_bfloat16,
     "no_tf32": "{device} has no TF32: products run in fp32",
+    "low_precision": (
+        "{precision} is that of linear layers, by kernels of inference builds: no step in it is "
+        "among the runs behind the stated error, and memory is that of bf16-mixed"
+    ),
     "attention_of_other_device": lambda device, compute_capability: (
         "the job was read with the attention of another device (compute capability "
         f"{compute_capability or 'no NVIDIA GPU'}), {device} takes other kernels; in Python, "

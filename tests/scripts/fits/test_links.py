@@ -165,8 +165,9 @@ def test_a_link_without_measurements_takes_the_middle_of_three_relatives() -> No
     links = {**others, **measured}
     calibration = replace(shipped_calibration(), links=links)
     assert calibration.link("NVLink-V100") == measured["NVLink-V100"]
-    assert calibration.link("NVLink-H100") == LinkEfficiency(0.95, 2e-5, 0.2)
-    assert calibration.link("PCIe5") == links["PCIe4"]
+    without = {kind: link for kind, link in links.items() if kind != "NVLink-P100"}
+    bridge = replace(calibration, links={**without, "NVLink-TU104": measured["NVLink-P100"]})
+    assert bridge.link("NVLink-P100") == LinkEfficiency(0.95, 2e-5, 0.2)
 
 
 def test_a_link_that_nothing_can_stand_in_for_is_refused() -> None:
