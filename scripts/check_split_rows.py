@@ -1,11 +1,11 @@
-"""Check tensor and pipeline parallelism on published rows, whose steps are traced anew.
+"""Check tensor, context, expert and pipeline parallelism on published rows, traced anew.
 
-    datasets/published/pytorch_rows.csv.gz -> rows with tp or pp above 1, in simulated precisions
+    datasets/published/pytorch_rows.csv.gz -> rows with a degree above 1, in simulated precisions
     own:NAME (scripts/published_models) -> traced step -> simulated on 2x8xV100/NVLink+100G@tp2-pp4
 
 Needs the extras for tracing. Rows of one device from the same sources are printed beside, as the
-error of their computing is in the error of every other row. Left out are rows of adapters, mixtures
-of experts, and sequences that several devices share.
+error of their computing is in the error of every other row. Left out are rows of adapters.
+Replicas of NVIDIA's programs, InternEvo and SimuMax share out their states (distributed optimizer).
 
     python -m scripts.check_split_rows --out rows.csv
 """
@@ -42,6 +42,11 @@ from scripts.published_models import definition_of, traced_job
 ROWS = Path(__file__).parents[1] / "datasets" / "published" / TRAINING_FILE
 _PRECISIONS = frozenset({"fp16", "bf16", "amp-fp16", "amp-bf16", "fp32", "tf32"})
 _STEPS = 3
+_BUILT = {
+    "deepseekv3_l4": "own:deepseek-v3-l4"
+}  # models that a row does not name as they are built
+_USUAL_NETWORK = "8x400G"  # of NVIDIA's machines whose network a row does not state: DGX H100, B200
+_WHOLE_STATES = frozenset({"LiBai benchmark"})  # sources whose replicas share out nothing
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -80,22 +85,42 @@ def main(argv: list[str] | None = None) -> int:
 
 def chosen(rows: Sequence[PublishedRun]) -> list[PublishedRun]:
     """Rows that are split, and those of one device from the same sources."""
+    rows = [
+        replace(row, job=_BUILT[row.model.partition(" ")[0]])
+        if not row.job and row.model.partition(" ")[0] in _BUILT
+        else row
+        for row in rows
+    ]
     built = [
         row for row in rows
         if row.step_s > 0 and row.device and row.job.startswith("own:") and "+" not in row.job
-        and row.precision in _PRECISIONS and row.task == "train" and row.cp == row.ep == 1
+        and row.precision in _PRECISIONS and row.task == "train"
         and not row.unused_why.startswith("duplicate")
     ]  # fmt: skip
-    split = [row for row in built if row.tp * row.pp > 1]
+    split = [row for row in built if is_split(row)]
     sources = {row.source for row in split}
     return split + [row for row in built if row.num_devices == 1 and row.source in sources]
+
+
+def is_split(row: PublishedRun) -> bool:
+    """Whether devices share a copy of the model, or its experts."""
+    return any(degree > 1 for _, degree in _degrees(row))
 
 
 def split_setting(row: PublishedRun) -> str:
     """Name of the row's setting, such as `2x8xV100-SXM2/NVLink-V100+100G@tp2-pp4`."""
     plain = setting_name(replace(row, scheme="ddp" if row.num_devices > 1 else "none"))
-    degrees = [f"{kind}{degree}" for kind, degree in (("tp", row.tp), ("pp", row.pp)) if degree > 1]
-    return f"{plain}@{'-'.join(degrees)}" if degrees else plain
+    if row.num_devices > row.per_machine and not row.link_between:
+        plain += f"+{_USUAL_NETWORK}"
+    words = [f"{kind}{degree}" for kind, degree in _degrees(row) if degree > 1]
+    if words and row.num_devices > row.tp * row.pp:
+        states = "fsdp" if row.scheme == "fsdp" else "zero1"
+        words += [] if row.source in _WHOLE_STATES else [states]
+    return f"{plain}@{'-'.join(words)}" if words else plain
+
+
+def _degrees(row: PublishedRun) -> tuple[tuple[str, int], ...]:
+    return ("tp", row.tp), ("cp", row.cp), ("ep", row.ep), ("pp", row.pp)
 
 
 def checked(rows: Sequence[PublishedRun]) -> list[tuple[PublishedRun, float]]:
@@ -151,7 +176,7 @@ def _groups(
 ) -> dict[tuple[str, str], list[tuple[PublishedRun, float]]]:
     groups: dict[tuple[str, str], list[tuple[PublishedRun, float]]] = defaultdict(list)
     for row, seconds in found:
-        kind = "tp" * (row.tp > 1) + "+" * (row.tp > 1 < row.pp) + "pp" * (row.pp > 1) or "single"
+        kind = "+".join(name for name, degree in _degrees(row) if degree > 1) or "single"
         groups[row.source, kind].append((row, seconds))
     return dict(sorted(groups.items()))
 

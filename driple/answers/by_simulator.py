@@ -38,7 +38,12 @@ def error_of(ready: ReadyJob, place: Place) -> StatedError:
         return StatedError(runs=ready.job.unknown)
     if place.setting.on_cpu:
         return stated_error(place.setting, ready.job.graph, topology=place.topology)
-    return stated_error(place.setting, ready.kind, topology=place.topology)
+    return stated_error(
+        place.setting,
+        ready.kind,
+        topology=place.topology,
+        offloads=bool(ready.job.offload),
+    )
 
 
 def ask_simulator(ready: ReadyJob, place: Place, options: MethodOptions = USUAL) -> MethodAnswer:

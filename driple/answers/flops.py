@@ -45,5 +45,5 @@ def flops_utilisation_pct(job: PreparedJob, place: Place, step_s: float) -> floa
         return None
     by_pipe = np.bincount(pipes, weights=flops, minlength=len(PIPES))
     peak = rates[PIPES[int(by_pipe.argmax())]]
-    total = float(flops.sum()) / (place.topology.tensor * place.topology.pipeline)
+    total = float(flops.sum()) / place.topology.degrees.of_replica
     return 100 * total / (peak * step_s) if total > 0 and peak > 0 else None

@@ -19,6 +19,9 @@ from driple.schemes.registry import scheme_named
 __all__ = ["ClusterKind", "runs_like", "unlike_servers"]
 
 
+_OFFLOADED = "states on the host (CPU offload)"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterKind:
     """What of a cluster decides which runs are like an answer.
@@ -44,14 +47,23 @@ class ClusterKind:
     one_machine: ClusterKind | None = None
 
     @classmethod
-    def of(cls, setting: Setting, topology: Topology | None = None) -> ClusterKind:
+    def of(
+        cls, setting: Setting, topology: Topology | None = None, *, offloads: bool = False
+    ) -> ClusterKind:
         """Of a setting.
+
+        Args:
+            setting: cluster and scheme.
+            topology: its machines, where they are known already.
+            offloads: whether the job keeps states on hosts, as no checked run does.
 
         Raises:
             SettingError: an unknown device or link.
         """
         kind = scheme_named(setting.scheme.name).runs_like(setting.num_workers).times
-        if kind == "single":
+        if offloads:
+            kind = _OFFLOADED
+        if kind == "single" or (offloads and setting.num_workers == 1):
             return cls(kind=kind, devices=(setting.device,))
         known = topology_of(setting) if topology is None else topology
         return cls(

@@ -17,14 +17,13 @@ import numpy as np
 from driple.answers.error_statement import StatedError
 from driple.cluster.setting import Setting
 from driple.codec import from_json
-from driple.inspector.host import HOSTS_DIFFER
+from driple.inspector.host import ANY_HOST_LOG
 from driple.remarks import remark
 from driple.simulate.processor import is_measured
 
 __all__ = ["FILE", "ProcessorSteps", "processor_error"]
 
 FILE = Path(__file__).with_name("processor_steps.json")
-_Z90 = 1.645  # of the normal distribution, for 90 % in the middle
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +59,7 @@ def processor_error(setting: Setting) -> StatedError:
     """The error of steps on the cores of a setting; wider where nobody measured them."""
     steps = _shipped()
     is_told = is_measured(setting.worker)
-    wide = 1.0 if is_told else float(np.exp(_Z90 * HOSTS_DIFFER))
+    wide = 1.0 if is_told else float(np.exp(ANY_HOST_LOG))
     return StatedError(
         num_runs=steps.programs,
         runs=remark("processor_steps", num_steps=steps.programs),

@@ -66,6 +66,7 @@ def stated_error(
     calibration: Calibration | None = None,
     cost: GraphCost | None = None,
     topology: Topology | None = None,
+    offloads: bool = False,
 ) -> StatedError:
     """The error that belongs to a simulated answer.
 
@@ -76,6 +77,7 @@ def stated_error(
         calibration: holds the errors on measured CPU settings; as installed by default.
         cost: of the graph, where it is known already.
         topology: machines of the setting, where they are known already.
+        offloads: whether the job keeps states on hosts.
 
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
@@ -88,7 +90,7 @@ def stated_error(
     kind = job if isinstance(job, JobKind) else job_kind(job, cost)
     if kind.unlike is not None:
         return StatedError(runs=kind.unlike)
-    cluster = ClusterKind.of(setting, topology)
+    cluster = ClusterKind.of(setting, topology, offloads=offloads)
     found = (
         _shipped_error(kind, cluster) if runs is None else ErrorTable(runs).error_of(kind, cluster)
     )

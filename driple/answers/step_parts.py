@@ -33,6 +33,7 @@ __all__ = ["Alone", "Bottleneck", "StepParts", "alone_of", "parts_of"]
 _HOST = "the host, which starts kernels"
 _UPDATE = "optimizer update"
 _COMPUTING = "computing"
+_HOST_UPDATES = "the host, which updates parameters, and links"
 _WORDS = {
     **dict.fromkeys(CONVOLUTION_FAMILIES, "convolutions"),
     "matmul": "matrix products",
@@ -158,8 +159,9 @@ def alone_of(ready: ReadyJob, place: Place) -> Alone:
     key = (device.name, id(place.calibration))
     if key not in known:
         setting = machines_setting(shipped_hardware(), device)
-        step_s = simulated_step_s(ready.prepared, setting, place.calibration)
-        parts = _device_parts(ready.prepared, setting, place.calibration).scaled(step_s)
+        job = ready.prepared.without_offload()
+        step_s = simulated_step_s(job, setting, place.calibration)
+        parts = _device_parts(job, setting, place.calibration).scaled(step_s)
         known[key] = Alone(step_s=step_s, parts=parts)
     return known[key]
 
@@ -181,9 +183,11 @@ def parts_of(
     topology = place.topology
     if place.setting.on_cpu or topology.server_machine:
         return None
-    if topology.tensor * topology.pipeline > 1:
+    if topology.degrees.is_split:
         return None if profile is None else _split_parts(ready, topology, profile).scaled(step_s)
     parts = alone_of(ready, place).parts
+    if ready.job.offload:
+        return parts.with_exchange(step_s, _HOST_UPDATES)
     if len(topology.workers) == 1:
         return parts.scaled(step_s)
     return parts.with_exchange(step_s, _exchange_words(topology))
@@ -192,13 +196,15 @@ def parts_of(
 def _split_parts(ready: ReadyJob, topology: Topology, profile: StepProfile) -> StepParts:
     """The parts of a step of a device of the first stage, whose kernels are not told apart.
 
-    A pipeline of p stages with m micro-batches is idle for p - 1 of its m + p - 1 turns, its bubble
-    (Narayanan et al., SC 2021); what a device waits for beyond that are links.
+    A pipeline of p devices with v stages each and m micro-batches is idle for p - 1 of its
+    v m + p - 1 turns, its bubble (Narayanan et al., SC 2021); what a device waits for beyond that
+    are links.
     """
     phases_s = profile.phases_s()
     waits_s, host_s = phases_s.pop(EXCHANGE, 0.0), phases_s.pop(HOST, 0.0)
-    stages, passes = topology.pipeline, passes_of(ready.prepared.graph)
-    bubble_s = profile.step_s * (stages - 1) / (passes + stages - 1)
+    stages, passes = topology.degrees.pipeline, passes_of(ready.prepared.graph)
+    turns = passes * topology.degrees.virtual
+    bubble_s = profile.step_s * (stages - 1) / (turns + stages - 1)
     words = _exchange_words(topology)
     if 2 * bubble_s > waits_s:
         words = (
@@ -238,5 +244,8 @@ def _exchange_words(topology: Topology) -> str:
     if len(topology.workers) < 2:
         return ""
     link = topology.between if topology.between is not None else topology.within
+    within = topology.within
+    if topology.degrees.is_split and topology.between is not None and within is not None:
+        return f"the links within and between machines ({within.name}, {topology.between.name})"
     where = "the network" if topology.between is not None else "the links between devices"
     return where if link is None else f"{where} ({link.name})"

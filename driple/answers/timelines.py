@@ -68,7 +68,7 @@ class Timelines:
 def timelines(
     prepared: PreparedJob, place: Place, step_s: float, *, host_is_known: bool
 ) -> Timelines | None:
-    """The timelines of a step on like GPUs; None with servers, of a split model, or on processors.
+    """Timelines of a step on like GPUs; None of split models and offload, with servers, on CPUs.
 
     Args:
         prepared: the job.
@@ -80,8 +80,8 @@ def timelines(
         GraphError: a graph that cannot be simulated.
     """
     model, topology = place.calibration.model, place.topology
-    is_split = topology.tensor * topology.pipeline > 1
-    if not isinstance(model, GpuModel) or topology.server_machine or is_split:
+    is_shared = topology.degrees.is_split or bool(prepared.program.offload)
+    if not isinstance(model, GpuModel) or topology.server_machine or is_shared:
         return None
     if len(set(topology.workers)) > 1:
         return None

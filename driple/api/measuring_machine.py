@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from driple.measure.machine.clock import Effort
     from driple.measure.machine.gpu import MeasuredKernel
     from driple.measure.machine.links import LinkEffort, Ranks
+    from driple.measure.machine.processor import ProcessorProgram
     from driple.measure.machine.programs import HostProgram
     from driple.runs.tuning import TunedStep
     from driple.simulate.calibration import CalibratedDevice
@@ -117,7 +118,7 @@ def measure_machine(
     draft = _Draft()
     if ranks is not None and ranks.rank > 0:
         if "processor" in wanted and not _gpus(MachineAsked(), wanted, []):
-            _processor_steps(asked, lambda _: None)  # all workers are busy at once, as in training
+            _timed_programs(asked, lambda _: None)  # all workers are busy at once, as in training
         if "links" in wanted:
             _measure_links(draft, asked, ranks, lambda _: None)  # the first one shows progress
         return None, ()
@@ -258,22 +259,25 @@ def _measure_processor(draft: _Draft, asked: MachineAsked, progress: Progress) -
     from driple.measure.machine.processor import threads
 
     try:
-        draft.values["processor"] = processor_of(_processor_steps(asked, progress), threads())
+        steps = [
+            ProcessorStep.of(program.module(), program.batch(), seconds)
+            for program, seconds in _timed_programs(asked, progress)
+        ]
+        draft.values["processor"] = processor_of(steps, threads())
     except MissingExtraError as error:
         if asked.parts is not None:
             raise
         draft.remarks.append(remark("processor_not_measured", reason=str(error)))
 
 
-def _processor_steps(asked: MachineAsked, progress: Progress) -> list[ProcessorStep]:
-    """Programs that the processor trains, with their measured seconds."""
+def _timed_programs(
+    asked: MachineAsked, progress: Progress
+) -> list[tuple[ProcessorProgram, float]]:
+    """Programs that the processor trains, with the seconds of a step."""
     from driple.measure.machine.clock import Clock
     from driple.measure.machine.processor import step_seconds
 
-    return [
-        ProcessorStep.of(program.module(), program.batch(), seconds)
-        for program, seconds in step_seconds(Clock.of("cpu", asked.effort), progress)
-    ]
+    return step_seconds(Clock.of("cpu", asked.effort), progress)
 
 
 def _measure_gpus(draft: _Draft, asked: MachineAsked, progress: Progress) -> None:

@@ -177,7 +177,7 @@ def places_of(
     if asked.settings:
         settings = settings_of(asked.settings, catalog, asked.options, asked.machine)
         for setting in settings:
-            setting.check_scheme(schemes)
+            setting.check_scheme([name for name in schemes if name != ANY])
         return [place_of_setting(one) for one in {one.name: one for one in settings}.values()], []
     devices = [name for name in asked.devices if name not in {ANY, OWN}]
     some: Mapping[str, Instance] = known

@@ -46,7 +46,7 @@ from driple.jobs.own_model import kept_processes
 from driple.jobs.readers import reader_of
 from driple.jobs.training_config import undecided_remark
 from driple.planning.amount import AmountAsked
-from driple.planning.places import Refused
+from driple.planning.places import ANY_SCHEME, Refused
 from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose, ranked
 from driple.remarks import Remark, remark
 
@@ -109,7 +109,8 @@ def plan(
         devices: names of the instances' devices; `own` for instances of `catalogs`; any if empty.
         machines: numbers of instances of a kind.
         settings: the user's own clusters, in place of instances: names, or as they are.
-        schemes: names; those that suit the machines if empty.
+        schemes: names; those that suit the machines if empty; `any` tries degrees of tensor, expert
+            and pipeline parallelism, too.
         vary: what of a model may be changed: `batch`, `checkpointing`, `precision`; or `none`.
         global_batch: samples of all devices per update, which every offer keeps.
         budget: most that the training may cost.
@@ -198,7 +199,7 @@ def _with_schemes(options: JobOptions | None, schemes: Sequence[str]) -> JobOpti
     """The options, whose training config states no scheme where the user does."""
     if options is None or not schemes:
         return options
-    asked = schemes[0] if len(schemes) == 1 else ""
+    asked = schemes[0] if len(schemes) == 1 and schemes[0] != ANY_SCHEME else ""
     known = options_of(options)
     return replace(known, config=known.config.without_scheme(asked))
 

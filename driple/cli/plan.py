@@ -86,7 +86,8 @@ def plan(
         str,
         typer.Option(
             metavar="NAMES",
-            help="how devices share the work: only these, such as ddp,fsdp; those that suit",
+            help="how devices share the work: only these, such as ddp,fsdp; those that suit; any: "
+            "also tensor, expert and pipeline parallelism",
         ),
     ] = "",
     global_batch: Annotated[

@@ -99,6 +99,13 @@ class Cluster:
         return known if len(known) == len(self.devices) else ()
 
     @property
+    def host_memory_bytes(self) -> float | None:
+        """Memory of the host with least, of machines with devices; None unless all are known."""
+        known = [one.host.memory_bytes for one in self.machines if one.devices]
+        sizes = [size for size in known if size is not None]
+        return min(sizes) if sizes and len(sizes) == len(known) else None
+
+    @property
     def device_machine(self) -> tuple[int, ...]:
         """Machine of each device."""
         return tuple(

@@ -39,9 +39,11 @@ def resized(setting: Setting, num_devices: int) -> Setting:
         )
     if num_devices > per_machine and num_devices % per_machine:
         raise SettingError(f"not whole machines of {per_machine}")
-    degrees = setting.scheme.tensor * setting.scheme.pipeline
-    if num_devices % degrees:
-        raise SettingError(f"no whole number of replicas, each of {degrees} devices")
+    degrees = setting.scheme.degrees
+    if num_devices % degrees.of_replica:
+        raise SettingError(f"no whole number of replicas, each of {degrees.of_replica} devices")
+    if num_devices // degrees.pipeline % degrees.expert:
+        raise SettingError(f"no whole number of groups of {degrees.expert} devices with experts")
     num_machines = max(num_devices // per_machine, 1)
     if num_machines > 1 and cluster.network is None:
         raise SettingError(

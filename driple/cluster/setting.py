@@ -26,7 +26,7 @@ from driple.catalog import Device, read_catalog
 from driple.catalog.catalog import Catalog
 from driple.catalog.machine_file import read_machine
 from driple.cluster.cluster import Cluster
-from driple.cluster.schemes import SchemeChoice
+from driple.cluster.schemes import SchemeChoice, divisors_near
 from driple.errors import CatalogError, SettingError
 from driple.units import counted, find_rate
 
@@ -102,7 +102,7 @@ class Setting:
     @property
     def num_replicas(self) -> int:
         """Copies of the model that compute on samples of their own."""
-        return self.num_workers // (self.scheme.tensor * self.scheme.pipeline)
+        return self.num_workers // self.scheme.degrees.of_replica
 
     @property
     def file_name(self) -> str:
@@ -176,11 +176,19 @@ class Setting:
 
     def _check_degrees(self, choice: SchemeChoice) -> None:
         """Refuse degrees that do not fit the devices."""
-        degrees = choice.tensor * choice.pipeline
-        if self.num_workers % degrees:
+        degrees, count = choice.degrees, self.num_workers
+        devices = f"{counted(count, 'device')} of {self.name}"
+        if count % degrees.of_replica:
             raise SettingError(
-                f"tp x pp of {choice.suffix} is {degrees}, which must divide the "
-                f"{counted(self.num_workers, 'device')} of {self.name}"
+                f"{choice.suffix} needs groups of {degrees.of_replica} devices (tp x cp x pp), "
+                f"which must divide the {devices}; a group of "
+                f"{divisors_near(count, degrees.of_replica)} does"
+            )
+        of_stage = count // degrees.pipeline
+        if of_stage % degrees.expert:
+            raise SettingError(
+                f"ep{degrees.expert} does not divide the {of_stage} devices of a stage, of the "
+                f"{devices}; ep {divisors_near(of_stage, degrees.expert)} does"
             )
         if not self.homogeneous:
             raise SettingError(

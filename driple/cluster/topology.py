@@ -6,11 +6,11 @@ V100-P1w2/ho-PCIe -> two workers and a server, all on machine 0, joined by PCIe3
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from driple.catalog import Device, Link, shipped_hardware
 from driple.catalog.catalog import Catalog
-from driple.cluster.schemes import DDP
+from driple.cluster.schemes import DDP, Degrees
 from driple.cluster.setting import Setting
 from driple.errors import SettingError
 
@@ -29,8 +29,10 @@ class Topology:
         between: network between machines; None for a single one.
         host_links: of each worker's device to its host's memory; empty if they are not known.
         scheme: under which the exchange is registered.
-        tensor: neighbouring devices that share the matrices of each block.
-        pipeline: stages; a stage has neighbouring devices too, those of all its replicas.
+        name: of the setting; empty if it has none.
+        host_memory_bytes: memory of the host with least; None if one does not state it.
+        degrees: neighbouring devices are a tensor group, neighbouring tensor groups a context
+            group, then come replicas; a stage has neighbouring devices too, those of all replicas.
     """
 
     workers: tuple[Device, ...]
@@ -40,8 +42,9 @@ class Topology:
     between: Link | None = None
     host_links: tuple[Link, ...] = ()
     scheme: str = DDP
-    tensor: int = 1
-    pipeline: int = 1
+    name: str = field(default="", compare=False)
+    host_memory_bytes: float | None = None
+    degrees: Degrees = field(default_factory=Degrees)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -127,8 +130,9 @@ def topology_of(setting: Setting) -> Topology:
         between=cluster.network,
         host_links=cluster.host_links,
         scheme=setting.scheme.name,
-        tensor=setting.scheme.tensor,
-        pipeline=setting.scheme.pipeline,
+        name=setting.name,
+        host_memory_bytes=cluster.host_memory_bytes,
+        degrees=setting.scheme.degrees,
     )
 
 

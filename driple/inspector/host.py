@@ -27,8 +27,8 @@ from driple.inspector.predict import TIMES, Prediction
 from driple.storedfiles import read_json
 from driple.trace.targets import FIGURES, NETWORK, NUM_TARGETS, RESOURCES, Targets
 
-__all__ = ["HOSTS_DIFFER", "LEAST_WORKLOADS", "HostTuning", "check_count", "host_tuning",
-           "on_any_host", "read_host", "step_factor", "write_host"]  # fmt: skip
+__all__ = ["ANY_HOST_LOG", "HOSTS_DIFFER", "LEAST_WORKLOADS", "HostTuning", "check_count",
+           "host_tuning", "on_any_host", "read_host", "step_factor", "write_host"]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -36,6 +36,8 @@ LEAST_WORKLOADS = 4
 HOSTS_DIFFER = 0.35
 """Root mean square of ln(step time on another host / on the measured one): datasets/other-hosts."""
 _Z90 = 1.645  # of the normal distribution, for 90 % in the middle
+ANY_HOST_LOG = _Z90 * HOSTS_DIFFER
+"""Half-width of the logarithm within which nine of ten hosts are."""
 _LEAST_SPREAD = 0.02
 _MOST_BYTES = 2**20
 _FACTORS = (0.01, 100.0)
@@ -199,9 +201,9 @@ def on_any_host(made: Prediction) -> Prediction:
     is_time = np.isin(np.arange(len(values)), TIMES)
     some = is_time & (values > 0) & (ends[:, 0] > 0) & np.isfinite(ends).all(axis=1)
     logs = np.log(ends[some] / values[some, None])
-    logs = np.sign(logs) * np.hypot(logs, _Z90 * HOSTS_DIFFER)
-    low = np.minimum(logs[:, 0], -_Z90 * HOSTS_DIFFER)
-    high = np.maximum(logs[:, 1], _Z90 * HOSTS_DIFFER)
+    logs = np.sign(logs) * np.hypot(logs, ANY_HOST_LOG)
+    low = np.minimum(logs[:, 0], -ANY_HOST_LOG)
+    high = np.maximum(logs[:, 1], ANY_HOST_LOG)
     ends[some] = values[some, None] * np.exp(np.stack([low, high], axis=1))
     return replace(made, ends=ends)
 

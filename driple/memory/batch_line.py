@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting
 from driple.jobs.job import Job
 from driple.memory.estimate import memory_of_steps
@@ -32,21 +33,20 @@ class MemoryLine:
     steps_at: Callable[[int], tuple[StepMemory, ...]]
 
     @classmethod
-    def between(cls, few: Job, many: Job, tensor: int, pipeline: int) -> MemoryLine:
+    def between(cls, few: Job, many: Job, degrees: Degrees) -> MemoryLine:
         """The line through a small and a larger batch size.
 
         Args:
             few: the job at a small batch size.
             many: the same at a larger one.
-            tensor: devices that share the matrices of each block.
-            pipeline: stages.
+            degrees: how devices share out a replica.
 
         Raises:
             ConfigError: the jobs differ in more than their batch size.
             GraphError: as `memory_of`.
         """
         steps_at = batched_device_steps(
-            (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph), tensor, pipeline
+            (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph), degrees
         )
         return cls(job=many, steps_at=steps_at)
 
@@ -78,5 +78,5 @@ def batched_memory(
     """
     many.require_decided("memory", "the largest batch")
     places = MemoryPlace.of_job(many, setting, capacity_bytes)
-    line = MemoryLine.between(few, many, places[0].tensor, places[0].pipeline)
+    line = MemoryLine.between(few, many, places[0].degrees)
     return lambda batch_size: line.at(batch_size, places)

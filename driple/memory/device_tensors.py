@@ -252,9 +252,15 @@ def _with_wide_gradients(step: StepMemory) -> StepMemory:
     )
 
 
-def _shard(nbytes: IntArray, shards: int) -> IntArray:
+def _shard(nbytes: IntArray, shards: int | IntArray) -> IntArray:
     """Bytes of a device's shard, rounded up."""
     return -(-nbytes // shards)
+
+
+def _shards_of(step: StepMemory, shards: int) -> IntArray:
+    """Devices that share out each parameter; shape [p]."""
+    counts: IntArray = np.maximum(np.rint(shards * step.weights.sharers), 1).astype(np.int64)
+    return counts
 
 
 def _states(step: StepMemory, shards: int) -> tuple[IntArray, IntArray]:
@@ -268,7 +274,9 @@ def _states(step: StepMemory, shards: int) -> tuple[IntArray, IntArray]:
         )
     copies = max(1, round(update.state_bytes / whole)) if update.state_bytes else 0
     states = _shares(update.state_bytes, np.tile(sizes, copies))
-    return _shard(states, shards), _shard(_shares(update.temporary_bytes, sizes), shards)
+    own = _shards_of(step, shards)[step.weights.is_trained]
+    temporary = _shard(_shares(update.temporary_bytes, sizes), own)
+    return _shard(states, np.tile(own, copies)), temporary
 
 
 def _shares(amount: int, sizes: IntArray) -> IntArray:
@@ -322,7 +330,8 @@ def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int, sharding: Shardi
         if sharding.states_on_host:
             continue
         made = ready if step.passes == 1 else -1
-        rows.add(_shard(whole, shards), made, step.num_nodes, TensorRole.GRADIENT)
+        own = _shard(sizes, _shards_of(step, shards)[bucket])
+        rows.add(own.sum(keepdims=True), made, step.num_nodes, TensorRole.GRADIENT)
 
 
 def _gathered_bytes(step: StepMemory) -> IntArray:
@@ -337,9 +346,9 @@ def _gathered_bytes(step: StepMemory) -> IntArray:
 def _add_shards(rows: _Rows, step: StepMemory, shards: int, sharding: Sharding) -> None:
     """Shards of each block's parameters; blocks are gathered while they are used."""
     weights, blocks = step.weights, len(step.weights.forward_at)
-    own = _sums(weights.nbytes, weights.block_of, blocks)
     if not sharding.parameters_on_host:
-        rows.add(_shard(own, shards), -1, step.num_nodes, TensorRole.PARAMETER)
+        own = _shard(weights.nbytes, _shards_of(step, shards))
+        rows.add(_sums(own, weights.block_of, blocks), -1, step.num_nodes, TensorRole.PARAMETER)
     near = _used_again(step, sharding.reuse_elements)
     _add_gathered(rows, step, _sums(_gathered_bytes(step), weights.block_of, blocks), near)
 
@@ -354,9 +363,11 @@ def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int, *, on_host: bool)
     rows.add(flat, weights.complete_at, weights.complete_at, COMMUNICATION)
     if on_host:
         return
-    whole = _sums(weights.nbytes[trained], weights.block_of[trained], blocks)
+    own = _shard(weights.nbytes, _shards_of(step, shards))[trained]
     made = weights.complete_at if step.passes == 1 else -1
-    rows.add(_shard(whole, shards), made, step.num_nodes, TensorRole.GRADIENT)
+    rows.add(
+        _sums(own, weights.block_of[trained], blocks), made, step.num_nodes, TensorRole.GRADIENT
+    )
 
 
 def _sums(values: IntArray, block_of: IntArray, blocks: int) -> IntArray:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
@@ -112,16 +113,16 @@ class _Read:
     """Steps of the graphs that were asked for last: a plan asks for one on many settings."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[OpGraph, tuple[int, int], _ReadSteps]] = []
+        self._kept: list[tuple[OpGraph, Degrees, _ReadSteps]] = []
 
     def of(self, graph: OpGraph, place: MemoryPlace) -> _ReadSteps:
         """The step of each stage of a graph, and what its modules allocate at the peak."""
-        degrees = place.tensor, place.pipeline
+        degrees = place.degrees
         for known, of, found in self._kept:
             if known is graph and of == degrees:
                 return found
         ordered = with_lifetimes(graph)
-        made = device_steps(ordered, *degrees), step_timeline(ordered).modules
+        made = device_steps(ordered, degrees), step_timeline(ordered).modules
         self._kept = [*self._kept, (graph, degrees, made)][-_KEPT_GRAPHS:]
         return made
 
@@ -191,8 +192,15 @@ def memory_of_step(
     tensors = device_tensors(step, sharding, place.shards, place.copies, masters=masters)
     peaks = _peaks(step, place, known, tensors, library=library)
     made = _estimate(step, place, known, peaks)
+    if not place.offload:
+        return made
     on_host = host_bytes(step, sharding, place.shards) * place.per_machine
-    return replace(made, host_bytes=on_host) if place.offload else made
+    room = place.host_capacity_bytes
+    made = replace(made, host_bytes=on_host, host_capacity_bytes=room)
+    if room is None or on_host <= room:
+        return made
+    margin = min(room - on_host, made.margin_bytes or 0.0)
+    return replace(made, fits="no", margin_bytes=margin)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -54,6 +54,7 @@ class MemoryEstimate:
         largest: what is largest, in words.
         source: what the numbers rest on, and how large their error is.
         host_bytes: what all devices of a machine keep on their host; None if they keep nothing.
+        host_capacity_bytes: memory of that host; None if it is not stated, or nothing is there.
         device: of unlike devices the one with least room, or the first that has too little; empty
             where all are alike.
     """
@@ -72,6 +73,7 @@ class MemoryEstimate:
     largest: str = ""
     source: Remark | None = None
     host_bytes: float | None = None
+    host_capacity_bytes: float | None = None
     device: str = ""
 
     @property

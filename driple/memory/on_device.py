@@ -41,7 +41,7 @@ def device_timeline(
             f"the memory of scheme {place.scheme} over a step is not modelled; give a setting with "
             f"one of {', '.join(modelled_schemes())}"
         )
-    steps = device_steps(graph, place.tensor, place.pipeline)
+    steps = device_steps(graph, place.degrees)
     stages = [
         bytes_by_kind(
             device_tensors(step, place.sharding, place.shards, place.copies),

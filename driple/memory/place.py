@@ -5,10 +5,11 @@ Setting -> MemoryPlace of its worker, or of each kind of its devices
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from driple.catalog import Device
 from driple.cluster.cluster import Cluster, Machine
+from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.estimate import NEAREST_KIND_WIDER
 from driple.jobs.job import Job
@@ -32,10 +33,10 @@ class MemoryPlace:
         device: its name where the setting has unlike devices; empty where all are alike.
         per_machine: devices of its machine; 1 if the machines are not known.
         offload: what a job keeps on the host: `states`, `parameters`.
+        host_capacity_bytes: memory of the host; None if it is not stated.
         bucket_elements: of a job's own buffer of gradients; None for that of its scheme.
         has_masters: whether a job's optimizer updates parameters in fp32 and copies them.
-        tensor: devices that share the matrices of each block.
-        pipeline: stages, each of which has a part of the blocks.
+        degrees: how devices share out a replica.
         reuse_elements: of a job that states DeepSpeed's; None for its default.
         updates_in_backward: whether a gradient is freed as soon as its parameter is updated.
     """
@@ -48,10 +49,10 @@ class MemoryPlace:
     device: str = ""
     per_machine: int = 1
     offload: tuple[str, ...] = ()
+    host_capacity_bytes: float | None = None
     bucket_elements: int | None = None
     has_masters: bool = False
-    tensor: int = 1
-    pipeline: int = 1
+    degrees: Degrees = field(default_factory=Degrees)
     reuse_elements: int | None = None
     updates_in_backward: bool = False
 
@@ -76,8 +77,8 @@ class MemoryPlace:
             generation=setting.worker.generation,
             capacity_bytes=capacity_bytes,
             per_machine=_num_devices(_first_machine(setting)),
-            tensor=setting.scheme.tensor,
-            pipeline=setting.scheme.pipeline,
+            host_capacity_bytes=_host_capacity(_first_machine(setting)),
+            degrees=setting.scheme.degrees,
         )
 
     @classmethod
@@ -117,8 +118,8 @@ class MemoryPlace:
                 capacity_bytes=device.capacity_bytes if own is None else own,
                 device=device.name if is_mixed else "",
                 per_machine=_num_devices(machine),
-                tensor=setting.scheme.tensor,
-                pipeline=setting.scheme.pipeline,
+                host_capacity_bytes=machine.host.memory_bytes,
+                degrees=setting.scheme.degrees,
             )
             found[place] = None
         return tuple(found)
@@ -159,7 +160,7 @@ class MemoryPlace:
         Raises:
             SettingError: no such scheme.
         """
-        sharding = scheme_named(self.scheme).sharding
+        sharding = scheme_named(self.scheme).sharding_of(self.degrees)
         if sharding is None:
             return None
         if not self.has_masters:
@@ -183,7 +184,7 @@ class MemoryPlace:
     @property
     def copies(self) -> int:
         """Devices that hold the same parameters, or shares of them."""
-        return self.replicas // (self.tensor * self.pipeline)
+        return self.replicas // (self.degrees.tensor * self.degrees.pipeline)
 
     @property
     def error_kind(self) -> str:
@@ -241,6 +242,10 @@ def _num_devices(machine: Machine | None) -> int:
     return 1 if machine is None else len(machine.devices)
 
 
+def _host_capacity(machine: Machine | None) -> float | None:
+    return None if machine is None else machine.host.memory_bytes
+
+
 def _first_machine(setting: Setting) -> Machine | None:
     """The worker's machine; None if the machines are not known."""
     described = setting.described
@@ -249,8 +254,9 @@ def _first_machine(setting: Setting) -> Machine | None:
 
 def _shards(setting: Setting, machine: Machine | None) -> int:
     """Devices that share out what the scheme shards: those of a machine, or all."""
-    count = setting.num_workers
-    sharding = scheme_named(setting.scheme.name).sharding
+    degrees = setting.scheme.degrees
+    count = setting.num_workers // (degrees.tensor * degrees.pipeline)
+    sharding = scheme_named(setting.scheme.name).sharding_of(degrees)
     return (
         count
         if sharding is None or machine is None

@@ -1,30 +1,33 @@
-"""Memory of devices that split a model: a shard of each tensor, a stage of the blocks.
+"""Memory of devices that split a model: a share of each tensor, stages of the blocks.
 
-    OpGraph, degrees of tensor and pipeline parallelism -> StepMemory of a device of each stage
+    OpGraph, Degrees -> StepMemory of each device of a pipeline
 
-A shard has 1/t of what products with split matrices make, and of these matrices, their gradients
-and states; norms, residuals and the dropout beside them are whole (no sequence parallelism). A
-stage has the parameters that its ops read and the tensors that they make or are handed. Under 1F1B
-(Narayanan et al., SC 2021, section 2.2) stage i of p waits for the backward passes of min(p - i, m)
-of the m micro-batches, and keeps the activations of each. What a stage hands on and does not read
-again is freed. The traced step of one device stays the source of every size and lifetime.
+A device has 1/t of what products with split matrices make, and of these matrices, their gradients
+and states, and 1/t of the tokens of norms, residuals and dropout (sequence parallelism); 1/c of the
+tokens of all; 1/e of the experts. A stage has the parameters that its ops read and the tensors that
+they make or are handed, once for each micro-batch that waits for its backward pass: under 1F1B
+(Narayanan et al., SC 2021, section 2.2) min(p - i, m) of the m micro-batches in stage i of p. What
+a stage hands on and does not read again is freed. The traced step of one device stays the source of
+every size and lifetime. What a group gathers for a product is there with it alone, and left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.schemes import ONE_DEVICE, Degrees
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import Phase, TensorLifetimes, TensorRole
 from driple.memory.graph_lifetimes import with_lifetimes
 from driple.memory.step_memory import BatchedMemory, StepMemory, Weights
+from driple.step.device_shard import DeviceShard, device_shard
+from driple.step.pipeline_schedule import check_interleaved, passes_in_flight
 from driple.step.stages import stages_of_places
-from driple.step.tensor_shard import TensorShard, tensor_shard
 
 __all__ = ["batched_device_steps", "device_steps"]
 
@@ -37,42 +40,53 @@ _NO_TABLE = (
 )
 
 
-def device_steps(graph: OpGraph, tensor: int = 1, pipeline: int = 1) -> tuple[StepMemory, ...]:
+def device_steps(graph: OpGraph, degrees: Degrees = ONE_DEVICE) -> tuple[StepMemory, ...]:
     """The steps of the devices that hold a model together: one of each stage.
 
     Args:
         graph: of a step of a device that holds the whole model.
-        tensor: devices that share the matrices of each block.
-        pipeline: stages.
+        degrees: how devices share it out.
 
     Raises:
         GraphError: the graph does not show how long its tensors live, or cannot be split so.
     """
-    if tensor * pipeline == 1:
+    if not degrees.is_split:
         return (StepMemory.of(graph),)
     graph = with_lifetimes(graph)
     order = np.arange(graph.num_nodes, dtype=np.int64)
-    shard = _with_shares(graph, tensor_shard(graph, tensor, order))
-    step = StepMemory.of(shard)
+    shard = device_shard(graph, degrees, order)
+    own = _with_shares(graph, shard)
+    step = StepMemory.of(own)
     if not len(step.weights.nbytes):
         raise GraphError(_NO_TABLE)
-    if pipeline == 1:
+    sharers = np.where(shard.is_expert, degrees.tensor / degrees.expert, 1.0)
+    step = replace(step, weights=replace(step.weights, sharers=sharers))
+    if degrees.pipeline == 1:
         return (step,)
-    stage_of = stages_of_places(shard, order, pipeline)
-    uses = _Uses.of(shard, step, stage_of, pipeline)
-    return tuple(_stage(step, uses, number, pipeline) for number in range(pipeline))
+    devices, chunks = degrees.pipeline, degrees.virtual
+    check_interleaved(devices, chunks, step.passes)
+    stage_of = stages_of_places(own, order, devices * chunks)
+    uses = _Uses.of(own, step, stage_of, devices * chunks)
+    return tuple(
+        _stages(
+            step,
+            uses,
+            range(device, devices * chunks, devices),
+            passes_in_flight(device, devices, chunks, step.passes),
+        )
+        for device in range(devices)
+    )
 
 
 def batched_device_steps(
-    few: tuple[int, OpGraph], many: tuple[int, OpGraph], tensor: int = 1, pipeline: int = 1
+    few: tuple[int, OpGraph], many: tuple[int, OpGraph], degrees: Degrees = ONE_DEVICE
 ) -> Callable[[int], tuple[StepMemory, ...]]:
     """The same at every batch size, of one job that was read at two of them.
 
     Args:
         few: a batch size, and the graph at it.
         many: a larger one.
-        tensor: devices that share the matrices of each block.
-        pipeline: stages.
+        degrees: how devices share the model out.
 
     Raises:
         ConfigError: the two steps are not of one job, or of one batch size.
@@ -81,15 +95,13 @@ def batched_device_steps(
     lines = [
         BatchedMemory.between((few[0], first), (many[0], second))
         for first, second in zip(
-            device_steps(few[1], tensor, pipeline),
-            device_steps(many[1], tensor, pipeline),
-            strict=True,
+            device_steps(few[1], degrees), device_steps(many[1], degrees), strict=True
         )
     ]
     return lambda batch_size: tuple(line.at(batch_size) for line in lines)
 
 
-def _with_shares(graph: OpGraph, shard: TensorShard) -> OpGraph:
+def _with_shares(graph: OpGraph, shard: DeviceShard) -> OpGraph:
     """A device's graph, with the lifetimes of its shares of all tensors.
 
     Gradients that outlive the step are made anew from the table of parameters: which of them an
@@ -196,8 +208,71 @@ def _reads(graph: OpGraph, step: StepMemory) -> tuple[IntArray, IntArray]:
     return np.array(rows, dtype=np.int64), np.array(nodes, dtype=np.int64)
 
 
-def _stage(step: StepMemory, uses: _Uses, number: int, count: int) -> StepMemory:
-    """The step of a device of one stage: what it makes, what it is handed, what waits."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Rows:
+    """Tensors of one stage, as `StepMemory` has them."""
+
+    nbytes: IntArray
+    made_by: IntArray
+    freed_after: IntArray
+    roles: npt.NDArray[np.int8]
+    is_cast: BoolArray
+
+
+def _stages(
+    step: StepMemory, uses: _Uses, numbers: Sequence[int], in_flight: Sequence[int]
+) -> StepMemory:
+    """The step of a device of some stages: what they make, what they are handed, what waits.
+
+    Args:
+        step: of all stages.
+        uses: of its tensors.
+        numbers: of the device's stages.
+        in_flight: micro-batches of each of them that wait at the same time.
+    """
+    rows = [
+        _rows(step, uses, number, ahead - 1, is_first=not i)
+        for i, (number, ahead) in enumerate(zip(numbers, in_flight, strict=True))
+    ]
+    weights = _held(step.weights, np.asarray(uses.holds[:, list(numbers)].any(axis=1)))
+    lasts = step.freed_after >= step.num_nodes
+    older = lasts & (step.roles == TensorRole.GRADIENT) & (step.made_by < 0)
+    backward, _ = uses.span(numbers[0], backward=True)
+    is_own = np.isin(uses.stage_of[weights.gradient_at], numbers)
+    done = np.where(is_own, weights.gradient_at, backward)[weights.is_trained]
+    sizes = weights.nbytes[weights.is_trained]
+    count = len(sizes)
+    rows.append(
+        _Rows(
+            nbytes=sizes,
+            made_by=np.full(count, -1, dtype=np.int64) if older.any() else done,
+            freed_after=np.full(count, step.num_nodes, dtype=np.int64),
+            roles=np.full(count, TensorRole.GRADIENT, dtype=np.int8),
+            is_cast=np.zeros(count, dtype=np.bool_),
+        )
+    )
+    share = weights.trained_bytes / max(step.weights.trained_bytes, 1)
+    return replace(
+        step,
+        nbytes=np.concatenate([one.nbytes for one in rows]),
+        made_by=np.concatenate([one.made_by for one in rows]),
+        freed_after=np.concatenate([one.freed_after for one in rows]),
+        roles=np.concatenate([one.roles for one in rows]),
+        is_cast=np.concatenate([one.is_cast for one in rows]),
+        weights=weights,
+        update=replace(
+            step.update,
+            state_bytes=round(step.update.state_bytes * share),
+            temporary_bytes=round(step.update.temporary_bytes * share),
+        ),
+    )
+
+
+def _rows(step: StepMemory, uses: _Uses, number: int, ahead: int, *, is_first: bool) -> _Rows:
+    """Tensors of one stage, with the activations of `ahead` more micro-batches.
+
+    What is there before the step counts with a device's first stage alone.
+    """
     made, lasts = step.made_by, step.freed_after >= step.num_nodes
     outside, back = made < 0, uses.is_back[np.maximum(made, 0)] & (made >= 0)
     own = ~outside & (uses.stage_of[np.maximum(made, 0)] == number)
@@ -205,39 +280,19 @@ def _stage(step: StepMemory, uses: _Uses, number: int, count: int) -> StepMemory
     (forward, _), (backward, end) = (uses.span(number, backward=one) for one in (False, True))
     begins = np.where(own | outside, made, np.where(back, backward, forward))
     ends = np.where(lasts | outside, step.freed_after, np.maximum(last, begins))
-    lasting_gradient = lasts & (step.roles == TensorRole.GRADIENT)
-    kept = (own | outside | (last >= 0)) & ~lasting_gradient
+    kept = np.where(outside, is_first, own | (last >= 0))
+    kept &= ~(lasts & (step.roles == TensorRole.GRADIENT))
     crosses = kept & ~outside & ~back & (ends >= backward) & ~lasts
-    ahead = min(count - number, step.passes) - 1
-    weights = _held(step.weights, uses.holds[:, number])
-    sizes = [step.nbytes[kept], *[step.nbytes[crosses]] * ahead, weights.nbytes[weights.is_trained]]
-    waiting, gradients = ahead * int(crosses.sum()), len(sizes[-1])
-    has_older = bool((lasting_gradient & outside).any())
-    at = np.where(uses.stage_of[weights.gradient_at] == number, weights.gradient_at, backward)
-    completed = np.full(gradients, -1) if has_older else at[weights.is_trained]
-    share = weights.trained_bytes / max(step.weights.trained_bytes, 1)
-    return replace(
-        step,
-        nbytes=np.concatenate(sizes),
-        # Those that wait are there as long as a pass lasts, and gone before the update.
-        made_by=np.concatenate([begins[kept], np.full(waiting, forward), completed]),
-        freed_after=np.concatenate(
-            [ends[kept], np.full(waiting, end), np.full(gradients, step.num_nodes)]
+    waiting = max(ahead, 0) * int(crosses.sum())
+    # Those that wait are there as long as a pass lasts, and gone before the update.
+    return _Rows(
+        nbytes=np.concatenate([step.nbytes[kept], *[step.nbytes[crosses]] * max(ahead, 0)]),
+        made_by=np.concatenate([begins[kept], np.full(waiting, forward)]),
+        freed_after=np.concatenate([ends[kept], np.full(waiting, end)]),
+        roles=np.concatenate([step.roles[kept], np.full(waiting, TensorRole.ACTIVATION)]).astype(
+            np.int8
         ),
-        roles=np.concatenate(
-            [
-                step.roles[kept],
-                np.full(waiting, TensorRole.ACTIVATION),
-                np.full(gradients, TensorRole.GRADIENT),
-            ]
-        ).astype(np.int8),
-        is_cast=np.concatenate([step.is_cast[kept], np.zeros(waiting + gradients, dtype=np.bool_)]),
-        weights=weights,
-        update=replace(
-            step.update,
-            state_bytes=round(step.update.state_bytes * share),
-            temporary_bytes=round(step.update.temporary_bytes * share),
-        ),
+        is_cast=np.concatenate([step.is_cast[kept], np.zeros(waiting, dtype=np.bool_)]),
     )
 
 
@@ -250,4 +305,5 @@ def _held(weights: Weights, owned: BoolArray) -> Weights:
         is_trained=weights.is_trained[owned],
         gradient_at=weights.gradient_at[owned],
         block_of=weights.block_of[owned],
+        sharers=weights.sharers[owned],
     )

@@ -48,6 +48,8 @@ class Weights:
         backward_at: shape [b], first node of the backward pass that needs it; -1 if none does, or
             the block stays gathered.
         complete_at: shape [b], node that completes its last gradient or is the last to read it.
+        sharers: shape [p], devices among which a parameter's share is shared out, over those of
+            most parameters; below 1 of experts, of which fewer devices have a copy.
     """
 
     nbytes: IntArray
@@ -59,6 +61,7 @@ class Weights:
     forward_end: IntArray
     backward_at: IntArray
     complete_at: IntArray
+    sharers: npt.NDArray[np.float64]
 
     @property
     def trained_bytes(self) -> int:
@@ -251,4 +254,5 @@ def _weights(graph: OpGraph) -> Weights:
             [-1 if one.backward_at is None else one.backward_at for one in blocks], dtype=np.int64
         ),
         complete_at=complete_at,
+        sharers=np.ones(count),
     )

@@ -11,6 +11,7 @@ from driple.answers.by_simulator import ask_step
 from driple.answers.ready_job import ReadyJob
 from driple.answers.step_parts import alone_of, parts_of
 from driple.catalog.catalog import Catalog
+from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DripleError, GraphError
 from driple.memory.batch_line import MemoryLine
@@ -58,7 +59,7 @@ class Evaluator:
         self.calibration = calibration
         self._ready: dict[int, ReadyJob] = {}
         self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
-        self._lines: dict[tuple[int, int, int, int], MemoryLine | None] = {}
+        self._lines: dict[tuple[int, int, Degrees], MemoryLine | None] = {}
         self._at: dict[tuple[int, int, _Places], MemoryEstimate] = {}
         self._largest: dict[tuple[int, _Places], LargestBatches] = {}
 
@@ -126,7 +127,7 @@ class Evaluator:
 
     def _line(self, variant: Variant, setting: Setting) -> MemoryLine | None:
         """Memory at every batch size; None if it does not grow in proportion, or is unknown."""
-        tensor, pipeline = setting.scheme.tensor, setting.scheme.pipeline
+        degrees = setting.scheme.degrees
         passes = passes_kept(variant, setting)
         size = max(self.variants.usual.batch_size, _LEAST_BATCH)
         try:
@@ -136,10 +137,10 @@ class Evaluator:
             )
         except (ConfigError, GraphError):
             return None
-        key = (id(few), id(many), tensor, pipeline)
+        key = (id(few), id(many), replace(degrees, states=Degrees().states))
         if key not in self._lines:
             try:
-                self._lines[key] = MemoryLine.between(few, many, tensor, pipeline)
+                self._lines[key] = MemoryLine.between(few, many, degrees)
             except (ConfigError, GraphError):
                 self._lines[key] = None
         return self._lines[key]
@@ -207,7 +208,13 @@ def passes_kept(variant: Variant, setting: Setting) -> int:
 
     Gradients are kept from two passes on, activations of as many as a pipeline has stages.
     """
-    return min(variant.grad_accumulation, max(_PASSES, setting.scheme.pipeline))
+    return min(variant.grad_accumulation, max(_PASSES, _in_flight(setting.scheme.degrees)))
+
+
+def _in_flight(degrees: Degrees) -> int:
+    """Micro-batches from which on a pipeline keeps no more of them."""
+    rounds = 1 if degrees.virtual == 1 else 2
+    return rounds * degrees.pipeline
 
 
 def _like(places: _Places) -> _Places:
@@ -216,7 +223,7 @@ def _like(places: _Places) -> _Places:
         replace(
             place,
             shards=1 if place.is_replicated else place.shards,
-            replicas=min(place.copies, 2) * place.tensor * place.pipeline,
+            replicas=min(place.copies, 2) * place.degrees.tensor * place.degrees.pipeline,
         )
         for place in places
     )

@@ -17,6 +17,7 @@ from driple.planning.variants import Variant
 from driple.schemes.registry import registered_schemes
 
 __all__ = [
+    "ANY_SCHEME",
     "Candidate",
     "Machines",
     "Refused",
@@ -32,6 +33,8 @@ __all__ = [
 
 _GIB = 2.0**30
 _MOST_NAMED = 20  # instances that an error lists
+ANY_SCHEME = "any"
+"""What a user asks for who leaves schemes and degrees to a plan."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

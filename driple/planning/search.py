@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from driple.checks import check_whole
-from driple.errors import ConfigError, DripleError, SettingError
+from driple.errors import ConfigError, DripleError, GraphError, SettingError
 from driple.graph.torch.options import PRECISIONS
 from driple.memory.last_that import last_that
+from driple.planning.degrees import degrees_to_try
 from driple.planning.evaluator import Evaluator, passes_kept
 from driple.planning.offers import Offer
-from driple.planning.places import Candidate, Machines, Refused, schemes_for
+from driple.planning.places import ANY_SCHEME, Candidate, Machines, Refused, schemes_for
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_asked
+from driple.step.splittable import splittable
 from driple.units import counted
 
 __all__ = ["VARY", "Asked", "SearchResult", "candidates_of", "search"]
@@ -37,7 +39,8 @@ class Asked:
     """What may differ between candidates.
 
     Attributes:
-        schemes: names; if empty those that suit the machines.
+        schemes: names; if empty those that suit the machines; `any` adds degrees of tensor, expert
+            and pipeline parallelism that fit machines and model.
         usual_scheme: of the training config, for machines that state none; empty if it has none.
         vary: what of the job may be changed, of `VARY`.
         global_batch: samples of all devices per update; None leaves it to batch and devices.
@@ -61,7 +64,7 @@ class Asked:
                 f"--set vary must name some of {', '.join(VARY)} or none, got '{odd[0]}'"
             )
         for name in self.schemes:
-            if scheme_asked(name).uses_servers:
+            if name != ANY_SCHEME and scheme_asked(name).uses_servers:
                 raise ConfigError(f"--scheme {name} needs parameter servers, which no plan has")
         if self.global_batch is not None:
             check_whole("--global-batch", self.global_batch, 1)
@@ -119,7 +122,7 @@ def _groups(
         precisions = list(dict.fromkeys([usual.precision, half]))
     usual_schemes = [asked.usual_scheme] if asked.usual_scheme else []
     for place in places:
-        for scheme in schemes_for(place, asked.schemes or usual_schemes, is_model=can_vary):
+        for scheme in _schemes(evaluator, place, asked.schemes or usual_schemes):
             try:
                 setting = place.setting.with_scheme(scheme)
             except SettingError as error:  # such as degrees that do not divide the devices
@@ -129,6 +132,24 @@ def _groups(
                 for name in checkpointing:
                     variant = replace(usual, activation_checkpointing=name, precision=precision)
                     yield Candidate(place=place, setting=setting, variant=variant)
+
+
+def _schemes(evaluator: Evaluator, place: Machines, asked: Sequence[str]) -> list[str]:
+    """Schemes to try on some machines; where any will do, degrees that fit the model, too."""
+    is_model = evaluator.variants.can_vary
+    named = [name for name in asked if name != ANY_SCHEME]
+    schemes = schemes_for(place, named, is_model=is_model)
+    if len(named) == len(asked) or not is_model or not place.setting.scheme.is_usual:
+        return schemes
+    if place.num_devices == 1:
+        return schemes
+    try:
+        graph = evaluator.ready(evaluator.variants.usual, place.setting).job.graph
+    except (ConfigError, GraphError):  # each candidate is refused with its reason
+        return schemes
+    return list(
+        dict.fromkeys([*schemes, *degrees_to_try(place.setting.cluster, splittable(graph))])
+    )
 
 
 def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: SearchResult) -> None:

@@ -172,7 +172,9 @@ def _memory(memory: JobMemory | None) -> list[str]:
     words = _of_capacity(estimate)
     host = ""
     if estimate.host_bytes is not None:
-        host = f"; {size(estimate.host_bytes)} on the host of each machine"
+        room = estimate.host_capacity_bytes
+        of = "" if room is None else f" of {size(room)}"
+        host = f"; {size(estimate.host_bytes)}{of} on the host of each machine"
     if estimate.fits == "yes":
         words += ": fits"
         if estimate.is_full and estimate.device_total is not None:

@@ -31,10 +31,9 @@ def machine_lines(made: MachineFile) -> Iterator[str]:
     cores = made.processor
     if cores is not None:
         yield (
-            f"processor {cores.flops_per_s / 1e9:.3g} GFLOP/s, {cores.bytes_per_s / 1e9:.3g} GB/s "
-            f"and {cores.us_per_op:.3g} us to start an op, with "
-            f"{counted(cores.threads, 'thread')} a worker ({cores.median_pct:.0f} % off on "
-            f"{cores.programs} training steps)"
+            f"processor {cores.flops_per_s / 1e9:.3g} GFLOP/s, {cores.bytes_per_s / 1e9:.3g} GB/s, "
+            f"{cores.us_per_op:.3g} us to start an op; {counted(cores.threads, 'thread')} a worker "
+            f"({cores.median_pct:.0f} % off on {counted(cores.programs, 'step')})"
         )
     for row in made.rows:
         factors = ", ".join(

@@ -44,7 +44,9 @@ def memory_sentence(made: MemoryEstimate) -> str:
         where = f" on {made.device}, which has least room" if made.device else ""
         words += f" of {_gib(made.capacity_bytes)}{where}: {_fits_words(made)}"
     if made.host_bytes is not None:
-        words += f"; {_gib(made.host_bytes)} on the host of each machine"
+        room = made.host_capacity_bytes
+        of = "" if room is None else f" of {_gib(room)}"
+        words += f"; {_gib(made.host_bytes)}{of} on the host of each machine"
     return f"{words}; largest: {made.largest}" if made.largest else words
 
 

@@ -5,9 +5,10 @@
 n devices on m machines exchange S bytes. A ring has n - 1 steps (an all-reduce twice as many), of
 which m - 1 cross the network, and each device sends (n - 1) / n S (an all-reduce twice as much)
 over the slowest hop. The two trees of an all-reduce halve the rate and replace the steps between
-machines by 2 log2(m). A protocol trades rate for latency. NCCL predicts each combination and takes
-the fastest (`src/graph/tuning.cc`, NVIDIA/nccl at 5067397c); the constants here are rounded from
-the tables there.
+machines by 2 log2(m). In an all-to-all each device sends 1 / n of its S bytes to each other one:
+what stays in the machine and what leaves it go at the same time. A protocol trades rate for
+latency. NCCL predicts each combination and takes the fastest (`src/graph/tuning.cc`, NVIDIA/nccl at
+5067397c); the constants here are rounded from the tables there.
 
 No term falls when a hop becomes slower or bytes become more, and the minimum of such terms does
 not either: a faster link never makes a collective slower.
@@ -30,7 +31,7 @@ from driple.units import counted
 __all__ = ["COLLECTIVES", "CollectiveKind", "DeviceGroup", "Hop"]
 
 FloatArray = npt.NDArray[np.float64]
-CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast"]
+CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all"]
 COLLECTIVES: tuple[str, ...] = get_args(CollectiveKind)
 
 
@@ -147,7 +148,8 @@ class DeviceGroup:
 
         Args:
             kind: of collective.
-            sizes: shape [num_tensors], bytes of each whole tensor.
+            sizes: shape [num_tensors], bytes of each whole tensor; of an all-to-all what one device
+                has before it.
         """
         check_choice("kind of a collective", kind, COLLECTIVES)
         turns = 2 if kind == "all_reduce" else 1
@@ -160,12 +162,15 @@ class DeviceGroup:
         Args:
             kind: of collective.
             sizes: shape [num_tensors], bytes of each whole tensor: what is added up, what all
-                devices have after an all-gather, or before a reduce-scatter.
+                devices have after an all-gather, or before a reduce-scatter; of an all-to-all what
+                one device has before it.
         """
         check_choice("kind of a collective", kind, COLLECTIVES)
         sizes = np.asarray(sizes, dtype=np.float64)
         if self.count == 1:
             return np.zeros(sizes.shape)
+        if kind == "all_to_all":
+            return self._all_to_all_s(sizes)
         usable = [one for one in _PROTOCOLS if self._is_usable(one)]
         found = [self._ring_s(kind, sizes, one) for one in usable]
         if kind in ("all_reduce", "broadcast"):
@@ -175,6 +180,19 @@ class DeviceGroup:
             found.append(start_s + sizes / self._switch_bytes_per_s)
         fastest: FloatArray = np.min(found, axis=0)
         return fastest
+
+    def _all_to_all_s(self, sizes: FloatArray) -> FloatArray:
+        """Messages within machines and between them, all at once, in the Simple protocol."""
+        inside = self.per_machine
+        latency_s = max(hop.latency_s for hop in self.hops)
+        took_s = np.zeros(sizes.shape)
+        if self.within is not None:
+            took_s = sizes * (inside - 1) / self.count / self.within.bytes_per_s
+        if self.between is not None and self.machines > 1:
+            leaving = inside * sizes * (self.count - inside) / self.count
+            took_s = np.maximum(took_s, leaving / self.between.bytes_per_s)
+        whole: FloatArray = self._start_s(_PROTOCOLS[0]) + latency_s + took_s
+        return whole
 
     def _is_usable(self, protocol: _Protocol) -> bool:
         return not protocol.in_order or all(hop.in_order for hop in self.hops)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.cluster.cluster import Cluster
-from driple.cluster.schemes import DDP
+from driple.cluster.schemes import DDP, Degrees
 from driple.cluster.topology import Topology
 from driple.graph.opgraph import Layout
 from driple.remarks import Remark
@@ -52,6 +52,10 @@ class Ddp:
     name = DDP
     uses_servers = False
     sharding: Sharding | None = Sharding(keeps_buckets=True)
+
+    def sharding_of(self, degrees: Degrees) -> Sharding | None:
+        """The same: degrees are for replicas of several devices."""
+        return self.sharding
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """Rings, and memory of replicas."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from driple.cluster.cluster import Cluster
-from driple.cluster.schemes import PS
+from driple.cluster.schemes import PS, Degrees
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
@@ -44,6 +44,10 @@ class ParameterServers:
     name = PS
     uses_servers = True
     sharding: Sharding | None = Sharding(updates=False)
+
+    def sharding_of(self, degrees: Degrees) -> Sharding | None:
+        """The same: degrees are for replicas of several devices."""
+        return self.sharding
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """Parameter servers; a worker's memory is that of one device."""

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.cluster.cluster import Cluster
+from driple.cluster.schemes import Degrees
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
@@ -187,6 +188,9 @@ class Scheme(Protocol):
     @property
     def sharding(self) -> Sharding | None:
         """What a device holds; None if its memory is not modelled."""
+
+    def sharding_of(self, degrees: Degrees) -> Sharding | None:
+        """The same where devices share a replica, or share out what replicas would hold."""
 
     def runs_like(self, num_workers: int) -> RunsLike:
         """Kinds of published runs whose errors belong to answers on so many devices."""

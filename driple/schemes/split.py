@@ -1,31 +1,59 @@
-"""Replicas of several devices each, by tensor and pipeline parallelism: the scheme `split`.
+"""Replicas of several devices each: the scheme `split`.
 
     devices  0 1 2 3 4 5 6 7 on tp2-pp2: tensor groups 01 23 45 67, replicas 0145 2367,
                                          stages 0123 4567, gradients 02 13 46 57
 
-Neighbouring devices are a tensor group, neighbouring groups the replicas of one stage, as
-Megatron-LM places them. A tensor group adds up activations, for which its devices wait; a stage
-hands activations and their gradients to its neighbour, each device of a tensor group a share of
-them, which the group then gathers; gradients are added up by the replicas of a stage, in buckets
-beside its last backward pass, as in `ddp`. Groups on the same machine share its network.
+Neighbouring devices are a tensor group, neighbouring tensor groups a context group, then come
+replicas, as Megatron-LM places them; neighbours are an expert group, too. A tensor group adds up
+activations, for which its devices wait; an expert group exchanges tokens; a stage hands activations
+and their gradients to its neighbour, each device its share. Gradients are added up by the devices
+with the same parameters, in buckets beside the last backward pass, as in `ddp`, or shared out among
+them, as in `zero1`, `zero2` and `fsdp`: those of experts by fewer devices. Groups on the same
+machine share its network.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from driple.cluster.cluster import Cluster
-from driple.cluster.schemes import SPLIT
+from driple.cluster.schemes import SPLIT, Degrees
 from driple.errors import SettingError
-from driple.schemes.collectives import DeviceGroup, Hop
+from driple.schemes.collectives import CollectiveKind, DeviceGroup, Hop
 from driple.schemes.ddp import Ddp
+from driple.schemes.fsdp import Fsdp
 from driple.schemes.records import WorkerRecord
 from driple.schemes.scheme import RunsLike, SchemeStep, Sharding, bytes_of, group_of, messages_of
-from driple.schemes.timeline import StepCollectives, StepUpdate, Workers, simulate_together
+from driple.schemes.timeline import StepCollectives, Workers, simulate_together
+from driple.schemes.zero1 import Zero1
+from driple.schemes.zero2 import Zero2
+from driple.step.exchange import BUCKETS, ExchangeRule
+from driple.step.plan import Message, StepPlan
 
-__all__ = ["SplitGroups", "SplitScheme", "split_groups"]
+__all__ = [
+    "DENSE",
+    "EXPERTS",
+    "SplitGroups",
+    "SplitScheme",
+    "split_groups",
+    "states_rule",
+    "states_sharding",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+DENSE, EXPERTS = range(2)
+"""Groups that add up gradients, as messages of a plan name them."""
+_STATES: dict[str, Ddp] = {one.name: one for one in (Ddp(), Zero1(), Zero2(), Fsdp())}
+
+
+_ALONE = DeviceGroup(count=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,28 +62,34 @@ class SplitGroups:
 
     Attributes:
         tensor: devices that share the matrices of each block.
+        context: devices that share the tokens of a sample.
+        expert: devices that share the experts of a layer.
         replicas: devices with the same share of the same stage.
+        expert_replicas: devices with the same experts of the same stage.
         handing: hop from each stage to the next, for one device among all that hand on at once;
             one fewer than stages.
     """
 
     tensor: DeviceGroup
     replicas: DeviceGroup
-    handing: tuple[Hop, ...]
+    context: DeviceGroup = _ALONE
+    expert: DeviceGroup = _ALONE
+    expert_replicas: DeviceGroup = _ALONE
+    handing: tuple[Hop, ...] = ()
 
-    def handed(self, nbytes: float, hop: int) -> tuple[float, float]:
-        """Seconds in which activations go from one stage to the next, and bytes that a device
-        sends meanwhile.
+    def named(self, group: str) -> DeviceGroup:
+        """The group of an exchange of activations: `tensor`, `context` or `expert`."""
+        return {"tensor": self.tensor, "context": self.context, "expert": self.expert}[group]
+
+    def handed_s(self, nbytes: float, hop: int) -> float:
+        """Seconds in which a device's share of activations goes from one stage to the next.
 
         Args:
-            nbytes: of the whole tensor.
+            nbytes: of the share.
             hop: number of the earlier stage.
         """
-        share = nbytes / self.tensor.count
-        one, whole = self.handing[hop], np.array([nbytes])
-        seconds = one.latency_s + share / one.bytes_per_s
-        gathers_s = float(self.tensor.seconds("all_gather", whole)[0])
-        return seconds + gathers_s, share + float(self.tensor.sent_bytes("all_gather", whole)[0])
+        one = self.handing[hop]
+        return one.latency_s + nbytes / one.bytes_per_s
 
 
 def split_groups(step: SchemeStep) -> SplitGroups:
@@ -66,7 +100,8 @@ def split_groups(step: SchemeStep) -> SplitGroups:
     """
     topology = step.topology
     everyone = group_of(step)
-    of_stage = len(topology.workers) // topology.pipeline
+    degrees = topology.degrees
+    of_stage = len(topology.workers) // degrees.pipeline
     per_machine = topology.devices_per_machine
     handing = []
     for begin in range(of_stage, len(topology.workers), of_stage):
@@ -80,9 +115,19 @@ def split_groups(step: SchemeStep) -> SplitGroups:
         if hop is None:
             raise SettingError("the link between stages is not known; name it, as in 8xV100/NVLink")
         handing.append(hop)
+    if degrees.virtual > 1:  # the last device hands to the first one
+        hops = [*handing, max(handing, key=lambda hop: 1 / hop.bytes_per_s)] * degrees.virtual
+        handing = hops[: degrees.pipeline * degrees.virtual - 1]
+
+    def part(count: int, stride: int) -> DeviceGroup:
+        return _part(everyone, count, stride, per_machine)
+
     return SplitGroups(
-        tensor=_part(everyone, topology.tensor, 1, per_machine),
-        replicas=_part(everyone, of_stage // topology.tensor, topology.tensor, per_machine),
+        tensor=part(degrees.tensor, 1),
+        context=part(degrees.context, degrees.tensor),
+        expert=part(degrees.expert, 1),
+        replicas=part(of_stage // degrees.tensor, degrees.tensor),
+        expert_replicas=part(of_stage // degrees.expert, degrees.expert),
         handing=tuple(handing),
     )
 
@@ -106,41 +151,48 @@ def _shared(hop: Hop, users: int) -> Hop:
 
 
 class SplitScheme(Ddp):
-    """The scheme `split`: tensor and pipeline parallelism, replicas of which are `ddp`.
+    """The scheme `split`: a replica is several devices, or its experts are on several.
 
-    A device holds all parameters, gradients and states of its shard of a stage. Gradients lie side
-    by side, so that buckets are parts of them, and are in fp32 beside an optimizer with masters.
+    A device holds all parameters, gradients and states of its shard of a stage, or shares them out
+    among the devices that hold the same. Gradients lie side by side, so that buckets are parts of
+    them, and are in fp32 beside an optimizer with masters.
     """
 
     name = SPLIT
     sharding: Sharding | None = Sharding(has_wide_gradients=True)
 
+    def sharding_of(self, degrees: Degrees) -> Sharding | None:
+        """What a device holds: of `zero1` Megatron's distributed optimizer, of others their own."""
+        shared = _STATES[degrees.states].sharding
+        if shared is None or shared.is_whole or self.sharding is None:
+            return self.sharding
+        if shared.shards_gradients:
+            return shared
+        return replace(self.sharding, shards_states=True)
+
     def runs_like(self, num_workers: int) -> RunsLike:
         """A kind of its own: no stated error is of it."""
         return RunsLike(
-            times="tensor or pipeline parallelism", memory="single", is_nearest_memory=True
+            times="tensor, context, expert or pipeline parallelism",
+            memory="single",
+            is_nearest_memory=True,
         )
 
     def is_planned(self, cluster: Cluster, *, is_model: bool) -> bool:
-        """Never: its degrees are the user's choice."""
+        """Not by its name: `driple.planning.degrees` chooses its degrees."""
         return False
 
     def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
         """Simulate every worker; a record each."""
-        topology = step.topology
-        group = split_groups(step).replicas
-        of_stage = len(topology.workers) // topology.pipeline
+        topology, groups = step.topology, split_groups(step)
+        of_stage = len(topology.workers) // topology.degrees.pipeline
         stages = []
         for begin in range(0, len(topology.workers), of_stage):
             part = slice(begin, begin + of_stage)
-            sizes = step.share * bytes_of(messages_of(step.plans[begin]))
             stages.append(
                 Workers(
-                    update=_part_of(step.update, part),
-                    exchange=StepCollectives(
-                        send_s=self._seconds(group, sizes),
-                        send_bytes=self._sent_bytes(group, sizes),
-                    ),
+                    update=replace(step.update, update_s=step.update.update_s[part]),
+                    exchange=_collectives(step, step.plans[begin], groups),
                     plans=step.plans[part],
                 )
             )
@@ -148,5 +200,48 @@ class SplitScheme(Ddp):
         return [record for records in found for record in records]
 
 
-def _part_of(update: StepUpdate, part: slice) -> StepUpdate:
-    return replace(update, update_s=update.update_s[part])
+def states_sharding(states: str) -> Sharding:
+    """What replicas of several devices share out, by the name of the scheme that does."""
+    return _STATES[states].sharding or Sharding()
+
+
+def states_rule(states: str) -> ExchangeRule:
+    """How a replica of one stage groups its gradients."""
+    return _STATES[states].rule("buckets") or BUCKETS
+
+
+def _collectives(step: SchemeStep, plan: StepPlan, groups: SplitGroups) -> StepCollectives:
+    """Gathers of parameters and sums of gradients of one stage."""
+    sharding = states_sharding(step.topology.degrees.states)
+    messages = messages_of(plan)
+    if sharding.is_whole:
+        return StepCollectives(
+            send_s=_of_groups("seconds", "all_reduce", messages, groups, step.share),
+            send_bytes=_of_groups("sent_bytes", "all_reduce", messages, groups, step.share),
+        )
+    after = () if sharding.shards_parameters else messages[len(messages) - plan.num_last_sends :]
+    return StepCollectives(
+        gather_s=_of_groups("seconds", "all_gather", plan.pulls, groups),
+        gather_bytes=_of_groups("sent_bytes", "all_gather", plan.pulls, groups),
+        send_s=_of_groups("seconds", "reduce_scatter", messages, groups, step.share),
+        send_bytes=_of_groups("sent_bytes", "reduce_scatter", messages, groups, step.share),
+        after_s=_of_groups("seconds", "all_gather", after, groups, step.share),
+        after_bytes=_of_groups("sent_bytes", "all_gather", after, groups, step.share),
+    )
+
+
+def _of_groups(
+    what: Literal["seconds", "sent_bytes"],
+    kind: CollectiveKind,
+    messages: Sequence[Message],
+    groups: SplitGroups,
+    share: float = 1.0,
+) -> FloatArray:
+    """Seconds, or bytes that a device sends, of the collective of each message in its group."""
+    sizes = share * bytes_of(messages)
+    own = np.array([one.server for one in messages], dtype=np.int64)
+    amounts = np.zeros(len(sizes))
+    for number, group in ((DENSE, groups.replicas), (EXPERTS, groups.expert_replicas)):
+        chosen = own == number
+        amounts[chosen] = getattr(group, what)(kind, sizes[chosen])
+    return amounts

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from driple.checks import check_number, check_whole
 from driple.errors import ConfigError
 from driple.schemes.records import Computing, Use, WorkerRecord
-from driple.step.phases import UPDATE, PhasePart
+from driple.step.phases import HOST, UPDATE, PhasePart
 from driple.step.plan import StepPlan
 
 __all__ = ["StepCollectives", "StepUpdate", "Workers", "simulate_timeline", "simulate_together"]
@@ -77,6 +77,7 @@ class StepUpdate:
         overlapped: whether collectives of gradients overlap the backward pass.
         slowed: share of the time of a collective by which it lengthens the computing beside it,
             as both use multiprocessors and device memory.
+        host_s: time of the hosts to update what devices keep there, seconds, in which devices wait.
 
     Raises:
         ConfigError: no workers, or a negative number.
@@ -86,11 +87,12 @@ class StepUpdate:
     jitter: float = 0.0
     overlapped: bool = True
     slowed: float = 0.0
+    host_s: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.update_s:
             raise ConfigError("a ring of no workers; give the update time of one at least")
-        for name in ("jitter", "slowed"):
+        for name in ("jitter", "slowed", "host_s"):
             check_number(name, getattr(self, name), least=0)
         for seconds in self.update_s:
             check_number("update_s", seconds, least=0)
@@ -313,7 +315,7 @@ class _Line:
 
     def _after(self) -> FloatArray:
         """Length of each step, with the collectives after the update."""
-        ends_s = self.computed_s + max(self.update_s)
+        ends_s = self.computed_s + max(self.update_s) + self.update.host_s
         self.free_s = ends_s
         for took_s, nbytes in zip(
             self.exchange.after_s.tolist(), self.exchange.after_bytes.tolist(), strict=True
@@ -355,6 +357,11 @@ class _Line:
             begin_s = starts_s + self.computed_s
             applied = (PhasePart(UPDATE, own_s, own_s, own_s),)
             parts.append((begin_s.tolist(), (begin_s + own_s).tolist(), 1.0, 1.0, applied))
+        host_s = self.update.host_s
+        if host_s > 0:
+            begin_s = starts_s + self.computed_s + max(self.update_s)
+            waited = (PhasePart(HOST, host_s, 0.0, 0.0),)
+            parts.append((begin_s.tolist(), (begin_s + host_s).tolist(), 0.0, 0.0, waited))
         return [
             Computing(begins[step], ends[step], busy, memory, phases)
             for step in range(len(starts_s))

@@ -17,7 +17,6 @@ from driple.catalog import Device
 from driple.catalog.fields import DEVICE_FACTS, HOST_RUNS, TUNED, TUNING_FACTS, check_field
 from driple.catalog.machine_file import Collective, MachineFile, MachineHost
 from driple.catalog.model import Fact
-from driple.cluster.cluster import Cluster
 from driple.cluster.nccl_table import NcclTable
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
@@ -63,12 +62,7 @@ def with_machine(setting: Setting, machine: MachineFile) -> Setting:
         for device in kinds
         if not own or device.name in own
     }
-    measured = replace(
-        setting,
-        worker=changed.get(setting.worker, setting.worker),
-        described=_with_devices(setting.cluster, changed),
-    )
-    return _with_links(measured, machine)
+    return _with_links(_with_devices(setting, changed), machine)
 
 
 def _with_processor(setting: Setting, machine: MachineFile) -> Setting:
@@ -94,11 +88,7 @@ def _with_processor(setting: Setting, machine: MachineFile) -> Setting:
         device: replace(device, facts=with_pace(device.facts, pace), origin=machine.file)
         for device in dict.fromkeys(setting.cluster.devices)
     }
-    return replace(
-        setting,
-        worker=changed.get(setting.worker, setting.worker),
-        described=_with_devices(setting.cluster, changed),
-    )
+    return _with_devices(setting, changed)
 
 
 def measured_device(device: Device, machine: MachineFile) -> Device:
@@ -140,12 +130,18 @@ def host_factors(host: MachineHost, usual: HostPace, file: str) -> dict[str, Fac
     return {"tuned_host": factor, HOST_RUNS: host.programs if host.launch_us is None else 0}
 
 
-def _with_devices(cluster: Cluster, changed: Mapping[Device, Device]) -> Cluster:
+def _with_devices(setting: Setting, changed: Mapping[Device, Device]) -> Setting:
+    """The setting with other devices in place of some."""
+    cluster = setting.cluster
     machines = tuple(
         replace(one, devices=tuple(changed.get(device, device) for device in one.devices))
         for one in cluster.machines
     )
-    return replace(cluster, machines=machines)
+    return replace(
+        setting,
+        worker=changed.get(setting.worker, setting.worker),
+        described=replace(cluster, machines=machines),
+    )
 
 
 def _with_links(setting: Setting, machine: MachineFile) -> Setting:

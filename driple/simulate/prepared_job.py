@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting
 from driple.errors import GraphError
 from driple.graph.cost import GraphCost, cost_of_graph
@@ -27,9 +28,9 @@ from driple.simulate.gpu_times import GpuEfficiency, gpu_op_times, update_second
 from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
 from driple.simulate.processor import processor_pace, processor_times, processor_update_s
+from driple.step.device_shard import DeviceShard, device_shard
 from driple.step.exchange import ExchangeRule, plan_exchange
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
-from driple.step.tensor_shard import TensorShard, tensor_shard
 
 if TYPE_CHECKING:
     from driple.jobs.job import Job
@@ -55,6 +56,8 @@ class Program:
             Horovod in TensorFlow.
         library: generation of the framework and its libraries; the present one if None.
         fused: whether a compiler fuses the ops (XLA) without groups in the graph.
+        offload: what is kept on the host: `states`, `parameters`.
+        by_engine: whether an engine of its own (DeepSpeed) updates parameters.
         cuda_graphs: whether the compiled step is replayed as CUDA graphs.
     """
 
@@ -64,6 +67,8 @@ class Program:
     exchange: ProgramExchange | None = None
     library: Library | None = None
     fused: bool = False
+    offload: tuple[str, ...] = ()
+    by_engine: bool = False
     cuda_graphs: bool = False
 
 
@@ -132,13 +137,18 @@ class PreparedJob:
         self.kinds = OpKinds.of(graph, self.cost) if kinds is None else kinds
         self._times: dict[tuple[CalibratedDevice, bool], OpTimes] = {}
         self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
-        self._shards: dict[int, tuple[PreparedJob, TensorShard]] = {}
+        self._shards: dict[Degrees, tuple[PreparedJob, DeviceShard]] = {}
         self._exchanges: dict[tuple[CalibratedDevice, ExchangeRule], StepPlan] = {}
 
     @classmethod
     def of_job(cls, job: Job) -> PreparedJob:
         """A job as a user gave it, run by the library that it names."""
-        program = Program(library=job.library, cuda_graphs=job.cuda_graphs)
+        program = Program(
+            library=job.library,
+            cuda_graphs=job.cuda_graphs,
+            offload=job.offload,
+            by_engine=job.bucket_elements is not None,
+        )
         return cls(job.graph, cost=job.cost, program=program)
 
     @property
@@ -274,17 +284,25 @@ class PreparedJob:
             self._exchanges[key] = plan
         return self._exchanges[key]
 
-    def tensor_shard(self, degree: int) -> tuple[PreparedJob, TensorShard]:
-        """The job of one device of a tensor-parallel group, and what the group adds up.
+    def without_offload(self) -> PreparedJob:
+        """The same job on devices that keep states and parameters themselves."""
+        if not self.program.offload:
+            return self
+        program = replace(self.program, offload=())
+        return PreparedJob(self.graph, kinds=self.kinds, cost=self._cost, program=program)
+
+    def shard(self, degrees: Degrees) -> tuple[PreparedJob, DeviceShard]:
+        """The job of one device of a replica, without regard to stages, and what it exchanges.
 
         Raises:
-            GraphError: the graph has no blocks that can be split so.
+            GraphError: the graph cannot be split so.
         """
-        if degree not in self._shards:
-            shard = tensor_shard(self.graph, degree, self.kinds.order)
-            job = self if degree == 1 else PreparedJob(shard.graph, program=self.program)
-            self._shards[degree] = (job, shard)
-        return self._shards[degree]
+        key = replace(degrees, pipeline=1, virtual=1, states=Degrees().states)
+        if key not in self._shards:
+            shard = device_shard(self.graph, key, self.kinds.order)
+            job = self if not shard.exchanges else PreparedJob(shard.graph, program=self.program)
+            self._shards[key] = (job, shard)
+        return self._shards[key]
 
     def update_seconds(self, device: CalibratedDevice) -> float:
         """Seconds of a device to apply a step's gradients itself, as it does without servers.

@@ -31,6 +31,7 @@ from driple.schemes.scheme import SchemeStep, ServerRates
 from driple.schemes.timeline import StepUpdate
 from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
+from driple.simulate.offload import offload_assumptions, with_offload
 from driple.simulate.prepared_job import PreparedJob, assumptions_on
 from driple.simulate.split_plans import split_assumptions, with_split_plans
 from driple.simulate.step_profile import profile_of
@@ -163,6 +164,7 @@ def simulate(
         assumptions=(
             *assumptions_on(job.graph, setting, synchronous=job.program.synchronous),
             *split_assumptions(job, topology),
+            *offload_assumptions(job),
             *calibration_assumptions(topology, calibration),
         ),
         step=step,
@@ -255,7 +257,7 @@ def simulate_steps(
             "such as 1xA100"
         )
     known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
-    is_split = topology.tensor * topology.pipeline > 1
+    is_split = topology.degrees.is_split
     update_s = {
         one: 0.0 if scheme.uses_servers else job.update_seconds(device)
         for one, device in known.items()
@@ -286,6 +288,9 @@ def simulate_steps(
     )
     if is_split:
         step = with_split_plans(step, job, known[topology.workers[0]])
+    if job.program.offload:
+        host = _host_link(topology, calibration)
+        step = with_offload(step, job, known[topology.workers[0]], host)
     return scheme.simulate(step, num_steps, seed)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,7 @@ class Block:
         backward_at: the same in the backward pass; None if they are not needed there, or kept.
         complete_at: place of the op that completes the last gradient; None if all are frozen.
         members: positions of its parameters in the graph's table of them.
+        group: of devices that share these parameters out.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Block:
     backward_at: int | None
     complete_at: int | None
     members: tuple[int, ...] = ()
+    group: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,20 +81,26 @@ def block_name(parameter: str) -> str:
     return match[0] if match else _ROOT
 
 
-def blocks_of(graph: OpGraph, place: IntArray) -> list[Block]:
+def blocks_of(graph: OpGraph, place: IntArray, groups: IntArray | None = None) -> list[Block]:
     """The blocks of a model, in order of use.
 
     Args:
         graph: of one worker's step, with parameters and gradients.
         place: shape [num_nodes], place of each node in the order of execution.
+        groups: shape [p], group of devices that shares out each parameter: a block has those of
+            one group; all one group if None.
     """
     found = _parameters(graph, place)
     if not len(found.nbytes):
         return []
-    groups = _by_name(found.names) or _by_size(found)
-    blocks = [
-        _block(name, np.array(members, dtype=np.int64), found) for name, members in groups.items()
-    ]
+    blocks = []
+    for name, listed in (_by_name(found.names) or _by_size(found)).items():
+        members = np.array(listed, dtype=np.int64)
+        of_member = np.zeros(len(members), dtype=np.int64) if groups is None else groups[members]
+        blocks += [
+            replace(_block(name, members[of_member == group], found), group=group)
+            for group in np.unique(of_member).tolist()
+        ]
     return sorted(blocks, key=lambda one: one.forward_at)
 
 

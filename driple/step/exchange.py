@@ -68,7 +68,11 @@ def passes_of(graph: OpGraph) -> int:
 
 
 def plan_exchange(
-    graph: OpGraph, times: OpTimes, rule: ExchangeRule, order: npt.NDArray[np.int64]
+    graph: OpGraph,
+    times: OpTimes,
+    rule: ExchangeRule,
+    order: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int64] | None = None,
 ) -> StepPlan:
     """The step of a worker that holds its parameters, or its share of them.
 
@@ -77,6 +81,8 @@ def plan_exchange(
         times: of its ops on the worker's device, all passes together.
         rule: how gradients and parameters are grouped.
         order: of execution.
+        groups: shape [p], group of devices that adds up each parameter's gradient; all one group
+            if None.
 
     Raises:
         SimulationError: as `driple.step.plan.plan_step`.
@@ -85,10 +91,10 @@ def plan_exchange(
     place[order] = np.arange(len(order))
     passes = passes_of(graph)
     if rule.grouping == "blocks":
-        blocks = blocks_of(graph, place)
+        blocks = blocks_of(graph, place, groups)
         pulls = sorted(
             (
-                (at, Message(0, one.gathered_bytes, one.num_tensors))
+                (at, Message(one.group, one.gathered_bytes, one.num_tensors))
                 for one in blocks
                 for at in (one.forward_at, one.backward_at)
                 if at is not None and one.gathered_bytes > 0
@@ -97,14 +103,14 @@ def plan_exchange(
         )
         pushes = sorted(
             (
-                (one.complete_at + 1, Message(0, one.gradient_bytes, one.num_tensors))
+                (one.complete_at + 1, Message(one.group, one.gradient_bytes, one.num_tensors))
                 for one in blocks
                 if one.complete_at is not None
             ),
             key=lambda item: item[0],
         )
     else:
-        pulls, pushes = [], grouped(graph, place, rule)
+        pulls, pushes = [], grouped(graph, place, rule, groups)
     if passes == 1:
         return segments_between(order, times, pulls, pushes)
     one = segments_between(order, times, pulls, pushes, share=1 / passes)
@@ -112,18 +118,51 @@ def plan_exchange(
 
 
 def grouped(
-    graph: OpGraph, place: npt.NDArray[np.int64], rule: ExchangeRule
+    graph: OpGraph,
+    place: npt.NDArray[np.int64],
+    rule: ExchangeRule,
+    groups: npt.NDArray[np.int64] | None = None,
 ) -> list[tuple[int, Message]]:
-    """Place and message of each bucket of gradients, in order of readiness."""
+    """Place and message of each bucket of gradients, in order of readiness.
+
+    Args:
+        graph: its traffic has gradients alone.
+        place: of each node in the order of execution.
+        rule: how they are grouped.
+        groups: shape [p], group of devices that adds up each parameter's gradient, which is its
+            message's `server`; all one group if None.
+    """
     ready = place[graph.traffic.senders] + 1
     first = np.argsort(ready, kind="stable")
     sizes, ready = graph.traffic.sent_bytes[first].astype(np.float64), ready[first]
+    if groups is None:
+        return _buckets(sizes, ready, rule, 0)
+    of_node = np.zeros(graph.num_nodes, dtype=np.int64)
+    of_node[graph.parameters.gradients[:, 1]] = groups[graph.parameters.gradients[:, 0]]
+    own = of_node[graph.traffic.senders][first]
+    return sorted(
+        (
+            each
+            for group in np.unique(own).tolist()
+            for each in _buckets(sizes[own == group], ready[own == group], rule, group)
+        ),
+        key=lambda item: item[0],
+    )
+
+
+def _buckets(
+    sizes: npt.NDArray[np.float64],
+    ready: npt.NDArray[np.int64],
+    rule: ExchangeRule,
+    group: int,
+) -> list[tuple[int, Message]]:
+    """The buckets of one group of devices; sizes and places are in order of readiness."""
     if not len(sizes):
         return []
     ends = _bucket_ends(sizes.tolist(), rule) if rule.grouping == "buckets" else range(len(sizes))
     bounds = [0, *(end + 1 for end in ends)]
     return [
-        (int(ready[end - 1]), Message(0, float(sizes[begin:end].sum()), end - begin))
+        (int(ready[end - 1]), Message(group, float(sizes[begin:end].sum()), end - begin))
         for begin, end in pairwise(bounds)
     ]
 

@@ -60,7 +60,8 @@ class Message:
     """Tensors that travel together.
 
     Attributes:
-        server: number of the parameter server that they come from or go to.
+        server: number of the parameter server that they come from or go to; without servers, of
+            the group of devices that exchanges them.
         nbytes: bytes of all of them.
         tensors: how many there are.
     """

@@ -5,9 +5,7 @@
 
 A stage has as many neighbouring blocks as any other, or one fewer; what comes before the first
 block belongs to the first stage, what comes after the last block to the last one. Micro-batches
-are the passes of gradient accumulation. The schedule is PipeDream's 1F1B with a flush, as
-Megatron-LM runs it (Narayanan et al., SC 2021): a stage passes as many micro-batches forward as
-stages follow it, then takes one forward and one backward in turn, then the rest backward.
+are the passes of gradient accumulation; `pipeline_schedule` has their turns.
 """
 
 from __future__ import annotations
@@ -23,9 +21,10 @@ from driple.graph.opgraph import OpGraph, Traffic
 from driple.graph.step_facts import Phase
 from driple.step.blocks import Block, blocks_of
 from driple.step.exchange import BUCKETS, grouped, passes_of
+from driple.step.pipeline_schedule import check_interleaved, first_and_last_s
 from driple.step.plan import OpTimes, Segment, StepPlan, segments_between
 
-__all__ = ["PipelineStage", "last_backward_s", "plan_stages", "stages_of", "stages_of_places"]
+__all__ = ["PipelineStage", "plan_stages", "stages_of", "stages_of_places"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -53,7 +52,13 @@ class PipelineStage:
         return sum(segment.duration_s for segment in self.backward)
 
 
-def stages_of(graph: OpGraph, times: OpTimes, count: int, order: IntArray) -> list[PipelineStage]:
+def stages_of(
+    graph: OpGraph,
+    times: OpTimes,
+    count: int,
+    order: IntArray,
+    groups: IntArray | None = None,
+) -> list[PipelineStage]:
     """The stages of a step.
 
     Args:
@@ -61,6 +66,8 @@ def stages_of(graph: OpGraph, times: OpTimes, count: int, order: IntArray) -> li
         times: of its ops, all passes together.
         count: of stages.
         order: of execution.
+        groups: shape [p], group of devices that adds up each parameter's gradient; all one group
+            if None.
 
     Raises:
         GraphError: the graph does not show its phases, or has fewer blocks than stages.
@@ -83,7 +90,7 @@ def stages_of(graph: OpGraph, times: OpTimes, count: int, order: IntArray) -> li
         position = np.zeros(graph.num_nodes, dtype=np.int64)
         position[back] = np.arange(len(back))
         gradients = Traffic(sent_bytes=traffic.sent_bytes[sent], senders=traffic.senders[sent])
-        pushes = grouped(replace(graph, traffic=gradients), position, BUCKETS)
+        pushes = grouped(replace(graph, traffic=gradients), position, BUCKETS, groups)
         backward = segments_between(back, times, [], pushes, share=1 / passes)
         found.append(
             PipelineStage(
@@ -115,7 +122,8 @@ def stages_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:
         )
     if len(blocks) < count:
         raise GraphError(
-            f"pp{count} needs a block of layers for each stage, and the graph has {len(blocks)}"
+            f"a pipeline of {count} stages (pp x vpp) needs a block of layers for each, and the "
+            f"graph has {len(blocks)}: at most {len(blocks)} stages do"
         )
     parts = np.array_split(np.arange(len(blocks)), count)
     stage_of = np.zeros(graph.num_nodes, dtype=np.int64)
@@ -170,93 +178,69 @@ def _handed_bytes(graph: OpGraph, place: IntArray, stage_of: IntArray, number: i
     return float(graph.signatures[graph.signature_of[last]].outputs[0].nbytes)
 
 
-def last_backward_s(
-    forward_s: list[float], backward_s: list[float], passes: int
-) -> tuple[list[float], list[float]]:
-    """When each stage begins its first forward and its last backward pass, seconds of the step.
-
-    Args:
-        forward_s: of each stage and micro-batch, with what it hands on.
-        backward_s: the same.
-        passes: micro-batches.
-    """
-    count = len(forward_s)
-    queues = [_turns(min(count - 1 - stage, passes), passes) for stage in range(count)]
-    free_s, at = [0.0] * count, [0] * count
-    forward = [[0.0] * passes for _ in range(count)]
-    backward = [[0.0] * passes for _ in range(count)]
-    done = [[0, 0] for _ in range(count)]  # forward and backward passes
-    first_s = [0.0] * count
-    last_s = [0.0] * count
-    waiting = True
-    while waiting:
-        waiting = False
-        for stage, queue in enumerate(queues):
-            while at[stage] < len(queue):
-                is_back, i = queue[at[stage]]
-                near = stage + 1 if is_back else stage - 1
-                if 0 <= near < count and done[near][is_back] <= i:
-                    waiting = True
-                    break
-                came_s = (backward if is_back else forward)[near][i] if 0 <= near < count else 0.0
-                begin_s = max(free_s[stage], came_s)
-                if not is_back and not i:
-                    first_s[stage] = begin_s
-                last_s[stage] = begin_s
-                free_s[stage] = begin_s + (backward_s if is_back else forward_s)[stage]
-                (backward if is_back else forward)[stage][i] = free_s[stage]
-                done[stage][is_back] += 1
-                at[stage] += 1
-    return first_s, last_s
-
-
-def _turns(ahead: int, passes: int) -> list[tuple[bool, int]]:
-    """Passes of a stage in order: (whether backward, micro-batch)."""
-    turns = [(False, i) for i in range(ahead)]
-    for i in range(passes - ahead):
-        turns += [(False, ahead + i), (True, i)]
-    return turns + [(True, i) for i in range(passes - ahead, passes)]
-
-
 def plan_stages(
-    stages: list[PipelineStage], passes: int, handing_s: list[float], handed_bytes: list[float]
+    stages: list[PipelineStage],
+    passes: int,
+    handing_s: list[float],
+    handed_bytes: list[float],
+    chunks: int = 1,
 ) -> list[StepPlan]:
-    """The step of a device of each stage.
+    """The step of each device of a pipeline.
 
     Args:
         stages: in order.
         passes: micro-batches.
         handing_s: seconds in which each stage hands a micro-batch on to the next one, or gets its
-            gradients back; both sides wait. One fewer than stages.
+            gradients back; one fewer than stages. Both sides wait, but for interleaved stages,
+            which compute meanwhile.
         handed_bytes: bytes that a device sends for it.
+        chunks: stages of each device.
+
+    Raises:
+        GraphError: the devices do not divide the micro-batches of interleaved stages.
     """
-    ahead_s, ahead_bytes = [*handing_s, 0.0], [*handed_bytes, 0.0]
-    back_s, back_bytes = [0.0, *handing_s], [0.0, *handed_bytes]
-    firsts, lasts = last_backward_s(
+    devices = len(stages) // chunks
+    check_interleaved(devices, chunks, passes)
+    waited_s = handing_s if chunks == 1 else [0.0] * len(handing_s)
+    ahead_s, ahead_bytes = [*waited_s, 0.0], [*handed_bytes, 0.0]
+    back_s, back_bytes = [0.0, *waited_s], [0.0, *handed_bytes]
+    firsts, lasts = first_and_last_s(
         [one.forward.duration_s + more for one, more in zip(stages, ahead_s, strict=True)],
         [one.backward_s + more for one, more in zip(stages, back_s, strict=True)],
         passes,
+        chunks=chunks,
+        handing_s=() if chunks == 1 else handing_s,
     )
     plans = []
-    for i, one in enumerate(stages):
+    for device in range(devices):
+        own = range(device, len(stages), devices)
+        last = stages[device]  # its backward pass is the last of the device
+        last_bytes = back_bytes[device] if chunks == 1 else 0.0
+        handed = passes * sum(ahead_bytes[i] + back_bytes[i] for i in own) - last_bytes
         steady = Segment(
             needs=0,
-            duration_s=lasts[i] - firsts[i],
-            busy_s=_sum(one, "busy_s", passes),
-            memory_s=_sum(one, "memory_s", passes),
-            sent_bytes=_sum(one, "sent_bytes", passes)
-            + passes * ahead_bytes[i]
-            + (passes - 1) * back_bytes[i],
+            duration_s=lasts[device] - firsts[device],
+            busy_s=sum(_sum(stages[i], "busy_s", passes, i == device) for i in own),
+            memory_s=sum(_sum(stages[i], "memory_s", passes, i == device) for i in own),
+            sent_bytes=sum(_sum(stages[i], "sent_bytes", passes, i == device) for i in own)
+            + handed,
+            sends=tuple(
+                message for i in own[1:] for one in stages[i].backward for message in one.sends
+            ),
         )
-        waits = Segment(needs=0, duration_s=firsts[i], busy_s=0.0, memory_s=0.0)
+        waits = Segment(needs=0, duration_s=firsts[device], busy_s=0.0, memory_s=0.0)
         hands_back = Segment(
-            needs=0, duration_s=back_s[i], busy_s=0.0, memory_s=0.0, sent_bytes=back_bytes[i]
+            needs=0,
+            duration_s=back_s[device],
+            busy_s=0.0,
+            memory_s=0.0,
+            sent_bytes=last_bytes,
         )
-        plans.append(StepPlan(pulls=(), segments=(waits, steady, *one.backward, hands_back)))
+        plans.append(StepPlan(pulls=(), segments=(waits, steady, *last.backward, hands_back)))
     return plans
 
 
-def _sum(stage: PipelineStage, name: str, passes: int) -> float:
-    """All forward passes and all but the last backward pass."""
+def _sum(stage: PipelineStage, name: str, passes: int, is_last: bool) -> float:
+    """All passes of a stage, without the last backward pass of its device's last one."""
     back = sum(getattr(segment, name) for segment in stage.backward)
-    return float(passes * getattr(stage.forward, name) + (passes - 1) * back)
+    return float(passes * getattr(stage.forward, name) + (passes - is_last) * back)

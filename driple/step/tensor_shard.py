@@ -1,30 +1,35 @@
 """One device's share of a training step under tensor parallelism, as Megatron-LM splits it.
 
-    OpGraph, degree -> TensorShard: the graph of one device, and what its group adds up
+    OpGraph, degree -> StepShard: the graph of one device, and what its group adds up
 
 Shoeybi et al. (2019): in each block of a transformer the first matrix of attention and of the MLP
 is split by columns, the last one by rows, so that the heads and the hidden units between them are
 shared out. Every product that reads a split matrix therefore turns a whole tensor into a shard, or
-a shard into partial sums, which the group adds up by all-reduce: twice in the forward pass of a
-block and twice in its backward pass. The largest embedding and the head of the same size are split
-by words. Norms, residuals and the dropout beside them are not split (no sequence parallelism): each
-device computes them whole.
+a shard into partial sums, which the group adds up: twice in the forward pass of a block and twice
+in its backward pass. The largest embedding and the head of the same size are split by words.
+
+Norms, residuals and the dropout beside them are split by tokens (sequence parallelism, Korthikanti
+et al., 2022): sums are reduce-scattered, and gathered again where the next split matrix reads them,
+which is an all-reduce's bytes. The gradient of a matrix that is split by columns gathers its input
+anew, beside the product that goes before. Experts and routers are not split: a device computes them
+on its tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.checks import check_whole
+from driple.cluster.schemes import divisors_near
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature
-from driple.graph.step_facts import Phase, TensorLifetimes
+from driple.graph.step_facts import Phase
 from driple.step.blocks import block_name
 from driple.step.shard_shapes import (
     ATTENTIONS,
@@ -33,16 +38,17 @@ from driple.step.shard_shapes import (
     by_heads,
     divided,
     is_matrix,
-    whole_sizes,
     widens,
 )
+from driple.step.step_flow import PRODUCTS, GroupExchange, StepFlow, StepShard, changed_graph
+from driple.step.token_shares import made_share, on_tokens
 
-__all__ = ["TensorShard", "tensor_shard"]
+__all__ = ["tensor_shard"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-_PRODUCTS = frozenset({"matmul", "batch_matmul", "einsum"})
+_ROUTERS = frozenset({"gate", "router"})  # names of the module that chooses experts
 _ADDED_LATER = frozenset({"add", "add_n", "cast"})  # partial sums stay partial sums
 _NO_BLOCKS = (
     "tensor parallelism splits the matrices of numbered transformer blocks, and {what}; use ddp or "
@@ -58,24 +64,7 @@ class _State(IntEnum):
     SUM = 2  # partial sums, still to be added up
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TensorShard:
-    """The share of one device of a group.
-
-    Attributes:
-        graph: ops, parameters and gradients of the device; lifetimes are left out.
-        reduced: shape [r], nodes after which the group adds up their output.
-        reduced_bytes: shape [r], bytes of each of these outputs.
-        node_share: shape [num_nodes], share of what each node makes that the device has.
-    """
-
-    graph: OpGraph
-    reduced: IntArray
-    reduced_bytes: FloatArray
-    node_share: FloatArray
-
-
-def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
+def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> StepShard:
     """The share of one device of a tensor-parallel group.
 
     Args:
@@ -89,13 +78,7 @@ def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
     """
     check_whole("tensor-parallel degree", degree, 1)
     if degree == 1:
-        nothing = np.zeros(0, dtype=np.int64)
-        return TensorShard(
-            graph=graph,
-            reduced=nothing,
-            reduced_bytes=np.zeros(0),
-            node_share=np.ones(graph.num_nodes),
-        )
+        return StepShard(graph=graph, node_share=np.ones(graph.num_nodes), exchanges=())
     split = _Split(graph, degree)
     split.follow(order)
     return split.shard()
@@ -106,20 +89,10 @@ class _Split:
 
     def __init__(self, graph: OpGraph, degree: int) -> None:
         self.graph, self.degree = graph, degree
-        self.ops = [graph.signatures[i] for i in graph.signature_of.tolist()]
-        self.sources: list[list[int]] = [[] for _ in range(graph.num_nodes)]
-        for source, target in graph.edges[~graph.is_control].tolist():
-            self.sources[target].append(source)
-        table = graph.parameters
-        if not len(table.gradients) or len(graph.phases) != graph.num_nodes:
-            raise GraphError(
-                _NO_BLOCKS.format(what="the graph does not show its parameters and phases")
-            )
-        if not table.is_trained.all():
-            raise GraphError(
-                _NO_BLOCKS.format(what="this graph trains adapters beside frozen matrices")
-            )
-        self.held = self._held()  # parameter that a node reads, or only casts or turns
+        self.flow = StepFlow(
+            graph, f"tp{degree} splits the matrices of numbered transformer blocks,"
+        )
+        self.ops, self.sources = self.flow.ops, self.flow.sources
         self.vocabulary = self._vocabulary()
         self.matrices = self._matrices()
         if not any(self._block(one) for one in self.matrices.values()):
@@ -130,21 +103,8 @@ class _Split:
         self.by_columns: dict[int, bool] = {}  # how each split matrix is split
         self.to_reduce: dict[int, None] = {}
         self.changed: dict[int, OpSignature] = {}
-
-    def _held(self) -> list[list[int]]:
-        held: list[list[int]] = [[] for _ in range(self.graph.num_nodes)]
-        for one, node in self.graph.parameters.readers.tolist():
-            held[node].append(one)
-        return held
-
-    def _only_weight(self, node: int) -> int | None:
-        """The parameter that a node hands on, cast or turned; None if it computes."""
-        if self.sources[node] or len(self.held[node]) != 1 or self.ops[node].kind in _PRODUCTS:
-            return None
-        made = self.ops[node].outputs
-        one = self.held[node][0]
-        same = len(made) == 1 and made[0].elements == self.graph.parameters.elements[one]
-        return one if same and self.ops[node].kind != "embedding" else None
+        self.on_tokens: set[int] = set()  # nodes that are computed on shares of the tokens
+        self.gathered: dict[int, int] = {}  # activations that a gradient gathers anew, and where
 
     def _vocabulary(self) -> int:
         """Elements of the table of words: as large as the head, or the largest; 0 without one."""
@@ -154,27 +114,21 @@ class _Split:
         for node in np.flatnonzero(self.graph.phases == Phase.FORWARD).tolist():
             op = self.ops[node]
             if op.kind == "embedding" or widens(op):
-                sizes = {int(elements[one]) for one in self._read(node) if not self._block(one)}
+                sizes = {int(elements[one]) for one in self.flow.read(node) if not self._block(one)}
                 (tables if op.kind == "embedding" else heads).update(sizes)
         return max(tables & heads or tables, default=0)
-
-    def _read(self, node: int) -> list[int]:
-        """Parameters that a node reads, cast or not."""
-        found = list(self.held[node])
-        for source in self.sources[node]:
-            one = self._only_weight(source)
-            if one is not None:
-                found.append(one)
-        return found
 
     def _matrices(self) -> dict[int, int]:
         """Node and split matrix of each product that reads one."""
         found = {}
         elements = self.graph.parameters.elements
+        is_expert = self.flow.expert_parameters
         for node, op in enumerate(self.ops):
-            if op.kind not in _PRODUCTS:
+            if op.kind not in PRODUCTS:
                 continue
-            for one in self._read(node):
+            for one in self.flow.read(node):
+                if is_expert[one] or self._is_router(one):
+                    continue
                 factors = [tensor for tensor in op.inputs[:2] if is_matrix(tensor, elements[one])]
                 if factors and (self._block(one) or elements[one] == self.vocabulary):
                     if op.kind != "matmul":
@@ -190,13 +144,19 @@ class _Split:
     def _block(self, parameter: int) -> str:
         return block_name(self.graph.parameters.names[parameter])
 
+    def _is_router(self, parameter: int) -> bool:
+        """Whether it is the matrix that chooses experts: of a module beside a stack of them."""
+        owner, _, last = self.graph.parameters.names[parameter].rpartition(".")[0].rpartition(".")
+        beside = {module.rpartition(".")[0] for module in self.flow.experts}
+        return owner in beside and last in _ROUTERS
+
     def follow(self, order: IntArray) -> None:
         """Find the state of each node, and what becomes of its op."""
         for node in order.tolist():
             self._follow(node)
 
     def _follow(self, node: int) -> None:
-        sources = [one for one in self.sources[node] if self._only_weight(one) is None]
+        sources = [one for one in self.sources[node] if self.flow.only_weight(one) is None]
         shards = [one for one in sources if self.states[one] == _State.SHARD]
         sums = [one for one in sources if self.states[one] == _State.SUM]
         matrix, kind = self.matrices.get(node), self.ops[node].kind
@@ -204,6 +164,8 @@ class _Split:
             # Gradients of queries, keys and values are added up first, as of one fused matrix.
             made = self.ops[node].outputs[0].nbytes
             self._sum(node, min(made, *(self.sum_bytes[one] for one in sums)))
+            if len(sums) < len(sources):  # a residual: the sum is scattered before
+                self._share_tokens(node)
             return
         self.to_reduce.update(dict.fromkeys(sums))
         self.states[sums] = _State.WHOLE
@@ -216,6 +178,14 @@ class _Split:
         elif shards:
             self.origin[node] = next((self.origin[one] for one in shards if one in self.origin), "")
             self._shard(node, shards)
+        elif sums or any(one in self.on_tokens for one in sources):
+            self._share_tokens(node)
+
+    def _share_tokens(self, node: int) -> None:
+        """A node between two split matrices, which computes on a share of the tokens."""
+        if self.graph.phases[node] != Phase.UPDATE:
+            self.on_tokens.add(node)
+            self.changed[node] = on_tokens(self.flow, node, self.degree)
 
     def _sum(self, node: int, nbytes: int) -> None:
         self.states[node], self.sum_bytes[node] = _State.SUM, nbytes
@@ -227,7 +197,7 @@ class _Split:
 
     def _reads_words(self, node: int) -> bool:
         elements = self.graph.parameters.elements
-        return any(elements[one] == self.vocabulary for one in self._read(node))
+        return any(elements[one] == self.vocabulary for one in self.flow.read(node))
 
     def _product(self, node: int, matrix: int, shards: list[int]) -> None:
         """A product with a split matrix."""
@@ -267,7 +237,8 @@ class _Split:
         if self._block(matrix) and size % self.degree:
             raise GraphError(
                 f"tp{self.degree} does not divide a side of "
-                f"{self.graph.parameters.names[matrix]}, which is {size}; choose a degree that does"
+                f"{self.graph.parameters.names[matrix]}, which is {size}; "
+                f"tp {divisors_near(size, self.degree)} does"
             )
 
     def _shard(self, node: int, shards: list[int]) -> None:
@@ -280,12 +251,13 @@ class _Split:
             if heads is not None and len(heads) > HEADS and heads[HEADS] % degree:
                 raise GraphError(
                     f"tp{degree} does not divide the {heads[HEADS]} heads of attention; "
-                    "choose a degree that does"
+                    f"tp {divisors_near(heads[HEADS], degree)} does"
                 )
         whole = self._sizes(one for one in self.sources[node] if one not in shards)
         whole -= self._sizes(shards)
         if op.kind == "matmul":
             self.changed[node] = self._weight_gradient(op, whole)
+            self._gather_again(node, shards)
             return
         axis, cut = axis_of(op), by_heads if op.kind in ATTENTIONS else divided
         self.changed[node] = replace(
@@ -296,6 +268,13 @@ class _Split:
             ),
             outputs=tuple(cut(one, degree, axis) for one in op.outputs),
         )
+
+    def _gather_again(self, node: int, shards: list[int]) -> None:
+        """What the gradient of a matrix reads of the forward pass: kept as shares of the tokens."""
+        for one in self.sources[node]:
+            is_kept = one not in shards and self.graph.phases[one] != Phase.BACKWARD
+            if is_kept and (one in self.on_tokens or one in self.to_reduce):
+                self.gathered.setdefault(one, node)
 
     def _sizes(self, nodes: Iterable[int]) -> set[int]:
         """Elements of the tensors that some nodes make; views of parts of them are not among it."""
@@ -312,64 +291,45 @@ class _Split:
         made = divided(op.outputs[0], self.degree, -2 if by_left else -1)
         return replace(op, inputs=(left, right, *rest), outputs=(made,))
 
-    def shard(self) -> TensorShard:
+    def shard(self) -> StepShard:
         """The graph of one device."""
         graph, degree = self.graph, self.degree
-        reduced = np.array(sorted(self.to_reduce), dtype=np.int64)
-        known: dict[OpSignature, int] = {}
-        new_of = np.array(
-            [
-                known.setdefault(self.changed.get(node, op), len(known))
-                for node, op in enumerate(self.ops)
-            ],
-            dtype=np.int32,
+        scale: FloatArray = np.where(self.states == _State.SHARD, 1 / degree, 1.0)
+        share: FloatArray = np.where(self._split_parameters(), 1 / degree, 1.0)
+        sent = scale[graph.traffic.senders]
+        for node in self.on_tokens:
+            scale[node] = made_share(self.ops[node], self.changed[node], degree)
+        node_share = self._node_share(scale, share)
+        return StepShard(
+            graph=changed_graph(graph, self.changed, scale, share, sent),
+            node_share=node_share,
+            exchanges=tuple(self._exchanges()),
         )
-        sharded = self.states == _State.SHARD
-        scale: FloatArray = np.where(sharded, 1 / degree, 1.0)
-        table, is_split = graph.parameters, self._split_parameters()
-        share: FloatArray = np.where(is_split, 1 / degree, 1.0)
-        traffic = graph.traffic
-        sent = traffic.sent_bytes * scale[traffic.senders]
-        received = traffic.received_bytes.astype(np.float64)
-        if len(received) == len(share):
-            received = received * share
-        kept = float((table.nbytes * share).sum() / max(int(table.nbytes.sum()), 1))
-        made = replace(
-            graph,
-            signatures=tuple(known),
-            signature_of=new_of,
-            tensor_elements=whole_sizes(graph.tensor_elements * scale),
-            tensor_bytes=whole_sizes(graph.tensor_bytes * scale),
-            traffic=replace(
-                traffic, sent_bytes=whole_sizes(sent), received_bytes=whole_sizes(received)
-            ),
-            parameters=replace(
-                table,
-                elements=whole_sizes(table.elements * share),
-                nbytes=whole_sizes(table.nbytes * share),
-            ),
-            update=replace(
-                graph.update,
-                state_bytes=round(graph.update.state_bytes * kept),
-                moved_bytes=round(graph.update.moved_bytes * kept),
-                temporary_bytes=round(graph.update.temporary_bytes * kept),
-            ),
-            lifetimes=TensorLifetimes(),
-        )
-        return TensorShard(
-            graph=made,
-            reduced=reduced,
-            reduced_bytes=np.array(
-                [self.sum_bytes[node] for node in reduced.tolist()], dtype=np.float64
-            ),
-            node_share=self._node_share(scale, share),
-        )
+
+    def _exchanges(self) -> list[GroupExchange]:
+        """Sums, and inputs of columns that are gathered anew."""
+        exchanges = []
+        for node in sorted(self.to_reduce):
+            nbytes = float(self.sum_bytes[node])
+            for kind in ("reduce_scatter", "all_gather"):
+                exchanges.append(GroupExchange(group="tensor", kind=kind, node=node, nbytes=nbytes))
+        for source, node in self.gathered.items():
+            exchanges.append(
+                GroupExchange(
+                    group="tensor",
+                    kind="all_gather",
+                    node=node,
+                    nbytes=float(self.ops[source].outputs[0].nbytes),
+                    is_hidden=True,
+                )
+            )
+        return exchanges
 
     def _node_share(self, scale: FloatArray, share: FloatArray) -> FloatArray:
         """Share of what each node makes, such as of a parameter that it only casts or turns."""
         found = scale.copy()
         for node in range(self.graph.num_nodes):
-            one = self._only_weight(node)
+            one = self.flow.only_weight(node)
             if one is not None:
                 found[node] = share[one]
         return found

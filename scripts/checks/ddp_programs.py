@@ -30,6 +30,7 @@ from driple.measure.record.steps import steps_of
 from driple.measure.record.store import read_record
 from driple.measure.testbed.network import ClusterNetwork
 from scripts.checks.record_jobs import JOBS
+from scripts.refresh_own_machine import measure_pair
 from scripts.studies.kit.results import Row
 from scripts.studies.kit.tables import markdown
 
@@ -40,27 +41,19 @@ _RATE, _BITS_PER_S = "400M", 400e6
 _REPEATS, _SEED = 3, 0
 
 
-def run_on_both(network: ClusterNetwork, port: int, words: Sequence[Sequence[str]]) -> None:
-    """Run a command in each namespace, as two ranks that meet over the network.
+def run_on_both(network: ClusterNetwork, words: Sequence[Sequence[str]]) -> None:
+    """Run a command in each namespace.
 
     Args:
         network: the namespaces.
-        port: where the ranks meet.
         words: of each role.
     """
     running = []
-    address, _, _ = network.address("w0", port).rpartition(":")
     for rank, role in enumerate(ROLES):
         environment = os.environ | {
             "PYTHONPATH": str(ROOT),
             "OMP_NUM_THREADS": "1",
             "GLOO_SOCKET_IFNAME": "eth0",
-            "RANK": str(rank),
-            "WORLD_SIZE": str(len(ROLES)),
-            "LOCAL_RANK": "0",
-            "LOCAL_WORLD_SIZE": "1",
-            "MASTER_ADDR": address,
-            "MASTER_PORT": str(port),
         }
         command = [*network.command_prefix(role), sys.executable, "-m", *words[rank]]
         running.append(subprocess.Popen(command, env=environment, cwd=ROOT))
@@ -72,23 +65,21 @@ def measured(out: Path, seconds: float) -> None:
     """The machine file, and a record of each run; what is there is left."""
     runs = [(name, repeat) for repeat in range(_REPEATS) for name in JOBS]
     random.Random(_SEED).shuffle(runs)  # noqa: S311  # no secret
+    file = out / "machine.toml"
+    if not file.exists():
+        measure_pair(file, _BITS_PER_S, "--set", "parts=processor,links")
     with ClusterNetwork(list(ROLES), _BITS_PER_S) as network:
-        file = out / "machine.toml"
-        if not file.exists():
-            parts = ("--set", "parts=processor,links", "-o", str(file))
-            run_on_both(network, 29700, [("driple", "measure", "--machine", *parts)] * 2)
         for number, (name, repeat) in enumerate(runs, 1):
             folders = [out / f"{name}.{repeat}" / role for role in ROLES]
             if all((folder / "samples.bin").exists() for folder in folders):
                 continue
-            port = 29700 + number
-            meet = ("--seconds", f"{seconds:g}", "--address", network.address("w0", port))
+            meet = ("--seconds", f"{seconds:g}", "--address", network.address("w0", 29700 + number))
             words = [
                 ("driple", "record", "-o", str(folder), "--", sys.executable, "-m",
                  "scripts.checks.record_jobs", name, *meet, "--rank", str(rank))
                 for rank, folder in enumerate(folders)
             ]  # fmt: skip
-            run_on_both(network, port, words)
+            run_on_both(network, words)
 
 
 def rows_of(out: Path) -> Iterator[Row]:

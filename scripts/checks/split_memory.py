@@ -1,24 +1,24 @@
-"""Peaks of allocated memory under tensor and pipeline parallelism, beside published ones.
+"""Peaks of allocated memory of devices that share a model, beside published ones.
 
     datasets/published/pytorch_rows.csv.gz -> rows of Megatron-LM with a peak and degrees above 1
     own:NAME (scripts/published_models) -> traced step -> tensors of the device with most
 
     python -m scripts.checks.split_memory
 
-These runs share out the optimizer's states among replicas (`--use-distributed-optimizer`), which
-degrees do not offer; the check does so too. Megatron-LM's bf16 is `bf16-mixed`. Of rows that differ
-by the number of micro-batches alone, the first is checked.
+These runs share out the optimizer's states among replicas (`--use-distributed-optimizer`).
+Megatron-LM's bf16 is `bf16-mixed`. Of rows that differ by the number of micro-batches alone, the
+first is checked.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from driple.catalog import device_named
+from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import StepOptions
 from driple.memory.device_tensors import device_tensors
@@ -27,7 +27,7 @@ from driple.memory.split_model import device_steps
 from driple.runs.published_runs import PublishedRun, read_published
 from driple.runs.step_key import capability_of
 from driple.schemes.split import SplitScheme
-from scripts.check_split_rows import ROWS, chosen
+from scripts.check_split_rows import ROWS, chosen, is_split, split_setting
 from scripts.published_models import definition_of, traced_job
 
 _GIB = 2.0**30
@@ -41,8 +41,11 @@ def main() -> int:
         published_gib = row.peak_mem_gib or 0.0
         off_pct = 100 * (peak_gib / published_gib - 1)
         found.append(abs(off_pct))
-        print(f"{row.id} {row.job:22} tp{row.tp} pp{row.pp}  published {published_gib:6.2f}  "
-              f"estimated {peak_gib:6.2f} GiB  {off_pct:+.0f} %", flush=True)  # fmt: skip
+        print(
+            f"{row.id} {row.job:18} {row.size} {split_setting(row):40} published "
+            f"{published_gib:6.2f}  estimated {peak_gib:6.2f} GiB  {off_pct:+.0f} %",
+            flush=True,
+        )
     print(
         f"{len(found)} rows, {np.median(found):.0f} % off in the median, {max(found):.0f} % at most"
     )
@@ -53,21 +56,21 @@ def with_peaks(rows: Sequence[PublishedRun]) -> list[PublishedRun]:
     """Rows with allocated peaks and degrees above 1, one for each number of micro-batches."""
     first: dict[tuple[object, ...], PublishedRun] = {}
     for row in rows:
-        if row.tp * row.pp > 1 and row.peak_mem_gib and row.peak_mem_kind == "allocated":
-            first.setdefault((row.job, row.tp, row.pp, row.batch_size, row.size), row)
+        if is_split(row) and row.peak_mem_gib and row.peak_mem_kind == "allocated":
+            first.setdefault((row.job, split_setting(row), row.batch_size, row.size), row)
     return list(first.values())
 
 
 def estimated_bytes(row: PublishedRun) -> int:
     """Most bytes of tensors on a device of the stage that needs most."""
     replicas = row.num_devices // (row.tp * row.pp)
-    declared = SplitScheme.sharding
-    if declared is None:
+    degrees = Setting.parse(split_setting(row)).scheme.degrees
+    sharding = SplitScheme().sharding_of(degrees)
+    if sharding is None:
         raise TypeError("the scheme states no sharding")
-    sharding = replace(declared, shards_states=True)
     peaks = [
         bytes_by_kind(device_tensors(step, sharding, replicas, replicas)).sum(axis=1).max()
-        for step in device_steps(_traced(row), row.tp, row.pp)
+        for step in device_steps(_traced(row), degrees)
     ]
     return int(max(peaks))
 

@@ -216,6 +216,7 @@ def _step(
         is_trained=cut["trained"] > 0,
         gradient_at=np.cumsum(cut["gradient_at"]),
         block_of=cut["block_of"],
+        sharers=np.ones(len(cut["elements"])),  # no stored step is of experts that devices share
         **{column: np.cumsum(cut[column]) for column in _BLOCKS},
     )
     step = StepMemory(

@@ -29,5 +29,5 @@ def test_the_links_of_the_file_have_the_rate_that_was_set() -> None:
 
 def test_every_line_fits_a_terminal() -> None:
     lines = list(machine_lines(MADE))
-    assert [line.split()[0] for line in lines[:3]] == ["machine", "host", "links"]
+    assert [line.split()[0] for line in lines[:4]] == ["machine", "host", "processor", "links"]
     assert max(map(len, lines)) <= 105

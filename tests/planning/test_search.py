@@ -201,3 +201,18 @@ def test_a_plan_and_a_prediction_have_the_same_largest_batches(unet_plan: PlanRe
     memory = predict(UNET, "1xH100", options=options).answers[0].memory
     (planned,) = {one.largest for one in unet_plan.offers if one.name == "p5.4xlarge"}
     assert memory is not None and memory.largest == planned
+
+
+def test_any_scheme_tries_degrees_that_fit(gpt: str) -> None:
+    """Those that suit of their own accord, and tensor groups; a name beside is tried alone."""
+
+    def tried(*schemes: str) -> set[str]:
+        found = plan(
+            gpt, options=OPTIONS, samples=1e4, settings=["8xA100"], vary=[], schemes=schemes
+        )
+        return {one.candidate.setting.scheme.suffix for one in found.offers if one.candidate}
+
+    usual, every, named = tried(), tried("any"), tried("any", "fsdp")
+    assert usual < every
+    assert {scheme for scheme in every if scheme.startswith("tp")} == every - usual != set()
+    assert named == {"fsdp", *(every - usual)}

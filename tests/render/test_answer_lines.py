@@ -207,10 +207,14 @@ def test_where_the_host_decides_the_stated_error_is_of_kernels() -> None:
     assert "kernels" not in lines_of(large)["how sure"]
 
 
-def test_a_machine_file_marks_its_answers_and_refuses_another_host() -> None:
+def test_a_machine_file_marks_its_answers_and_refuses_another_host(tmp_path: Path) -> None:
     """What was measured beside other programs is told first; the option it refuses is not."""
     options = JobOptions(batch_size=1)
-    file = "docs/machine.toml"  # other programs ran
+    file = tmp_path / "machine.toml"
+    text = Path("docs/machine.toml").read_text(encoding="utf-8")
+    assert "disturbed = false" in text
+    busy = text.replace("disturbed = false", "disturbed = true")
+    file.write_text(busy, encoding="utf-8")
     lines = lines_of(predict("resnet18", "1xH100", options=options, machine=file).answers[0])
     assert lines["assumed"].startswith("other programs used ")
     assert "on a host that takes" in lines["limit"] and "measure" not in lines["limit"]

@@ -21,6 +21,10 @@ ALLOWED = {
     ("cluster/schemes.py", "PS"): "servers go with the P of the paper's names",
     ("cluster/schemes.py", "SPLIT"): "degrees go with tp and pp",
     ("cluster/schemes.py", "DDP"): "a name without a scheme",
+    **{
+        ("cluster/schemes.py", name): "what may stand beside degrees, in the grammar of names"
+        for name in ("fsdp", "zero1", "zero2")
+    },
     ("jobs/training_config/config.py", "DDP"): "FSDP's precision is another without shards",
     ("jobs/training_config/trainer.py", "fsdp"): "field of a file of Hugging Face's Trainer",
     ("jobs/training_config/axolotl.py", "fsdp"): "field of a file of axolotl",

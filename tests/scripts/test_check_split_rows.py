@@ -1,4 +1,4 @@
-"""Rows that are checked with tensor and pipeline parallelism: their settings hold their devices."""
+"""Rows that are checked with degrees of parallelism: their settings hold their devices."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ pytest.importorskip("torch")
 
 from driple.cluster.setting import Setting
 from driple.runs.published_runs import read_published
-from scripts.check_split_rows import ROWS, chosen, split_setting
+from scripts.check_split_rows import ROWS, chosen, is_split, split_setting
 
 
 def test_rows_and_their_settings_agree() -> None:
     """Devices, replicas and degrees of each row are those of the setting that it is checked on."""
     rows = chosen(read_published(ROWS))
-    split = [row for row in rows if row.tp * row.pp > 1]
-    assert len(split) == 88
+    split = [row for row in rows if is_split(row)]
+    assert len(split) == 113
     assert {row.source for row in rows} == {row.source for row in split}
     for row in rows:
         setting = Setting.parse(split_setting(row))
         assert setting.num_workers == row.num_devices
-        assert (setting.scheme.tensor, setting.scheme.pipeline) == (row.tp, row.pp)
+        degrees = setting.scheme.degrees
+        assert (degrees.tensor, degrees.pipeline) == (row.tp, row.pp)
+        assert (degrees.context, degrees.expert) == (row.cp, row.ep)
         assert setting.num_replicas == row.dp

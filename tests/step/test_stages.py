@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from driple.simulate.calibration import shipped_calibration
-from driple.step.stages import last_backward_s, stages_of
+from driple.step.pipeline_schedule import first_and_last_s
+from driple.step.stages import stages_of
 from tests.schemes.exchanged import LAYERS, transformer
 
 
@@ -14,14 +15,14 @@ from tests.schemes.exchanged import LAYERS, transformer
 def test_equal_stages_wait_for_one_turn_of_each_other(stages: int, passes: int) -> None:
     """With m micro-batches and p stages: (m + p - 1) (f + b), (p - 1) (f + b) of them a bubble."""
     forward_s, backward_s = 1.0, 2.0
-    firsts, lasts = last_backward_s([forward_s] * stages, [backward_s] * stages, passes)
+    firsts, lasts = first_and_last_s([forward_s] * stages, [backward_s] * stages, passes)
     assert lasts[0] + backward_s == (passes + stages - 1) * (forward_s + backward_s)
     assert firsts == [stage * forward_s for stage in range(stages)]
     assert lasts == sorted(lasts, reverse=True)
 
 
 def test_the_slowest_stage_sets_the_pace() -> None:
-    _, lasts = last_backward_s([1.0, 3.0, 1.0], [2.0, 6.0, 2.0], 100)
+    _, lasts = first_and_last_s([1.0, 3.0, 1.0], [2.0, 6.0, 2.0], 100)
     assert 100 * 9.0 <= lasts[0] + 2.0 <= 100 * 9.0 + 6.0
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driple.errors import GraphError
 from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.step.plan import execution_order
@@ -66,8 +65,8 @@ def test_families_of_transformers(
 ) -> None:
     graph = step_of(config, values, head)
     shard = tensor_shard(graph, HEADS, execution_order(graph))
-    assert len(shard.reduced) == sums
-    assert set(shard.reduced_bytes.tolist()) == {2.0 * 2 * 16 * WIDTH}
+    summed = [one.nbytes for one in shard.exchanges if one.kind == "reduce_scatter"]
+    assert summed == [2.0 * 2 * 16 * WIDTH] * sums
     ops = [graph.signatures[i] for i in graph.signature_of.tolist()]
     heads = {"qa_outputs"}  # of two columns: every device has it whole
     split = [
@@ -87,18 +86,25 @@ def test_families_of_transformers(
     )
 
 
-def test_experts_are_refused() -> None:
+def test_experts_and_routers_are_computed_on_shares_of_the_tokens() -> None:
+    """They are not split by tp (expert_tensor_parallel_size 1): all else is, by columns or rows."""
     experts = step_of(
         "MixtralConfig",
         {**_SIZES, "num_local_experts": 4, "num_key_value_heads": HEADS},
         "MixtralForCausalLM",
     )
-    with pytest.raises(GraphError, match="such as in a mixture of experts"):
-        tensor_shard(experts, 2, execution_order(experts))
+    shard = tensor_shard(experts, 2, execution_order(experts))
+    table, own = experts.parameters, shard.graph.parameters
+    for name, whole, part in zip(table.names, table.elements, own.elements, strict=True):
+        is_split = not any(word in name for word in ("experts", "gate", "norm"))
+        assert part * (2 if is_split else 1) == whole, name
+    products = [experts.signatures[i].kind in _PRODUCTS for i in experts.signature_of.tolist()]
+    whole, part = (cost_of_graph(one).flops[products].sum() for one in (experts, shard.graph))
+    assert 2 * part == whole
 
 
 def test_one_device_has_the_whole_step() -> None:
     graph = step_of("PhiConfig", _SIZES, "PhiForCausalLM")
     shard = tensor_shard(graph, 1, execution_order(graph))
     assert shard.graph is graph
-    assert not len(shard.reduced)
+    assert not shard.exchanges

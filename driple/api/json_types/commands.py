@@ -14,6 +14,7 @@ from driple.catalog.machine_file import (
     LoaderRate,
     MachineFacts,
     MachineHost,
+    MachineProcessor,
     OpTime,
 )
 from driple.codec import Names
@@ -182,6 +183,7 @@ class MachineJson(TypedDict):
     devices: Sequence[Mapping[str, object]]
     machine: MachineFacts | None
     host: MachineHost | None
+    processor: MachineProcessor | None
     ops: Sequence[OpTime]
     kernels: Sequence[KernelTime]
     copies: Sequence[CopyRate]

@@ -50,8 +50,8 @@ class Undecided:
         value: as text, shortened.
         changes: what it changes of an answer, which has no verdict on that.
         settled_by: option of a job that decides in its place; empty if there is none.
-        reason: `not_modelled`, `not_known` (no field of the tool that Driple knows), `offload`
-            (its memory is modelled), or `no_file` (it names a file that is not there).
+        reason: `not_modelled`, `not_known` (no field of the tool that Driple knows),
+            or `no_file` (it names a file that is not there).
     """
 
     file: str
@@ -96,7 +96,6 @@ def undecided_remark(fields: tuple[Undecided, ...]) -> Remark:
         file=fields[0].file,
         fields=tuple(one.field for one in fields[:_MOST_LISTED]),
         more=max(len(fields) - _MOST_LISTED, 0),
-        is_offload=all(one.reason == "offload" for one in fields),
     )
 
 

@@ -17,7 +17,7 @@ from driple.errors import ConfigError
 from driple.files import wrap_os_error
 from driple.jobs.training_config.accelerate import ACCELERATE
 from driple.jobs.training_config.axolotl import AXOLOTL
-from driple.jobs.training_config.config import BOTH, TIME, TrainingConfig, Undecided
+from driple.jobs.training_config.config import BOTH, TrainingConfig, Undecided
 from driple.jobs.training_config.deepspeed import DEEPSPEED
 from driple.jobs.training_config.fields import Format, NotModelledError, RefusedError
 from driple.jobs.training_config.llama_factory import LLAMA_FACTORY
@@ -182,10 +182,6 @@ class _Reading:
             ) from refused
         for name, one in found.items():
             self._say(key, name, one)
-        if any(name in found for name in _OFFLOADS):
-            self._undecided.append(
-                Undecided.of(self._file.name, key, value, TIME, reason="offload")
-            )
 
     def _say(self, key: str, name: str, value: Any) -> None:
         known = self._said.get(name)

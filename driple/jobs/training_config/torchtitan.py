@@ -82,18 +82,20 @@ def _global_batch(value: Any, values: Values) -> Mapping[str, Any]:
     return whole_number("global_batch", none=(-1,))(value, values)
 
 
+_WORDS = {"tp": "tensor", "cp": "context", "ep": "expert", "pp": "pipeline"}
+
+
 def _derived(said: dict[str, Any], values: Values) -> None:
     if "training.mixed_precision_param" not in values:
         said["half"] = "bf16"
     shard = said.pop("degree_shard", -1)
     replicate = said.pop("degree_replicate", 1)
-    tensor, pipeline = said.pop("degree_tensor", 1), said.pop("degree_pipeline", 1)
-    split = [f"{kind}{degree}" for kind, degree in (("tp", tensor), ("pp", pipeline))
-             if degree > 1]  # fmt: skip
-    if split and shard != 1:
-        said["split_with_shards"] = True
+    degrees = {word: said.pop(f"degree_{name}", 1) for word, name in _WORDS.items()}
+    split = [f"{word}{degree}" for word, degree in degrees.items() if degree > 1]
     if split:
-        said["scheme"] = "-".join(split)
+        if shard != 1 and replicate not in (1, -1):
+            said["split_with_shards"] = True  # hsdp beside degrees
+        said["scheme"] = "-".join(split if shard == 1 else (*split, "fsdp"))
     elif shard == 1:
         said["scheme"] = "ddp"
     elif replicate not in (1, -1):
@@ -121,7 +123,10 @@ TORCHTITAN = Format(
         "parallelism.data_parallel_shard_degree": _degree("shard"),
         "parallelism.data_parallel_replicate_degree": _degree("replicate"),
         "parallelism.tensor_parallel_degree": _degree("tensor"),
+        "parallelism.context_parallel_degree": _degree("context"),
+        "parallelism.expert_parallel_degree": _degree("expert"),
         "parallelism.pipeline_parallel_degree": _degree("pipeline"),
+        "experimental.context_parallel_degree": _degree("context"),
         "experimental.pipeline_parallel_degree": _degree("pipeline"),
         "parallelism.fsdp_reshard_after_forward": _reshards,
         "activation_checkpoint.mode": named(
@@ -172,10 +177,7 @@ TORCHTITAN = Format(
         "parallelism.enable_sequence_parallel": Decisive(off=(True,)),
         "parallelism.module_fqns_per_model_part": Decisive(),
         "parallelism.pipeline_parallel_*": Decisive(off=("1F1B", 1)),
-        "parallelism.context_parallel_degree": Decisive(off=(1,), settled_by="scheme"),
-        "parallelism.expert_parallel_degree": Decisive(off=(1,)),
         "parallelism.expert_tensor_parallel_degree": Decisive(off=(1,)),
-        "experimental.context_parallel_degree": Decisive(off=(1,), settled_by="scheme"),
         "experimental.enable_async_tensor_parallel": Decisive(changes=TIME),
         "experimental.pipeline_parallel_*": Decisive(off=("1F1B", 1)),
         "training.fp8_linear": Decisive(settled_by="precision"),

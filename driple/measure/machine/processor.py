@@ -16,12 +16,13 @@ from torch import Tensor, nn
 
 from driple.measure.machine.clock import Clock
 
-__all__ = ["PROGRAMS", "ProcessorProgram", "step_seconds", "threads"]
+__all__ = ["PROGRAMS", "ProcessorProgram", "WordModel", "mlp", "step_seconds", "threads",
+           "transformer"]  # fmt: skip
 
 _CLASSES = 10
 
 
-class _Words(nn.Module):
+class WordModel(nn.Module):
     """Words through a core of layers, to the next word."""
 
     def __init__(self, core: nn.Module, vocabulary: int, width: int) -> None:
@@ -30,16 +31,18 @@ class _Words(nn.Module):
         self.head = nn.Linear(width, vocabulary)
 
     def forward(self, words: Tensor) -> Tensor:
+        """Logits of the next word, a row for each word."""
         made = self.core(self.table(words))
         hidden = made[0] if isinstance(made, tuple) else made
         logits: Tensor = self.head(hidden)
         return logits.flatten(0, 1)
 
 
-def _mlp(inputs: int, width: int, depth: int) -> nn.Module:
-    layers: list[nn.Module] = [nn.Linear(inputs, width), nn.ReLU()]
+def mlp(inputs: int, width: int, depth: int, act: type[nn.Module] = nn.ReLU) -> nn.Module:
+    """Hidden layers of one width, each with an activation, and a layer of classes."""
+    layers: list[nn.Module] = [nn.Linear(inputs, width), act()]
     for _ in range(depth - 1):
-        layers += [nn.Linear(width, width), nn.ReLU()]
+        layers += [nn.Linear(width, width), act()]
     return nn.Sequential(*layers, nn.Linear(width, _CLASSES))
 
 
@@ -53,16 +56,17 @@ def _convolutional(channels: int, depth: int) -> nn.Module:
     )
 
 
-def _transformer(width: int, layers: int, heads: int, vocabulary: int) -> nn.Module:
+def transformer(width: int, layers: int, heads: int, vocabulary: int) -> nn.Module:
+    """Blocks of attention and an MLP four times as wide, over words."""
     blocks = [
         nn.TransformerEncoderLayer(width, heads, 4 * width, batch_first=True, dropout=0.0)
         for _ in range(layers)
     ]
-    return _Words(nn.Sequential(*blocks), vocabulary, width)
+    return WordModel(nn.Sequential(*blocks), vocabulary, width)
 
 
 def _recurrent(width: int, vocabulary: int) -> nn.Module:
-    return _Words(nn.LSTM(width, width, batch_first=True), vocabulary, width)
+    return WordModel(nn.LSTM(width, width, batch_first=True), vocabulary, width)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,11 +94,11 @@ class ProcessorProgram:
 
 
 PROGRAMS = (
-    ProcessorProgram(name="mlp 96", module=lambda: _mlp(96, 96, 10), shape=(256, 96)),
-    ProcessorProgram(name="mlp 300", module=lambda: _mlp(300, 300, 5), shape=(100, 300)),
-    ProcessorProgram(name="mlp 512", module=lambda: _mlp(784, 512, 2), shape=(128, 784)),
-    ProcessorProgram(name="mlp 768", module=lambda: _mlp(256, 768, 6), shape=(32, 256)),
-    ProcessorProgram(name="mlp 2048", module=lambda: _mlp(512, 2048, 2), shape=(64, 512)),
+    ProcessorProgram(name="mlp 96", module=lambda: mlp(96, 96, 10), shape=(256, 96)),
+    ProcessorProgram(name="mlp 300", module=lambda: mlp(300, 300, 5), shape=(100, 300)),
+    ProcessorProgram(name="mlp 512", module=lambda: mlp(784, 512, 2), shape=(128, 784)),
+    ProcessorProgram(name="mlp 768", module=lambda: mlp(256, 768, 6), shape=(32, 256)),
+    ProcessorProgram(name="mlp 2048", module=lambda: mlp(512, 2048, 2), shape=(64, 512)),
     ProcessorProgram(
         name="convolutions 16", module=lambda: _convolutional(16, 4), shape=(16, 3, 32, 32)
     ),
@@ -106,13 +110,13 @@ PROGRAMS = (
     ),
     ProcessorProgram(
         name="transformer 64",
-        module=lambda: _transformer(64, 2, 2, 500),
+        module=lambda: transformer(64, 2, 2, 500),
         shape=(16, 32),
         vocabulary=500,
     ),
     ProcessorProgram(
         name="transformer 256",
-        module=lambda: _transformer(256, 2, 4, 1000),
+        module=lambda: transformer(256, 2, 4, 1000),
         shape=(8, 32),
         vocabulary=1000,
     ),

@@ -35,7 +35,6 @@ _LEFT_OPEN = {
     "not_modelled": "not modelled: {fields}, which {change}",
     "not_known": "not known: {fields}, which may {change}",
     "no_file": "no file beside it: {fields}, which {change}",
-    "offload": "{fields}; the memory of offload is modelled, its time is not",
 }
 
 
@@ -49,9 +48,7 @@ def _left_open(
     return f"{file}, {_LEFT_OPEN[reason].format(fields=listed, change=change)}"
 
 
-def _no_verdict(file: str, fields: Sequence[str], more: int, is_offload: bool) -> str:
-    if is_offload:
-        return f"no verdict: time is not modelled with the offload of {file}"
+def _no_verdict(file: str, fields: Sequence[str], more: int) -> str:
     rest = f" and {more} more" if more else ""
     verb = "decide it and are" if more or len(fields) > 1 else "decides it and is"
     return f"no verdict, as {', '.join(fields)}{rest} of {file} {verb} not modelled"

@@ -156,9 +156,17 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"the batch size is that of each of {counted(num_replicas, 'replica')} of {num_devices} "
         "devices, not of each device"
     ),
-    "no_sequence_parallelism": (
-        "each device of a tensor-parallel group computes norms, residuals and dropout whole (no "
-        "sequence parallelism)"
+    "sequence_parallelism": (
+        "norms, residuals and dropout between split matrices are shared out by tokens (sequence "
+        "parallelism)"
+    ),
+    "even_all_to_all": (
+        "each of the {num_devices} devices of an expert group gets as many tokens (capacity 1); "
+        "experts are not split by tp"
+    ),
+    "host_updates": (
+        "a host updates a billion parameters in {seconds:.3g} s, as two processors of 24 cores do "
+        "(ZeRO-Offload, table 4)"
     ),
     "tensor_group_spans_machines": (
         "a tensor-parallel group of {num_devices} devices spans machines of {devices_per_machine}: "

@@ -7,28 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from driple.measure.machine.clock import Clock
+from driple.measure.machine.processor import WordModel, mlp, transformer
 
 __all__ = ["Program", "programs", "seconds_of"]
 
 Batch = tuple[Tensor, Tensor]
-
-
-class _Words(nn.Module):
-    def __init__(self, core: nn.Module, vocabulary: int, width: int) -> None:
-        super().__init__()
-        self.table, self.core = nn.Embedding(vocabulary, width), core
-        self.head = nn.Linear(width, vocabulary)
-
-    def forward(self, words: Tensor) -> Tensor:
-        made = self.core(self.table(words))
-        logits: Tensor = self.head(made[0] if isinstance(made, tuple) else made)
-        return logits.flatten(0, 1)
 
 
 class _Sequence(nn.Module):
@@ -60,12 +48,6 @@ class Program:
     optimizer: str
 
 
-def _mlp(inputs: int, width: int, depth: int, act: type[nn.Module] = nn.ReLU) -> nn.Module:
-    sizes = [inputs, *[width] * depth]
-    layers = [(nn.Linear(*pair), act()) for pair in pairwise(sizes)]
-    return nn.Sequential(*(each for pair in layers for each in pair), nn.Linear(width, 10))
-
-
 def _normed() -> nn.Module:
     layers = [(nn.Linear(256, 256), nn.LayerNorm(256), nn.ReLU()) for _ in range(6)]
     return nn.Sequential(*(each for three in layers for each in three), nn.Linear(256, 10))
@@ -88,14 +70,6 @@ def _cnn(channels: int, depth: int, *, kernel: int = 3, norm: bool = True, pool:
         layers += [nn.BatchNorm2d(channels)] if norm else []
         layers += [nn.ReLU(), *([nn.MaxPool2d(2)] if pool and number == 1 else [])]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
-
-
-def _gpt(width: int, layers: int, heads: int, vocabulary: int) -> nn.Module:
-    blocks = (
-        nn.TransformerEncoderLayer(width, heads, 4 * width, batch_first=True, dropout=0.0)
-        for _ in range(layers)
-    )
-    return _Words(nn.Sequential(*blocks), vocabulary, width)
 
 
 def _images(batch: int, side: int) -> Callable[[], Batch]:
@@ -125,11 +99,11 @@ def _mlps() -> Iterator[_Made]:
     ):  # fmt: skip
         yield (
             f"mlp {inputs}-{width}x{depth} b{batch}",
-            lambda w=width, d=depth, i=inputs: _mlp(i, w, d),  # type: ignore[misc]
+            lambda w=width, d=depth, i=inputs: mlp(i, w, d),  # type: ignore[misc]
             _numbers(batch, inputs),
         )
-    yield "mlp gelu 512x4 b64", lambda: _mlp(512, 512, 4, nn.GELU), _numbers(64, 512)
-    yield "mlp tanh 256x6 b64", lambda: _mlp(256, 256, 6, nn.Tanh), _numbers(64, 256)
+    yield "mlp gelu 512x4 b64", lambda: mlp(512, 512, 4, nn.GELU), _numbers(64, 512)
+    yield "mlp tanh 256x6 b64", lambda: mlp(256, 256, 6, nn.Tanh), _numbers(64, 256)
     yield "layer norms 256x6 b128", _normed, _numbers(128, 256)
     yield "convolutions over sequences b16", _Sequence, _numbers(16, 32, 128)
 
@@ -158,7 +132,7 @@ def _texts() -> Iterator[_Made]:
     ):  # fmt: skip
         yield (
             f"transformer {width}x{layers} b{batch} {length} words of {vocabulary}",
-            lambda w=width, n=layers, h=heads, v=vocabulary: _gpt(w, n, h, v),  # type: ignore[misc]
+            lambda w=width, n=layers, h=heads, v=vocabulary: transformer(w, n, h, v),  # type: ignore[misc]
             _text(batch, length, vocabulary),
         )
     for kind, vocabulary, width, batch, length, layers in (
@@ -168,7 +142,7 @@ def _texts() -> Iterator[_Made]:
     ):  # fmt: skip
         yield (
             f"{kind.__name__.lower()} {width}x{layers} b{batch} {length} words of {vocabulary}",
-            lambda k=kind, v=vocabulary, w=width, n=layers: _Words(  # type: ignore[misc]
+            lambda k=kind, v=vocabulary, w=width, n=layers: WordModel(  # type: ignore[misc]
                 k(w, w, n, batch_first=True), v, w
             ),
             _text(batch, length, vocabulary),

@@ -208,11 +208,38 @@ def test_a_config_outside_the_folders_is_not_opened(tmp_path: Path) -> None:
         assert _options(tmp_path, text, "x/a.yaml").undecided()[0].reason == "no_file"
 
 
-def test_offload_leaves_the_time_open_and_not_the_memory() -> None:
+def test_offload_leaves_nothing_open() -> None:
     options = JobOptions(config=read_training_config(DATA / "ds.json"))
-    found = options.undecided(Setting.parse("8xA100"))
-    assert {one.changes for one in found} == {("time",)}
+    assert not options.undecided(Setting.parse("8xA100"))
     assert options.config.offload == ("states", "parameters")
+
+
+@pytest.mark.parametrize(
+    ("degrees", "scheme", "is_open"),
+    [
+        ({"tensor_parallel_degree": 8}, "tp8-fsdp", False),
+        ({"tensor_parallel_degree": 8, "data_parallel_shard_degree": 1}, "tp8", False),
+        (
+            {"context_parallel_degree": 2, "expert_parallel_degree": 16,
+             "pipeline_parallel_degree": 4},
+            "cp2-ep16-pp4-fsdp", False,
+        ),
+        (
+            {"tensor_parallel_degree": 2, "data_parallel_shard_degree": 4,
+             "data_parallel_replicate_degree": 2},
+            "tp2-fsdp", True,
+        ),
+    ],
+)  # fmt: skip
+def test_degrees_of_torchtitan(
+    tmp_path: Path, degrees: dict[str, int], scheme: str, is_open: bool
+) -> None:
+    lines = "".join(f"{name} = {value}\n" for name, value in degrees.items())
+    file = tmp_path / "a.toml"
+    file.write_text(f"[training]\nlocal_batch_size = 1\nseq_len = 64\n[parallelism]\n{lines}")
+    config = read_training_config(file)
+    assert config.scheme == scheme
+    assert bool(config.undecided) == is_open
 
 
 @pytest.mark.parametrize(("mode", "graphs"), [("default", False), ("reduce-overhead", True)])

@@ -36,7 +36,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
     "deepspeed_zero2_offload.json": {
         "tool": "DeepSpeed", "scheme": "zero2", "precision": None, "offload": ("states",),
-        "undecided": ["zero_optimization.offload_optimizer.device"],
+        "undecided": [],
     },
     "trl_sft.yaml": {
         "tool": "TRL", "scheme": "", "precision": "amp-bf16", "batch_size": 8, "seq_len": 1024,
@@ -53,7 +53,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "batch_size": 1, "seq_len": 512, "grad_accumulation": 4, "optimizer": "adamw-fused",
         "activation_checkpointing": "full", "offload": ("states", "parameters"),
         "lora": LoraAdapters(r=8, alpha=16, rest="bf16"), "weights": "nf4-double",
-        "undecided": ["fsdp_config.fsdp_offload_params"],
+        "undecided": [],
     },
     "torchtune_full.yaml": {
         "tool": "torchtune", "scheme": "fsdp", "precision": "bf16", "precision_alone": None,

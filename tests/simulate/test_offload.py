@@ -1,0 +1,98 @@
+"""CPU offload by hand: what crosses to the host, and how long its update takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from driple.catalog import shipped_hardware
+from driple.cluster.setting import Setting
+from driple.cluster.topology import topology_of
+from driple.errors import SettingError
+from driple.graph.step_facts import Phase
+from driple.schemes.links import ReachedLink
+from driple.schemes.records import WorkerRecord
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import PreparedJob, Program
+from driple.simulate.run import simulate_steps
+from tests.schemes.exchanged import transformer
+
+STILL = replace(shipped_calibration(), jitter=0.0)
+VECTORISED_S, PLAIN_S = 0.257e-9, 1.476e-9  # of a parameter
+
+
+def job(*offload: str, passes: int = 1, by_engine: bool = True) -> PreparedJob:
+    program = Program(offload=offload, by_engine=by_engine)
+    return PreparedJob(transformer(passes).graph, program=program)
+
+
+def record_on(prepared: PreparedJob, name: str) -> WorkerRecord:
+    return simulate_steps(prepared, topology_of(Setting.parse(name)), STILL, num_steps=3)[0]
+
+
+def seconds_on(prepared: PreparedJob, name: str) -> float:
+    return record_on(prepared, name).iteration_time_s
+
+
+def copy_s(prepared: PreparedJob, name: str) -> float:
+    """Seconds in which all parameters of a job cross the link to its host."""
+    link = shipped_hardware().host_link(Setting.parse(name).worker)
+    rate = ReachedLink(link, STILL.link(link)).bytes_per_s(1)
+    return float(prepared.graph.parameters.nbytes.sum()) / rate
+
+
+@pytest.mark.parametrize(("by_engine", "each_s"), [(True, VECTORISED_S), (False, PLAIN_S)])
+def test_a_host_updates_the_parameters_of_its_device(by_engine: bool, each_s: float) -> None:
+    """Gradients go beside the backward pass, as far as it is long enough; parameters come back."""
+    kept, moved = (
+        seconds_on(job(*offload, by_engine=by_engine), "p3.2xlarge")
+        for offload in ((), ("states",))
+    )
+    prepared = job()
+    device = STILL.device(Setting.parse("p3.2xlarge").worker)
+    times = prepared.times(device)
+    backward_s = times.duration_s[prepared.graph.phases == Phase.BACKWARD].sum()
+    way_s = copy_s(prepared, "p3.2xlarge")
+    elements = int(prepared.graph.parameters.elements.sum())
+    host_s = max(way_s - backward_s, 0.0) + elements * each_s + way_s
+    assert moved - kept == pytest.approx(host_s - prepared.update_seconds(device), rel=1e-6)
+
+
+@pytest.mark.parametrize(("scheme", "copies"), [("zero2", 1), ("fsdp", 1), ("ddp", 8)])
+def test_devices_of_a_machine_share_its_host(scheme: str, copies: int) -> None:
+    """All parameters once where states are shared out; as often as there are devices if not."""
+    elements = int(job().graph.parameters.elements.sum())
+    slow, fast = (
+        seconds_on(job("states", by_engine=by_engine), f"p3.16xlarge@{scheme}")
+        for by_engine in (False, True)
+    )
+    wanted = copies * elements * (PLAIN_S - VECTORISED_S)
+    assert slow - fast == pytest.approx(wanted, rel=1e-6)
+
+
+def test_waiting_for_the_host_is_no_busy_device() -> None:
+    """The device computes as long as before, and has no update of its own."""
+    busy = []
+    for offload in ((), ("states",)):
+        computing = record_on(job(*offload), "p3.2xlarge").computing
+        busy.append(sum((one.end_s - one.start_s) * one.busy_share for one in computing))
+    update_s = 3 * job().update_seconds(STILL.device(Setting.parse("p3.2xlarge").worker))
+    assert busy[1] == pytest.approx(busy[0] - update_s, rel=1e-6)
+
+
+def test_parameters_on_the_host_come_for_each_use() -> None:
+    """Twice a pass, beside computing: what that does not hide, in place of the new parameters."""
+    kept, moved = (
+        seconds_on(job(*parts), "p3.16xlarge@fsdp")
+        for parts in (("states",), ("states", "parameters"))
+    )
+    prepared = job()
+    way_s = copy_s(prepared, "p3.16xlarge") / 8
+    computing_s = prepared.times(STILL.device(Setting.parse("p3.2xlarge").worker)).duration_s.sum()
+    assert moved - kept == pytest.approx(max(2 * way_s - computing_s, 0.0) - way_s, rel=1e-6)
+
+
+def test_hosts_of_unknown_memory_are_refused() -> None:
+    with pytest.raises(SettingError, match=r"memory 1xV100 does not state; name an instance"):
+        seconds_on(job("states"), "1xV100")
