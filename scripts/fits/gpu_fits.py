@@ -33,7 +33,7 @@ from scripts.fits.device_fit import FitOptions, fit_devices
 from scripts.fits.device_rows import tensorflow_steps, torch_steps
 from scripts.fits.family_sizes import LARGEST, SMALLEST, FamilySizes, work_of_sample
 from scripts.fits.fit_table import FitTable, StepRow, fit_table
-from scripts.fits.hosts import with_usual_host
+from scripts.fits.hosts import known_hosts, with_usual_host
 from scripts.fits.links import program_of
 from scripts.fits.measured_kernels import kernel_steps
 from scripts.fits.op_rows import op_steps
@@ -181,7 +181,8 @@ class GpuFits:
         Raises:
             ConfigError: nothing would be left, or a kept fit is damaged.
         """
-        return with_present(with_usual_host(self.fitted(left_out)), left_out.fold)
+        usual = with_usual_host(self.fitted(left_out), known_hosts())
+        return with_present(usual, left_out.fold)
 
     def fitted(self, left_out: LeftOut) -> GpuModel:
         """The same with the published host and without present kernels."""
