@@ -2,7 +2,7 @@
 
     lstm_cell, gru_cell -> two products, and one kernel for all gates
 
-On other devices PyTorch takes the gates apart: 14 kernels of an LSTM forward, and 22 back.
+On other devices PyTorch takes the gates apart: 22 kernels more of an LSTM's cell, forward and back.
 """
 
 from __future__ import annotations
