@@ -74,7 +74,7 @@ def _lstm_shapes(by_input: Tensor, by_state: Tensor, cell: Tensor, *_: Any) -> S
     return torch.empty_like(cell), torch.empty_like(cell), kept
 
 
-def _lstm_gradients(
+def _lstm_gradients(  # noqa: PLR0917  # as the op has them
     by_hidden: Tensor | None,
     by_cell: Tensor | None,
     cell: Tensor,
