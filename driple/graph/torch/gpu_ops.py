@@ -73,12 +73,13 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
         core.impl("_fused_rms_norm", "Meta", _root_mean_square_norm, False)
         # PyTorch's own takes bfloat16 alone, as did the first kernels.
         meta.impl("_grouped_mm", _grouped_product, allow_override=True)  # type: ignore[no-untyped-call]
-        for op, kernel in (
+        recurrent: tuple[tuple[Any, Callable[..., Any]], ...] = (
             *((getattr(_aten, name).input, _recurrent(name, packed=False)) for name in _MODES),
             *((getattr(_aten, name).data, _recurrent(name, packed=True)) for name in _MODES),
             (_aten.lstm_cell.default, lstm_cell),
             (_aten.gru_cell.default, gru_cell),
-        ):
+        )
+        for op, kernel in recurrent:
             aten.impl(op, _with_casts(op, kernel, lowered))  # type: ignore[no-untyped-call]
         attention = _aten.scaled_dot_product_attention.default
         aten.impl(attention, _attention_of(attention, lowered))  # type: ignore[no-untyped-call]
