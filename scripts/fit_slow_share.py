@@ -77,8 +77,9 @@ class PartOfBoth:
     def _seconds(self, efficiency: GpuEfficiency, reached: FloatArray) -> float:
         kernels = efficiency.kernels
         each_s = kernel_seconds(
-            self.compute_s, self.memory_s / (reached * self.memory), np.ones(len(self.runs)),
-            self.channel_s, sharpness=kernels.sharpness, start_s=kernels.start_s, xp=np,
+            self.compute_s, self.memory_s / (reached * self.memory),
+            np.full(len(self.runs), kernels.start_s), self.channel_s, np.zeros(len(self.runs)),
+            sharpness=kernels.sharpness, xp=np,
         )  # fmt: skip
         return float((each_s * self.runs).sum())
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from driple.catalog.fields import TUNED
+from driple.codec import to_dict
 from driple.errors import ConfigError
 from driple.files import atomic_write
 from driple.runs.step_store import StepStore
@@ -22,12 +23,11 @@ from driple.runs.tuning import TunedStep, factors_of, tuned_step
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.device_models import GpuModel
 from scripts.calibrate import ROOT, write
-from scripts.fits.hosts import HOSTS_FILE, usual_factor, with_usual_host
+from scripts.fits.hosts import HOSTS_FILE, PUBLISHED, KnownHosts, with_usual_host
 from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
 from scripts.fits.measured_kernels import stored_job
 from scripts.studies.own_jobs.jobs import own_jobs
 
-PUBLISHED = "published steps"
 _ROUNDS = 4  # an optimizer's kernels take what they do on published hosts, which moves the factors
 
 
@@ -69,19 +69,25 @@ def main() -> None:
             host, op_s=host.op_s * host.fastest, compiled_s=host.compiled_s * host.fastest
         ),
     )
-    factors = {PUBLISHED: 1.0}
+    known = KnownHosts(
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        published_op_s=published.host.op_s,
+        published_compiled_s=published.host.compiled_s,
+        factors={PUBLISHED: 1.0},
+    )
     for _ in range(_ROUNDS):
-        usual = usual_factor(factors)
+        usual = known.usual_factor
         assumed = replace(published.host, op_s=published.host.op_s * usual)
         calibration = replace(shipped, model=replace(published, host=assumed))
+        factors = dict(known.factors)
         for name, steps in MACHINES.items():
             of_host = factors_of(list(steps(calibration)))[TUNED.index("host")]
             factors[name] = round(float(of_host) * usual, 3)
+        known = replace(known, factors=factors)
         print(factors, flush=True)
-    date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    text = json.dumps({"date": date, "factors": factors}, indent=1)
+    text = json.dumps(to_dict(known, where="hosts"), indent=1)
     atomic_write(HOSTS_FILE, text.encode() + b"\n", error=ConfigError)
-    write(replace(shipped, model=with_usual_host(published)))
+    write(replace(shipped, model=with_usual_host(published, known)))
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ _KINDS_OF: Mapping[str, str] = MappingProxyType(
             "cholesky cholesky_gradient lu qr svd eigen symmetric_eigen matrix_inverse solve "
             "solve_triangular solve_banded solve_tridiagonal solve_least_squares "
             "tridiagonal_matmul cross fft fft_2d fft_3d real_fft real_fft_2d real_fft_3d "
-            "lstm_cell_gradient "
+            "lstm_cell_gradient cell_gates cell_gates_gradient "
             # Updates of parameters.
             "update_sgd update_momentum update_adagrad update_adagrad_epsilon update_rmsprop "
             "update_centered_rmsprop update_adam update_amsgrad update_adamax update_adadelta "

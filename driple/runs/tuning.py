@@ -58,6 +58,8 @@ class TunedStep:
         pipes: position in `PIPES`.
         most: largest share.
         starts: kernels that are started.
+        start_s: seconds to start them.
+        turns_s: seconds at least of kernels that follow one another within an op.
         channel_s: of the blocks of one channel each, which no factor changes.
         host_s: of the host for the whole step.
         update_s: of the device for the optimizer's update, bytes at the peak.
@@ -75,6 +77,8 @@ class TunedStep:
     pipes: IntArray
     most: FloatArray
     starts: FloatArray
+    start_s: FloatArray
+    turns_s: FloatArray
     channel_s: FloatArray
     host_s: float
     update_s: float
@@ -90,10 +94,10 @@ class TunedStep:
         busy = kernel_seconds(
             self.compute_s / np.minimum(self.share * own[self.pipes], self.most),
             self.memory_s / memory,
-            self.starts,
+            self.start_s,
             self.channel_s,
+            self.turns_s,
             sharpness=kernels.sharpness,
-            start_s=kernels.start_s,
             xp=np,
         ).sum()
         busy += self.update_s / memory + self.update_starts * kernels.start_s
@@ -172,6 +176,8 @@ def tuned_step(
         starts = summed(executions * kinds.fused.starts)
     inner, apart = inner_starts(table, job.runtime)
     handed = inner * runs
+    own = efficiency.op_starts(table, peaks.facts, job.runtime)
+    start_s = starts * own.start_s + runs * own.apart_s
     launches, starts = starts + handed, starts + apart * runs
     there = runs > 0
     update, update_s, update_starts = job.graph.update, 0.0, 0
@@ -195,6 +201,8 @@ def tuned_step(
         pipes=peaks.pipes[there],
         most=most_shares(peaks.pipes)[there],
         starts=starts[there],
+        start_s=start_s[there],
+        turns_s=(own.turns_s * runs)[there],
         channel_s=(peaks.channel_s(efficiency.kernels, job.runtime) * runs)[there],
         host_s=host_s,
         update_s=float(update_s),

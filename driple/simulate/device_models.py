@@ -6,10 +6,11 @@ CoreModel (processors) | GpuModel (GPUs) --of(device)--> efficiency, and where i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from driple.catalog import Device
+from driple.codec import json_field
 from driple.simulate.gpu_kernels import GpuKernels
 from driple.simulate.gpu_rates import (
     USUAL_BALANCE,
@@ -21,6 +22,7 @@ from driple.simulate.gpu_rates import (
 )
 from driple.simulate.gpu_times import GpuEfficiency
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
+from driple.simulate.present_kernels import PresentKernels
 from driple.simulate.product_shares import product_shares_of
 
 __all__ = ["CalibratedDevice", "CoreModel", "GpuModel", "Reached", "tensor_factor"]
@@ -107,12 +109,14 @@ class GpuModel:
         kernels: what kernels reach on every GPU.
         devices: what single GPUs reach.
         host: pace of the host.
+        present: kernels of PyTorch's present libraries, where they were measured.
     """
 
     form: Literal["gpu"] = "gpu"
     kernels: GpuKernels
     devices: GpuReached
     host: HostPace
+    present: PresentKernels | None = field(default=None, metadata=json_field(optional=True))
 
     def of(self, device: Device, memory_activity: float) -> tuple[GpuEfficiency, str]:
         """Efficiency of a device, and its source: a device, its generation, or empty."""
@@ -125,5 +129,6 @@ class GpuModel:
             host=tuned_host(device, self.host),
             memory_activity=memory_activity,
             memory_gain=self.devices.memory_gain(device),
+            present=self.present,
             products=None if products is None else products.over(shares.half, shares.memory),
         ), device.name if is_tuned(device) else origin

@@ -268,11 +268,11 @@ def _own_log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: A
 def kernel_seconds(
     compute_s: Any,
     memory_s: Any,
-    starts: Any,
+    start_s: Any,
     channel_s: Any,
+    turns_s: Any,
     *,
     sharpness: Any,
-    start_s: Any,
     xp: Any,
 ) -> Any:
     """Seconds of kernels whose multiply-adds and memory traffic overlap.
@@ -280,13 +280,14 @@ def kernel_seconds(
     Args:
         compute_s: shape [n], seconds of the multiply-adds alone.
         memory_s: shape [n], seconds of the memory traffic alone.
-        starts: shape [n], kernels that are started.
+        start_s: shape [n], seconds to start the kernels.
         channel_s: shape [n], seconds of the block of one channel, where each channel has one.
+        turns_s: shape [n], seconds at least of kernels that follow one another.
         sharpness: see `GpuKernels`.
-        start_s: seconds of an empty kernel.
         xp: the module of the arrays.
     """
-    return smooth_max(compute_s, memory_s, sharpness, xp) + channel_s + starts * start_s
+    work_s = smooth_max(compute_s, memory_s, sharpness, xp) + channel_s
+    return smooth_max(work_s, turns_s, sharpness, xp) + start_s
 
 
 def smooth_max(one: Any, other: Any, sharpness: Any, xp: Any) -> Any:

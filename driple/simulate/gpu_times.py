@@ -9,12 +9,14 @@ idle between kernels.
 The seconds that every kernel takes at least (`GpuKernels.start_s`) are fitted to whole steps: they
 hold an empty kernel (`EMPTY_KERNEL_S`) and its launch. Where the device has work waiting, a
 launch is hidden and its seconds are those of kernels; where the host is the slower one, they are a
-gap in which no kernel runs. No time of a step depends on this division.
+gap in which no kernel runs. No time of a step depends on this division. Kernels of PyTorch's
+present libraries have seconds of their own by kind of op (`PresentKernels`), and launches
+`LAUNCH_GAP_S` beside them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,11 +38,13 @@ from driple.simulate.kernels import emulated_ops, unit_times
 from driple.simulate.low_products import CAST_KERNELS, low_products
 from driple.simulate.op_facts import OpFacts
 from driple.simulate.optable import OpTable
+from driple.simulate.present_kernels import PresentKernels, is_present
 from driple.simulate.product_shares import ProductShares
 from driple.step.plan import OpTimes
 
 __all__ = [
     "GpuEfficiency",
+    "OpStarts",
     "PeakSeconds",
     "gpu_op_times",
     "inner_starts",
@@ -55,6 +59,8 @@ _MOST_OF_TENSOR_CORES = 0.95
 # Seconds of a kernel that computes nothing: PyTorch's profiler shows fills and small element-wise
 # kernels of an H100 at 0.8 to 1.4 us.
 EMPTY_KERNEL_S = 1.5e-6
+LAUNCH_GAP_S = 1e-6
+"""Seconds from the end of a kernel to the begin of the next where both wait in the queue."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +74,7 @@ class GpuEfficiency:
         memory_activity: how much longer memory is seen in use than its bytes take at the rate that
             kernels reach.
         memory_gain: bytes/s of the memory over those of the device whose runs stand for it.
+        present: kernels of PyTorch's present libraries; None takes them for earlier ones.
         products: what products in half precision reach over the device's own shares, where no step
             of the device was published; None where one was.
     """
@@ -77,14 +84,66 @@ class GpuEfficiency:
     host: HostPace
     memory_activity: float = 1.0
     memory_gain: float = 1.0
+    present: PresentKernels | None = None
     products: ProductShares | None = None
 
     def kernel_shares(self, facts: OpFacts, runtime: Runtime) -> FloatArray:
         """Shares of the peak FLOP/s and bytes/s that kernels reach, before the device's own."""
         found = self.kernels.shares(facts, runtime)
+        if self.present is not None and is_present(runtime):
+            factors = self.present.factors(facts)
+            if runtime.compiled:  # a compiler takes no slower kernel than the one without it
+                plain = replace(runtime, compiled=False, cuda_graphs=False)
+                eager = self.kernels.shares(facts, plain)
+                found = np.maximum(found, eager * factors)
+            else:
+                found = found * factors
         if self.memory_gain != 1.0:
             found = shares_with(found, self.memory_gain)
         return found if self.products is None else self.products.put_into(found, facts)
+
+    def op_starts(self, table: OpTable, facts: OpFacts, runtime: Runtime) -> OpStarts:
+        """What each op of a table takes beside its work.
+
+        Args:
+            table: the ops.
+            facts: of them on the device.
+            runtime: software that runs them.
+        """
+        _, apart = inner_starts(table, runtime)
+        if self.present is None or not is_present(runtime):
+            each_s = self.kernels.start_s
+            return OpStarts(
+                start_s=np.full(len(apart), each_s),
+                gap_s=np.full(len(apart), max(each_s - EMPTY_KERNEL_S, 0.0)),
+                apart_s=apart * each_s,
+                turns_s=np.zeros(len(apart)),
+            )
+        most_s = self.kernels.start_s if runtime.compiled else np.inf
+        start_s = np.minimum(self.present.starts_s(facts) + LAUNCH_GAP_S, most_s)
+        return OpStarts(
+            start_s=start_s,
+            gap_s=np.minimum(LAUNCH_GAP_S, start_s),
+            apart_s=apart * min(self.present.sort_s, most_s),
+            turns_s=self.present.turns_s(facts) * (not runtime.compiled),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpStarts:
+    """What ops take beside their work; arrays of length n.
+
+    Attributes:
+        start_s: seconds to start an op that is not fused into another.
+        gap_s: of these, those in which no kernel runs where the host is the slower one.
+        apart_s: seconds of kernels from within a library that are no other op's.
+        turns_s: seconds at least of kernels that follow one another.
+    """
+
+    start_s: FloatArray
+    gap_s: FloatArray
+    apart_s: FloatArray
+    turns_s: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,14 +242,15 @@ def gpu_op_times(  # noqa: PLR0917
         memory_s, starts = memory_s * fused.bytes_share, fused.starts.astype(np.float64)
     runs = executions * (table.moved > 0)[kind_of]
     kernels = efficiency.kernels
-    inner, apart = inner_starts(table, runtime)
+    inner, _ = inner_starts(table, runtime)
+    own_starts = efficiency.op_starts(table, peaks.facts, runtime)
     busy_s = runs * kernel_seconds(
         compute_s,
         memory_s,
-        starts + apart[kind_of],
+        starts * own_starts.start_s[kind_of] + own_starts.apart_s[kind_of],
         peaks.channel_s(kernels, runtime)[kind_of],
+        own_starts.turns_s[kind_of],
         sharpness=kernels.sharpness,
-        start_s=kernels.start_s,
         xp=np,
     )
     launches, handed = runs * starts, runs * inner[kind_of]
@@ -208,7 +268,7 @@ def gpu_op_times(  # noqa: PLR0917
     idle_s = float(smooth_max(device_s, host_s, host.sharpness, np)) - device_s
     waits_s = max(idle_s, 0.0) * launches / max(launches.sum(), 1.0)
     duration_s = busy_s + waits_s
-    gaps_s = launches * max(kernels.start_s - EMPTY_KERNEL_S, 0.0)
+    gaps_s = launches * own_starts.gap_s[kind_of]
     busy_s = busy_s - gaps_s * _seen_share(device_s, host_s, float(gaps_s.sum()), host.sharpness)
     active_s = np.minimum(runs * memory_s * efficiency.memory_activity, busy_s)
     return OpTimes(duration_s=duration_s, busy_s=busy_s, memory_s=active_s)

@@ -16,7 +16,7 @@ from driple.graph.cost.recurrent import cells_of
 from driple.graph.cost.shapes import UnknownShapeError
 from driple.graph.signature import OpSignature
 
-__all__ = ["INNER_OPS", "inner_kernels", "runs_beside"]
+__all__ = ["INNER_OPS", "cell_kernels", "inner_kernels", "runs_beside"]
 
 INNER_OPS = 0.3
 """How many ops' time of the host such a kernel takes: 12 us beside 41 us for an op, of the same
@@ -34,6 +34,11 @@ def inner_kernels(op: OpSignature) -> float:
         shape = op.inputs[1].shape if len(op.inputs) > 1 else None
         known = shape is not None and prod(shape) > _SORTED_FROM
         return float(_OF_SORT) if known else 0.0
+    return cell_kernels(op)
+
+
+def cell_kernels(op: OpSignature) -> float:
+    """Kernels of a stack of recurrent layers, one after another; 0 of any other op."""
     try:
         cells = cells_of(op)
     except UnknownShapeError:

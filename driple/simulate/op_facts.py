@@ -22,6 +22,7 @@ from driple.graph.cost.products import Product
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.graph.signature import OpSignature
+from driple.simulate.kernel_picks import HALF_PICKS, PICKS, TURNS, picks_of, turns_of
 
 __all__ = ["FACTS", "GROUPS", "OpFacts", "channel_elements", "grouped_share", "op_facts"]
 
@@ -91,11 +92,15 @@ class OpFacts:
         kinds: length n, the kind of each.
         groups: shape [n], position in `GROUPS`.
         values: shape [n, number of `FACTS`].
+        picks: shape [n, number of `PICKS`], which kernel PyTorch's present libraries pick.
+        turns: shape [n, number of `TURNS`], kernels that an op runs one after another.
     """
 
     kinds: tuple[str, ...]
     groups: npt.NDArray[np.int64]
     values: FloatArray
+    picks: FloatArray
+    turns: FloatArray
 
     def take(self, rows: npt.NDArray[np.int64]) -> OpFacts:
         """Some of the ops."""
@@ -103,6 +108,8 @@ class OpFacts:
             kinds=tuple(self.kinds[i] for i in rows.tolist()),
             groups=self.groups[rows],
             values=self.values[rows],
+            picks=self.picks[rows],
+            turns=self.turns[rows],
         )
 
     def in_single_precision(self, some: npt.NDArray[np.bool_]) -> OpFacts:
@@ -113,7 +120,9 @@ class OpFacts:
                 values[some, place] = 0.0
         element_bytes = FACTS.index("element_bytes")
         values[some, element_bytes] = np.maximum(values[some, element_bytes], 1.0)
-        return replace(self, values=values)
+        picks = self.picks.copy()
+        picks[np.ix_(some, np.array(HALF_PICKS))] = 0.0
+        return replace(self, values=values, picks=picks)
 
     def at_batch(self, other: OpFacts, share: float, sides: FloatArray) -> OpFacts:
         """The same ops at another batch size; lengths of rows and sides may grow with it.
@@ -136,7 +145,8 @@ class OpFacts:
         ordered = np.sort(np.round(sides[grown]), axis=1)[:, :2]
         values[np.ix_(grown, [least, middle])] = np.log2(np.clip(ordered, 1.0, _LONGEST_SIDE)) / 8
         values[grown, fit] = (ordered % _SIDE == 0).all(axis=1)
-        return replace(self, values=values)
+        turns = np.maximum(self.turns + share * (other.turns - self.turns), 0.0)
+        return replace(self, values=values, turns=turns)
 
 
 def op_facts(signatures: Sequence[OpSignature], products: Sequence[Product | None]) -> OpFacts:
@@ -146,17 +156,28 @@ def op_facts(signatures: Sequence[OpSignature], products: Sequence[Product | Non
         signatures: with the shapes filled in that their other shapes determine.
         products: the matrix product that each comes to.
     """
-    found = [_facts(op, product) for op, product in zip(signatures, products, strict=True)]
+    convolutions = [conv_facts(op) for op in signatures]
+    ops = list(zip(signatures, convolutions, products, strict=True))
+    found = [_facts(*one) for one in ops]
+    picks = [
+        picks_of(op, convolution, product, by_channel=channel_elements(op) > 0)
+        for op, convolution, product in ops
+    ]
+    turns = [turns_of(op, convolution) for op, convolution, _ in ops]
     return OpFacts(
         kinds=tuple(op.kind for op in signatures),
         groups=np.array([GROUPS.index(group) for group, _ in found], dtype=np.int64),
         values=np.array([[row.get(name, 0.0) for name in FACTS] for _, row in found]).reshape(
             -1, len(FACTS)
         ),
+        picks=np.array(picks).reshape(-1, len(PICKS)),
+        turns=np.array(turns).reshape(-1, len(TURNS)),
     )
 
 
-def _facts(op: OpSignature, product: Product | None) -> tuple[str, dict[str, float]]:
+def _facts(
+    op: OpSignature, convolution: ConvFacts | None, product: Product | None
+) -> tuple[str, dict[str, float]]:
     """Group and facts of one op."""
     made = op.outputs[0] if op.outputs else None
     half = float(made is not None and made.dtype in _HALF)
@@ -165,7 +186,6 @@ def _facts(op: OpSignature, product: Product | None) -> tuple[str, dict[str, flo
         "channels_last": float(CHANNELS_LAST in op.numbers),
         "element_bytes": made.nbytes / max(made.elements, 1) / 4 if made is not None else 1.0,
     }
-    convolution = conv_facts(op)
     if convolution is not None:
         return _of_convolution(convolution, row)
     read = [one for one in op.inputs if one.shape is not None]

@@ -157,6 +157,7 @@ class _Data:
         self.compute, self.memory, self.elements = (
             single(ops[some, column] * _MS) for column in (4, 5, 6)
         )
+        self.no_turns = torch.zeros(len(some))  # facts of turns are fitted after this
         self.channel_rows = torch.tensor(table.channel_rows[some])
         self.inputs = single(table.inputs)
         self.most = single(np.log(most_shares(table.pipes[some])))
@@ -315,8 +316,8 @@ class _Parameters:
             data.memory * (-(logs[:, 1] + memory)).exp(),
             0.0,
             data.elements * (-self.channel_rates[data.channel_rows]).exp(),
+            data.no_turns,
             sharpness=1 + self.sharpness.exp(),
-            start_s=0.0,
             xp=torch,
         )
         start_ms = self.start.exp() * _MS

@@ -87,6 +87,8 @@ def _joined(tables: Sequence[OpTable]) -> OpTable:
             kinds=tuple(kind for table in tables for kind in table.facts.kinds),
             groups=np.concatenate([table.facts.groups for table in tables]),
             values=np.concatenate([table.facts.values for table in tables]),
+            picks=np.concatenate([table.facts.picks for table in tables]),
+            turns=np.concatenate([table.facts.turns for table in tables]),
         ),
         **{
             name: np.concatenate([getattr(table, name) for table in tables])

@@ -33,10 +33,11 @@ from scripts.fits.device_fit import FitOptions, fit_devices
 from scripts.fits.device_rows import tensorflow_steps, torch_steps
 from scripts.fits.family_sizes import LARGEST, SMALLEST, FamilySizes, work_of_sample
 from scripts.fits.fit_table import FitTable, StepRow, fit_table
-from scripts.fits.hosts import with_usual_host
+from scripts.fits.hosts import known_hosts, with_usual_host
 from scripts.fits.links import program_of
 from scripts.fits.measured_kernels import kernel_steps
 from scripts.fits.op_rows import op_steps
+from scripts.fits.present_fit import with_present
 from scripts.fits.sizes import fold_of_smallest, sizes_of
 from scripts.fits.spread_rows import computing_of, telling_rows
 
@@ -175,14 +176,16 @@ class GpuFits:
         return fold_of(_family_of(model), self._shipped.folds)
 
     def without(self, left_out: LeftOut = NOTHING) -> GpuModel:
-        """The fit that does not see a part of the steps, with the usual host.
+        """The fit that does not see a part of the steps, with the usual host and present kernels.
 
         Raises:
             ConfigError: nothing would be left, or a kept fit is damaged.
         """
-        return with_usual_host(self._fit(left_out))
+        usual = with_usual_host(self.fitted(left_out), known_hosts())
+        return with_present(usual, left_out.fold)
 
-    def _fit(self, left_out: LeftOut) -> GpuModel:
+    def fitted(self, left_out: LeftOut) -> GpuModel:
+        """The same with the published host and without present kernels."""
         if left_out not in self._known:
             file = None if self._cache is None else self._cache / f"{self._key(left_out)}.json"
             if file is not None and file.exists():
@@ -213,7 +216,7 @@ class GpuFits:
         if not seen:
             raise ConfigError(f"no published step is left without {left_out.name}")
         if len(seen) == len(tags) and left_out != NOTHING:
-            return self._fit(NOTHING)
+            return self.fitted(NOTHING)
         self._progress(
             "fit of all devices" if left_out == NOTHING else f"fit without {left_out.name}"
         )

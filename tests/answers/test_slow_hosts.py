@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.place import Place, place_of
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import iteration_time_s, simulate_steps
-from scripts.fits.hosts import HOSTS_FILE, usual_factor
+from scripts.fits.hosts import known_hosts, with_usual_host
 from scripts.make_hosts import measured_steps
 from tests.simulate.jobs import net
 
@@ -46,13 +45,31 @@ def own_steps(device: str) -> list[TunedStep]:
 
 def test_the_usual_host_is_the_mean_of_those_that_were_measured() -> None:
     """The published pace and the factors of three machines, as the calibration has them."""
-    factors = json.loads(HOSTS_FILE.read_text(encoding="utf-8"))["factors"]
-    usual = usual_factor(factors)
+    factors, usual = known_hosts().factors, known_hosts().usual_factor
     assert HOST.fastest == pytest.approx(min(factors.values()) / usual, rel=1e-3)
     assert pytest.approx(max(factors.values()) / usual, rel=1e-3) == SLOWEST
     for device in MEASURED:
         own = factors_of(own_steps(device))[TUNED.index("host")] * usual
         assert own == pytest.approx(factors[f"measured-{device.lower()}"], rel=0.03)
+
+
+def test_hosts_that_we_measured_stay_what_they_are_with_steps_left_out() -> None:
+    """A fit that has published hosts twice as slow moves the mean of four by their share."""
+    model, known = shipped_calibration().model, known_hosts()
+    paces = {"op_s": known.published_op_s, "compiled_s": known.published_compiled_s}
+    first, second = (
+        with_usual_host(
+            replace(model, host=replace(HOST, **{name: times * s for name, s in paces.items()})),
+            known,
+        ).host
+        for times in (1.0, 2.0)
+    )
+    assert first.op_s == pytest.approx(HOST.op_s, rel=1e-3)
+    assert first.compiled_s == pytest.approx(HOST.compiled_s, rel=1e-3)
+    for name in paces:
+        assert getattr(second, name) == pytest.approx(2**0.25 * getattr(first, name))
+    slowest = max(known.factors.values()) * known.published_op_s
+    assert second.slowest * second.op_s == pytest.approx(slowest)
 
 
 def test_a_host_is_no_slower_in_training_beside_its_time_for_each_tensor() -> None:

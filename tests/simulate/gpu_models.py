@@ -7,6 +7,8 @@ import numpy as np
 from driple.simulate.calibration import GpuModel
 from driple.simulate.gpu_kernels import CHANNEL_RATES, INPUTS, GpuKernels
 from driple.simulate.gpu_rates import GpuReached, GpuShares, HostPace
+from driple.simulate.kernel_picks import PICKS, TURNS
+from driple.simulate.present_kernels import STARTS, PresentKernels
 
 KINDS = ("add", "conv", "matmul", "relu", "batch_norm")
 
@@ -37,6 +39,18 @@ def kernels(seed: int = 0, size: float = 0.3) -> GpuKernels:
     )
 
 
+def present(seed: int = 0) -> PresentKernels:
+    """Numbers drawn at random."""
+    draw = np.random.default_rng(seed + 2)
+    return PresentKernels(
+        picks=PICKS,
+        starts=STARTS,
+        pick=draw.standard_normal((len(PICKS), 2)),
+        start_s=2e-6 * np.exp(draw.standard_normal(len(STARTS))),
+        turn_s=2e-6 * np.exp(draw.standard_normal(len(TURNS))),
+    )
+
+
 def gpu_model(seed: int = 0, *, op_s: float = 5e-6) -> GpuModel:
     """The same with shares of a few devices."""
     draw = np.random.default_rng(seed + 1)
@@ -57,4 +71,5 @@ def gpu_model(seed: int = 0, *, op_s: float = 5e-6) -> GpuModel:
             op_s=op_s, torch1_op_s=op_s, tensorflow_op_s=op_s, compiled_s=op_s / 2,
             update_s=op_s / 2, step_s=1e-4, sharpness=6.0,
         ),
+        present=present(seed),
     )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 from driple.catalog import device_named
 from driple.codec import from_json
 from driple.errors import ConfigError
+from driple.simulate.kernel_picks import PICKS, TURNS
 from driple.simulate.kernels import (
     DeviceEfficiency,
     Efficiency,
@@ -59,7 +60,8 @@ def table(**columns: object) -> OpTable:
         "channel_elements": 0.0,
         "inner_kernels": 0.0,
     }
-    facts = OpFacts(kinds=("add",), groups=np.zeros(1, np.int64), values=np.zeros((1, len(FACTS))))
+    facts = OpFacts(kinds=("add",), groups=np.zeros(1, np.int64), values=np.zeros((1, len(FACTS))),
+                    picks=np.zeros((1, len(PICKS))), turns=np.zeros((1, len(TURNS))))  # fmt: skip
     return OpTable(
         facts=facts, **{name: np.array([value]) for name, value in {**plain, **columns}.items()}
     )

@@ -33,6 +33,8 @@ _LAYERS = ("lstm", "gru", "rnn", "cudnn_rnn")
 # Element by element, for each of the hidden units: gradients of output (4), cell (5), the gates for
 # candidate, forget and input (4 each), and of the cell before (1).
 _LSTM_CELL_GRADIENT = 22
+# Of a gate: sums with the other product and two biases (3), sigmoid, and use (1).
+_GATES_OF_ELEMENT = 5
 _STATE = slice(None, None, 2)  # layers and width of [layers * directions, batch, width]
 
 
@@ -54,6 +56,15 @@ def _lstm_cell(op: OpSignature) -> float:
 def _lstm_cell_gradient(op: OpSignature) -> float:
     """Element by element only: the products with the weights are ops of their own."""
     return float(_LSTM_CELL_GRADIENT * elements_in(op, 1))
+
+
+def _cell_gates(op: OpSignature) -> float:
+    """All gates of a cell, element by element, of the products that are its first input."""
+    return float(_GATES_OF_ELEMENT * elements_in(op, 0))
+
+
+def _cell_gates_gradient(op: OpSignature) -> float:
+    return float(_LSTM_CELL_GRADIENT * elements_in(op, 0))
 
 
 def _gru_cell(op: OpSignature) -> float:
@@ -139,6 +150,8 @@ RECURRENT_FLOPS: Mapping[str, Formula] = MappingProxyType(
         "block_lstm_gradient": _block_lstm_gradient,
         "lstm_cell": _lstm_cell,
         "lstm_cell_gradient": _lstm_cell_gradient,
+        "cell_gates": _cell_gates,
+        "cell_gates_gradient": _cell_gates_gradient,
         "gru_cell": _gru_cell,
         "gru_cell_gradient": _gru_cell,
         **dict.fromkeys(_LAYERS, _stacked),
@@ -146,4 +159,6 @@ RECURRENT_FLOPS: Mapping[str, Formula] = MappingProxyType(
     }
 )
 # Those that come to products of matrices.
-RECURRENT = frozenset(RECURRENT_FLOPS) - {"lstm_cell_gradient"}
+RECURRENT = frozenset(RECURRENT_FLOPS) - {
+    "lstm_cell_gradient", "cell_gates", "cell_gates_gradient",
+}  # fmt: skip

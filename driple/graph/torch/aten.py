@@ -357,6 +357,18 @@ def _recurrent_backward(op_type: str, arguments: Sequence[Any], made: Any) -> li
     return [Kernel(f"{_RECURRENT[mode]}_gradient", op_type, inputs, outputs, numbers)]
 
 
+def _cell_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    """Gradients of a cell's gates, and a sum over the batch for each bias."""
+    reads = tuple(Input(tensor) for tensor in tensors_in(arguments))
+    writes = [Input(one) for one in tensors_in(made) if one.dim() > 1]
+    sums = [
+        Kernel("reduce_sum", "sum", (writes[0],), (Input(one),))
+        for one in tensors_in(made)
+        if one.dim() == 1
+    ]
+    return [Kernel("cell_gates_gradient", op_type, reads, tuple(writes)), *sums]
+
+
 def _sequence(values: Tensor) -> Input:
     """A batch of sequences; those of different lengths come one after the other."""
     if values.dim() == 3:
@@ -417,5 +429,9 @@ _SPECIAL: Mapping[str, Special] = MappingProxyType(
         "_grouped_mm": _grouped_product,
         "_cudnn_rnn": _recurrent,
         "_cudnn_rnn_backward": _recurrent_backward,
+        **dict.fromkeys(
+            ("_thnn_fused_lstm_cell_backward_impl", "_thnn_fused_gru_cell_backward"),
+            _cell_backward,
+        ),
     }
 )  # fmt: skip

@@ -53,6 +53,7 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         "logical": "logical_and logical_or logical_not logical_xor",
         "bitwise": "bitwise_and bitwise_or bitwise_not bitwise_xor __lshift__ __rshift__",
         "is_finite": "isnan isinf isfinite", "complex_part": "angle",
+        "cell_gates": "_thnn_fused_lstm_cell _thnn_fused_gru_cell",
         "dropout": "native_dropout", "dropout_gradient": "native_dropout_backward",
         "cumulative": "cumsum cumprod cummax cummin", "cumulative_logsumexp": "_logcumsumexp",
         "random": "bernoulli normal uniform rand randn randint random rand_like randn_like "

@@ -61,7 +61,7 @@ PROMOTED = (
 # The device whose switch `torch.autocast` turns, since it can be turned on any machine.
 _SWITCH = "cpu"
 # Those of `LOWER` that have a kernel in `gpu_ops`, which casts itself.
-_OWN = ("scaled_dot_product_attention",)
+_OWN = ("scaled_dot_product_attention", "lstm_cell", "gru_cell")
 
 # Those that read float16 and give single precision by one kernel.
 _AT_ONCE: Mapping[str, Callable[[Tensor, int, bool], Tensor]] = MappingProxyType(

@@ -1,6 +1,6 @@
 """Ops that PyTorch computes by one kernel on a GPU, and takes apart on any other device.
 
-    attention, dropout, recurrent layers
+    attention, dropout, recurrent layers and cells
 
 Each is called as the op that a GPU would run, so that a recorder sees that one op.
 """
@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_map
 
 from driple.graph.torch.attention import attention_kernel
 from driple.graph.torch.dispatch import below, library
+from driple.graph.torch.recurrent_cells import gru_cell, lstm_cell, register
 from driple.graph.torch.unfused_attention import unfused_attention
 
 __all__ = ["CAPABILITY", "FUSES_ATTENTION", "registered"]
@@ -66,15 +67,19 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
         host = stack.enter_context(library("aten", "CPU"))
         host.impl("_cudnn_rnn", _recurrent_on_cpu)  # type: ignore[no-untyped-call]
         host.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        register(meta, host)
         # Without a kernel of the device, autograd takes this norm apart.
         core: Any = meta.m  # `impl` refuses the op for having a composite kernel as well
         core.impl("_fused_rms_norm", "Meta", _root_mean_square_norm, False)
         # PyTorch's own takes bfloat16 alone, as did the first kernels.
         meta.impl("_grouped_mm", _grouped_product, allow_override=True)  # type: ignore[no-untyped-call]
-        for op, kernel in (
+        recurrent: tuple[tuple[Any, Callable[..., Any]], ...] = (
             *((getattr(_aten, name).input, _recurrent(name, packed=False)) for name in _MODES),
             *((getattr(_aten, name).data, _recurrent(name, packed=True)) for name in _MODES),
-        ):
+            (_aten.lstm_cell.default, lstm_cell),
+            (_aten.gru_cell.default, gru_cell),
+        )
+        for op, kernel in recurrent:
             aten.impl(op, _with_casts(op, kernel, lowered))  # type: ignore[no-untyped-call]
         attention = _aten.scaled_dot_product_attention.default
         aten.impl(attention, _attention_of(attention, lowered))  # type: ignore[no-untyped-call]

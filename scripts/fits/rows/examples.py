@@ -6,7 +6,8 @@ Throughput is of all GPUs. A batch of the translation model is in tokens, taken 
 pieces without padding. Batches of the classification models stand in
 `PyTorch/Classification/ConvNets/configs.yml`. Half precision of the PyTorch models is autocast or
 apex O1, with images stored channels last; TensorFlow's is its graph rewrite. NCF counts millions of
-samples a second, and its V100 tables list full precision before half.
+samples a second. V100 tables of NCF and of Wide & Deep list full precision before half under
+headings that name half alone. Tables of evaluation hold forward passes, and are unused.
 """
 
 from __future__ import annotations
@@ -75,20 +76,26 @@ _EFFICIENTNETS = MappingProxyType({
     "efficientnet-b0": ("timm:efficientnet_b0", 224),
     "efficientnet-b4": ("timm:efficientnet_b4", 380),
 })  # fmt: skip
+# Models whose tables of the V100 lack the heading of full precision, which comes first.
+_UNNAMED_FULL = frozenset({
+    ("PyTorch", "Recommendation/NCF"), ("TensorFlow", "Recommendation/WideAndDeep"),
+    ("TensorFlow2", "Recommendation/WideAndDeep"),
+})  # fmt: skip
+_CASE = ("framework", "model", "gpu", "gpus", "batch_per_gpu", "notes")
+_EVALUATION = "Evaluation"  # how the heading of a table of forward passes begins
 _READS_IMAGES = 13_000  # images/s that the readers of one machine do not exceed
 
 
 def example_rows(raw: Iterable[Raw]) -> list[PublishedRun]:
     """Rows of the source, from the gathered ones."""
-    halves: set[tuple[str, ...]] = set()
+    seen: set[tuple[str, ...]] = set()
     rows = []
     for row in raw:
         precision = row["precision"]
-        if row["model"] == "Recommendation/NCF" and row["gpu"].startswith("V100"):
-            case = (row["framework"], row["gpu"], row["gpus"], row["notes"])
-            if row["framework"] == "PyTorch" and case not in halves:
-                halves.add(case)
-                precision = "fp32"  # the column of full precision lacks its heading
+        if (row["framework"], row["model"]) in _UNNAMED_FULL and row["gpu"].startswith("V100"):
+            case = tuple(row[name] for name in _CASE)
+            precision = precision if case in seen else "fp32"
+            seen ^= {case}
         rows.append(_row(row, precision))
     return _consistent(rows)
 
@@ -123,11 +130,14 @@ def _row(row: Raw, precision: str) -> PublishedRun:
         precision={"amp": "amp-fp16", "bf16": "amp-bf16"}.get(precision, precision),
         optimizer=model.optimizer,
         grad_accumulation=passes,
+        compiled="XLA=Yes" in row["notes"],
         channels_last=model.images and half,
         implementation="tensorflow" if tensorflow else "",
         data="real",
         step_s=samples * model.per_sample / throughput if samples and throughput else None,
     )
+    if row["notes"].startswith(_EVALUATION):
+        draft.why = "evaluation: forward passes, not training"
     machines = devices / per_machine
     if model.images and half and devices >= 8 and (throughput or 0) / machines > _READS_IMAGES:
         draft.why = "input-bound: images read by one machine"

@@ -13,6 +13,8 @@ What the configuration files and logs of that repository say, and its tables do 
 - GNMT counts tokens of both languages, 48 a pair (26 each with padding); Tacotron 2 real mel
   frames, 565 a sample (860 with padding);
   WaveGlow 8,000 audio samples of a segment (items x seconds of an iteration / batch in the logs);
+- NCF on 2 to 8 GPUs counts the samples of a whole epoch where the batch of all leaves one to four
+  steps of it: rows that are faster than one GPU with the same batch cannot be, and are unused;
 - BERT divides the samples of 100 steps by the time, although 101 steps were run, or fewer where two
   epochs of 88,641 samples are over before: the time of a step is that of the steps that were run.
   In v0 the throughput of BERT agrees with no count of steps and is unused.
@@ -68,6 +70,7 @@ _MODELS: Mapping[str, _Model] = MappingProxyType({
 # SQuAD 1.1 for BERT: samples of the training set, epochs, and steps that the throughput counts.
 _SQUAD_SAMPLES, _SQUAD_EPOCHS, _SQUAD_STEPS = 88_641, 2, 100
 _MANY, _FAR = 10, 1.2  # identical rows, and how far one may be from their median
+_LEAST_OF_ALONE = 0.8  # of the step on one device with the same batch, on each of several
 _NOT_HALF_IN_LATER_RELEASES = frozenset({"tacotron2", "waveglow"})
 _DEVICES_OF_INSTANCES = MappingProxyType({"p3.2xlarge": 1, "p3.8xlarge": 4, "p3.16xlarge": 8})
 # NVIDIA's containers, by the version of PyTorch that each system printed (`sys_pytorch.txt`).
@@ -108,7 +111,7 @@ def lambda_rows(
         if item.usable and _is_collection(row) and _same(row) in first:
             item = replace(item, unused_why=f"duplicate: stands in {first[_same(row)]}")
         rows.append(item)
-    return _without_outliers(rows)
+    return _without_faster(_without_outliers(rows))
 
 
 def _same(row: Raw) -> tuple[str, ...]:
@@ -143,6 +146,26 @@ def _without_outliers(rows: Sequence[PublishedRun]) -> list[PublishedRun]:
             if not 1 / _FAR < ratio < _FAR:
                 why = f"outlier: {ratio:.2f} of the time of {len(times)} identical machines"
                 row = replace(row, unused_why=why)  # noqa: PLW2901  # the row that is kept
+        checked.append(row)
+    return checked
+
+
+def _without_faster(rows: Sequence[PublishedRun]) -> list[PublishedRun]:
+    """Several devices that take far less than one for the same batch of each are unused."""
+    alone: dict[object, float] = {}
+
+    def key(row: PublishedRun) -> object:
+        return (row.job, row.device, row.precision, row.batch_size)
+
+    for row in rows:
+        if row.usable and row.num_devices == 1:
+            alone[key(row)] = min(row.step_s, alone.get(key(row), row.step_s))
+    checked = []
+    for row in rows:
+        share = row.step_s / alone.get(key(row), nan) if row.usable else nan
+        if row.num_devices > 1 and share < _LEAST_OF_ALONE:
+            why = f"impossible: {share:.2f} of the time of one device with the same batch"
+            row = replace(row, unused_why=why)  # noqa: PLW2901  # the row that is kept
         checked.append(row)
     return checked
 

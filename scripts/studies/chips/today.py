@@ -122,10 +122,10 @@ def _seconds(ops: OpTable, device: Device, efficiency: GpuEfficiency) -> FloatAr
     found: FloatArray = kernel_seconds(
         peaks.compute_s / reached,
         peaks.memory_s / (shares[:, 1] * efficiency.shares.memory),
-        np.ones(len(reached)),
+        np.full(len(reached), EMPTY_KERNEL_S),
+        np.zeros(len(reached)),
         np.zeros(len(reached)),
         sharpness=efficiency.kernels.sharpness,
-        start_s=EMPTY_KERNEL_S,
         xp=np,
     )
     return found

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import OpGraph
+from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.step import StepOptions, traced_step
 
 CELLS: list[tuple[type[nn.RNNBase], dict[str, Any], str]] = [
@@ -98,3 +99,61 @@ def test_packed_sequences_count_their_own_lengths() -> None:
     model, inputs = Packed(), torch.zeros(5, 3, 24)
     graph = traced_step(model, inputs, None, StepOptions(trace="real"))
     assert cost_of_graph(graph).total_flops > 0
+
+
+class Loop(nn.Module):
+    """A cell that a loop of the program's own calls at each step."""
+
+    def __init__(self, cell: type[nn.RNNCellBase], **options: Any) -> None:
+        super().__init__()
+        self.cell = cell(24, 16, **options)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        states: Any = None
+        for values in inputs.unbind():
+            states = self.cell(values, states)
+        return (states[0] if isinstance(states, tuple) else states).sum()
+
+
+@pytest.mark.parametrize(("cell", "sums"), [(nn.LSTMCell, 1), (nn.GRUCell, 2)])
+def test_a_cell_in_a_loop_is_two_products_and_one_kernel(
+    cell: type[nn.RNNCellBase], sums: int
+) -> None:
+    """Each step has them forward and back, and a sum over the batch for each bias that it has."""
+    with torch.device("meta"):
+        model, inputs = Loop(cell), torch.zeros(7, 3, 24)
+    kinds = [
+        graph.signatures[number].kind
+        for graph in [traced(model, inputs)]
+        for number in graph.signature_of.tolist()
+    ]
+    assert kinds.count("cell_gates") == kinds.count("cell_gates_gradient") == 7
+    assert not {"sigmoid", "tanh", "mul", "sigmoid_gradient", "tanh_gradient"} & set(kinds)
+    assert kinds.count("reduce_sum") == 7 * sums + 1  # the loss
+    # Products: forward two a step, back one for each weight, and one for the state before it.
+    assert kinds.count("matmul") == 7 * 4 + 6
+
+
+@pytest.mark.parametrize("cell", [nn.LSTMCell, nn.GRUCell])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_cell_on_real_inputs_gives_what_it_gives(cell: type[nn.RNNCellBase], bias: bool) -> None:
+    """Values that a program may read are PyTorch's own."""
+    torch.manual_seed(0)
+    model, inputs = Loop(cell, bias=bias), torch.randn(4, 3, 24)
+    own = model(inputs)
+    with gpu_autocast():
+        assert torch.allclose(model(inputs), own)
+
+
+def test_a_cell_under_autocast_multiplies_in_half_precision() -> None:
+    with torch.device("meta"):
+        model, inputs = Loop(nn.LSTMCell), torch.zeros(2, 3, 24)
+    gates = {
+        precision: {
+            one.inputs[0].dtype
+            for one in traced(model, inputs, precision).signatures
+            if one.kind == "cell_gates"
+        }
+        for precision in ("fp32", "amp-fp16")
+    }
+    assert gates["fp32"].isdisjoint(gates["amp-fp16"])

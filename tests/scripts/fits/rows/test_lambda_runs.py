@@ -118,3 +118,15 @@ def test_laptops_and_runs_without_a_time_say_so() -> None:
     assert row.unused_why == "unknown device: 3080Max-Q"
     (row,) = read(monitored(throughput=""))
     assert row.unused_why == "no time"
+
+
+def test_four_devices_are_not_faster_than_one_with_the_same_batch() -> None:
+    """An epoch of NCF has 2.5 batches of 4 x 10 million samples, of which not all are run."""
+    cells = {"model": "ncf", "precision": "fp32"}
+    alone, right, wrong = read(
+        tabled(**cells, gpus="1", batch_per_gpu="10000000", throughput="70000000"),
+        tabled(**cells, gpus="2", batch_per_gpu="20000000", throughput="130000000"),
+        tabled(**cells, gpus="4", batch_per_gpu="40000000", throughput="13300000000"),
+    )
+    assert alone.usable and right.usable
+    assert wrong.unused_why.startswith("impossible: 0.02 of the time of one device")

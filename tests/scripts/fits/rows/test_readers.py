@@ -123,6 +123,30 @@ def test_ncf_counts_millions_and_full_precision_first() -> None:
     assert full.step_s == pytest.approx(1048576 / 10.42e6)
 
 
+def wide_and_deep(**cells: str) -> dict[str, str]:
+    return gathered(**{
+        "source": "NVIDIA DeepLearningExamples", "framework": "TensorFlow2", "gpus": "1",
+        "gpu": "V100 16G", "gpu_canonical": "V100 16GB", "model": "Recommendation/WideAndDeep",
+        "precision": "amp", "batch_per_gpu": "131072", "throughput": "361202",
+        "notes": "Training performance: NVIDIA DGX-1 (8x V100 16GB) | XLA=No", **cells,
+    })  # fmt: skip
+
+
+def test_each_pair_of_wide_and_deep_on_v100_is_full_and_half_and_a_table_may_come_twice() -> None:
+    """Passes of evaluation are no training, and XLA is a compiler."""
+    pair = [wide_and_deep(), wide_and_deep(throughput="1091584")]
+    rows = example_rows(2 * pair)
+    assert [row.precision for row in rows] == ["fp32", "amp-fp16"] * 2
+    assert all(row.usable and not row.compiled for row in rows)
+    notes = pair[0]["notes"]
+    compiled, evaluated = example_rows([
+        wide_and_deep(notes=notes.replace("No", "Yes")),
+        wide_and_deep(notes=notes.replace("Training", "Evaluation")),
+    ])  # fmt: skip
+    assert compiled.usable and compiled.compiled
+    assert evaluated.unused_why.startswith("evaluation")
+
+
 def test_dlperf_reads_its_headings() -> None:
     cells = {
         "source": "DLPerf", "model": "TensorFlow/bert", "gpu": "V100-SXM2-16GB", "gpus": "32",
