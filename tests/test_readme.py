@@ -40,10 +40,30 @@ def test_what_the_readme_shows_is_what_is_printed(command: str, output: str) -> 
     assert printed == [line.rstrip() for line in output.splitlines()]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
-def test_python_examples_run(page: str) -> None:
-    """The Python of a page runs from the root of the checkout."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+def test_a_newcomer_reads_it_in_minutes() -> None:
+    assert len(README.split()) <= 800
+
+
+def test_the_model_of_the_readme_is_predicted_as_typed(tmp_path: Path) -> None:
+    """Its file and its command, as they stand."""
+    (model,) = re.findall(r"```python\n# train.py\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "train.py").write_text(model)
+    (command,) = re.findall(r"^driple (predict train.py:build_model .*)$", README, re.MULTILINE)
+    done = subprocess.run(
+        [sys.executable, "-m", "driple.cli.main", *command.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "build_model on 8xH100" in done.stdout
+
+
+def test_python_examples_run() -> None:
+    """The Python of the page runs from the root of the checkout."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
     assert blocks
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)],

@@ -81,7 +81,7 @@ def build_input(
 
     Raises:
         GraphError: the graph has no nodes, is grouped already and context or costs are asked for,
-            or holds no shapes, which costs depend on.
+            holds no shapes, which costs depend on, or numbers beyond single precision.
         ConfigError: `num_groups` below 1.
     """
     if isinstance(graph, GroupedGraph):
@@ -96,19 +96,36 @@ def build_input(
         if config.context == "costs":
             parts.append(cost_context(graph, cost, config.num_servers))
     if config.features != "paper":
-        features = np.log1p(features)
+        features = _logarithm(features)
     context = np.concatenate(parts) if parts else np.zeros(0)
     remote = config.context != "none"
     return InspectorInput(
-        features=features.astype(np.float32),
+        features=_single(features),
         edges=grouping.edges,
-        context=context.astype(np.float32),
+        context=_single(context),
         num_nodes=graph.num_nodes,
         num_edges=graph.num_edges,
         num_ops=graph.num_nodes + (sum(ops.num_nodes for ops in graph.remote) if remote else 0),
         unknown_op_types=unknown_op_types(graph, table, remote=remote),
         facts=graph_facts(graph, cost),
     )
+
+
+def _logarithm(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """log(1 + x) of sums; no number where x is below -1, which only a damaged table gives."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.log1p(sums)
+
+
+def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """The same in single precision, with which the inspector computes."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not largest <= float(np.finfo(np.float32).max):
+        raise GraphError(
+            f"features of the graph reach {largest:.3g}, and the inspector computes with 3.4e38 at "
+            "most: the checkpoint's table of ops or sizes in the graph are damaged; get them again"
+        )
+    return values.astype(np.float32)
 
 
 def _cost(graph: OpGraph, known: GraphCost | None) -> GraphCost:
@@ -124,7 +141,7 @@ def _input_of_groups(graph: GroupedGraph, config: InputConfig) -> InspectorInput
         )
     features = graph.features.astype(np.float64)
     return InspectorInput(
-        features=(np.log1p(features) if config.features == "log" else features).astype(np.float32),
+        features=_single(_logarithm(features) if config.features == "log" else features),
         edges=graph.edges,
         context=np.zeros(0, dtype=np.float32),
         num_nodes=graph.num_nodes,

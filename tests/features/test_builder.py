@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from driple.errors import GraphError
 from driple.features import InputConfig, build_input
 from driple.graph.opgraph import RemoteOps
 
@@ -50,6 +51,16 @@ def test_log_features_are_the_logarithm_of_the_sums() -> None:
     log = build_input(graph, TABLE, InputConfig(num_groups=20, features="log"))
     np.testing.assert_allclose(log.features, np.log1p(paper.features), rtol=1e-5)
     np.testing.assert_array_equal(log.edges, paper.edges)
+
+
+@pytest.mark.parametrize("features", ["paper", "log"])
+@pytest.mark.parametrize("encoding", [-1e39, float("nan"), float("inf")])
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_the_inspector_cannot_hold_are_refused(encoding: float, features: str) -> None:
+    """In a damaged checkpoint's table of ops; nothing overflows with a warning."""
+    table = dict.fromkeys(OP_TYPES, encoding)
+    with pytest.raises(GraphError, match="table of ops"):
+        build_input(op_graph(6, [(0, 1)]), table, InputConfig(features=features))
 
 
 def test_context_is_joined_only_when_asked_for() -> None:
