@@ -89,15 +89,11 @@ class GpuEfficiency:
 
     def kernel_shares(self, facts: OpFacts, runtime: Runtime) -> FloatArray:
         """Shares of the peak FLOP/s and bytes/s that kernels reach, before the device's own."""
+        if runtime.library != "tensorflow":  # Inductor calls the libraries' kernels (decision 0069)
+            runtime = replace(runtime, compiled=False, cuda_graphs=False)
         found = self.kernels.shares(facts, runtime)
         if self.present is not None and is_present(runtime):
-            factors = self.present.factors(facts)
-            if runtime.compiled:  # a compiler takes no slower kernel than the one without it
-                plain = replace(runtime, compiled=False, cuda_graphs=False)
-                eager = self.kernels.shares(facts, plain)
-                found = np.maximum(found, eager * factors)
-            else:
-                found = found * factors
+            found = found * self.present.factors(facts)
         if self.memory_gain != 1.0:
             found = shares_with(found, self.memory_gain)
         return found if self.products is None else self.products.put_into(found, facts)
