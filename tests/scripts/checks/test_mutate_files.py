@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts.checks.file_readers import READERS
-from scripts.checks.mutate_files import Ended, check_reader, fault_of
+from scripts.checks.mutate_files import Ended, check_reader, fault_of, run_command
 from scripts.checks.mutations import FORMATS, mutated
 
 SECONDS = 8.0  # of each reader; the sample of all takes under three minutes
@@ -25,6 +25,22 @@ def test_damaged_files_end_in_an_answer_or_in_one_line(name: str, tmp_path: Path
     counts = check_reader(name, READERS[name], 40, tmp_path, most_s=SECONDS)
     assert counts.faults == []
     assert counts.files == counts.answered + counts.refused > 0
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_undamaged_files_are_answered(name: str, tmp_path: Path) -> None:
+    """Else damaged ones would be refused for what the undamaged lacks."""
+    pytest.importorskip(EXTRAS.get(name, "numpy"))
+    reader = READERS[name]
+    for seed in reader.seeds(_folder(tmp_path / "seeds")):
+        file = _folder(tmp_path / "work") / seed.name
+        file.write_bytes(seed.data)
+        assert run_command(reader.command(file)).status == 0, seed.name
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(exist_ok=True)
+    return path
 
 
 def ended(**values: object) -> Ended:
