@@ -1,4 +1,4 @@
-"""Layout that `torch.compile` gives the images of a step: channels last, or as the program has them.
+"""Layout that `torch.compile` gives the images of a step: channels last, or as the program has.
 
     OpGraph, SignatureCosts --compiled_costs--> SignatureCosts whose signatures name the layout
 

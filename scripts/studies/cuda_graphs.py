@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def _pair(row: Mapping[str, str], folder: Path) -> Pair:
-    job = _job(row, folder)
+    job = job_of(row, folder)
     graph = replace(job.graph, update=OptimizerUpdate())  # none was timed
     compiled, replayed = (
         PreparedJob(graph, cost=job.cost, program=Program(library=job.library, cuda_graphs=graphs))
@@ -116,13 +116,14 @@ def _pair(row: Mapping[str, str], folder: Path) -> Pair:
     )
 
 
-def _job(row: Mapping[str, str], folder: Path) -> Job:
+def job_of(row: Mapping[str, str], folder: Path, *, compiled: bool = True) -> Job:
+    """The job of a row with `source`, `size`, `batch` and `precision`; files go to a folder."""
     source, size = row["source"], row["size"]
     options = JobOptions(
         batch_size=int(row["batch"]),
         precision=row["precision"],
         optimizer="sgd",
-        compiled=True,
+        compiled=compiled,
         library="torch2.1",
     )
     if source in CONFIGS:

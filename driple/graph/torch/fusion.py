@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from driple.graph.opkind import family_of
 from driple.graph.signature import OpSignature
@@ -117,7 +118,7 @@ class _Fusion:
         self._groups = {
             node: _Group(
                 phases[node],
-                {self._elements[node]},
+                {self._elements[node], *([self._made[node]] if _reduces(self._ops[node]) else [])},
                 node,
                 node,
                 _reduces(self._ops[node]),
@@ -139,7 +140,9 @@ class _Fusion:
         for node in range(len(self._ops)):
             members.setdefault(self._root(node), []).append(node)
         found = [-1] * len(self._ops)
-        kept = sorted((some for some in members.values() if len(some) > 1), key=lambda some: some[0])
+        kept = sorted(
+            (some for some in members.values() if len(some) > 1), key=lambda some: some[0]
+        )
         for number, some in enumerate(kept):
             for node in some:
                 found[node] = number
@@ -154,9 +157,7 @@ class _Fusion:
         if earlier.phase != later.phase:
             return False
         elements = self._elements[node]
-        if elements in earlier.sizes or (
-            self._reduces_to(source) == elements and self._elements[source] in later.sizes
-        ):
+        if elements in earlier.sizes:
             return True
         if earlier.reduces or self._ops[source].kind in _FIRST:
             return False
@@ -164,10 +165,6 @@ class _Fusion:
             return True
         alone = len(self._readers[source]) == 1
         return alone and op.kind in _MOVES and len(self._read[node]) <= _MOST_JOINED
-
-    def _reduces_to(self, node: int) -> int:
-        """Elements that a reduction leaves; -1 of other ops."""
-        return self._made[node] if _reduces(self._ops[node]) else -1
 
     def _join_readers(self, node: int) -> None:
         """Join groups that read one tensor element by element."""
@@ -178,7 +175,7 @@ class _Fusion:
             and self._elements[one] == self._made[node]
             and self._ops[one].kind not in _FIRST
         ]
-        for one, other in zip(some, some[1:], strict=False):
+        for one, other in pairwise(some):
             if self._group(one).phase == self._group(other).phase:
                 self._join(one, other)
 
@@ -190,19 +187,18 @@ class _Fusion:
         kept, gone = self._groups[first], self._groups.pop(second)
         self._parent[second] = first
         kept.sizes |= gone.sizes
-        if kept.reduces or gone.reduces:
-            kept.reduces = True
+        kept.reduces |= gone.reduces
         kept.first, kept.last = min(kept.first, gone.first), max(kept.last, gone.last)
-        for near in gone.before:
-            self._groups[near].after.discard(second) if near != first else None
-            if near != first:
-                self._groups[near].after.add(first)
-                kept.before.add(near)
-        for near in gone.after:
-            self._groups[near].before.discard(second) if near != first else None
-            if near != first:
-                self._groups[near].before.add(first)
-                kept.after.add(near)
+        for near in gone.before - {first}:
+            after = self._groups[near].after
+            after.discard(second)
+            after.add(first)
+        for near in gone.after - {first}:
+            before = self._groups[near].before
+            before.discard(second)
+            before.add(first)
+        kept.before |= gone.before - {first}
+        kept.after |= gone.after - {first}
         kept.before.discard(second)
         kept.after.discard(second)
 

@@ -31,7 +31,7 @@ def test_most_rows_of_every_source_are_used(shipped: Shipped) -> None:
     used = Counter(row.source for row in shipped.rows)
     few = [name for name, count in every.items() if used[name] < LEAST_SHARE * count]
     assert few == ["NeuSight labels"]  # most of its batches are of one example
-    assert len(shipped.rows) > 5_000
+    assert len(shipped.rows) > 4_900
 
 
 def test_recomputation_and_passes_are_in_the_step(shipped: Shipped) -> None:
