@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from driple.checks import check_whole
 from driple.errors import ConfigError, DatasetError
-from driple.graph.compiled_layout import compiled_costs
 from driple.graph.cost import SignatureCosts
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
@@ -210,13 +209,12 @@ class StoredStep:
         """
         graph = self.graph(batch_size, optimizer=optimizer, passes=passes)
         costs = SignatureCosts.of(graph.signatures)
-        fused = self._fused(costs, batch_size) if compiled else None
         kinds = OpKinds(
-            table=OpTable.of_costs(costs if fused is None else compiled_costs(graph, costs)),
+            table=OpTable.of_costs(costs),
             kind_of=self.signature_of,
             executions=graph.executions,
             order=np.arange(self.num_nodes, dtype=np.int64),
-            fused=fused,
+            fused=self._fused(costs, batch_size) if compiled else None,
         )
         return PreparedJob(graph, kinds=kinds, program=program)
 

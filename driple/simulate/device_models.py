@@ -11,7 +11,6 @@ from typing import Literal
 
 from driple.catalog import Device
 from driple.codec import json_field
-from driple.simulate.compiled_kernels import CompiledKernels
 from driple.simulate.gpu_kernels import GpuKernels
 from driple.simulate.gpu_rates import (
     USUAL_BALANCE,
@@ -111,7 +110,6 @@ class GpuModel:
         devices: what single GPUs reach.
         host: pace of the host.
         present: kernels of PyTorch's present libraries, where they were measured.
-        compiled: kernels of steps that `torch.compile` made, where they were fitted.
     """
 
     form: Literal["gpu"] = "gpu"
@@ -119,7 +117,6 @@ class GpuModel:
     devices: GpuReached
     host: HostPace
     present: PresentKernels | None = field(default=None, metadata=json_field(optional=True))
-    compiled: CompiledKernels | None = field(default=None, metadata=json_field(optional=True))
 
     def of(self, device: Device, memory_activity: float) -> tuple[GpuEfficiency, str]:
         """Efficiency of a device, and its source: a device, its generation, or empty."""
@@ -133,6 +130,5 @@ class GpuModel:
             memory_activity=memory_activity,
             memory_gain=self.devices.memory_gain(device),
             present=self.present,
-            compiled=self.compiled,
             products=None if products is None else products.over(shares.half, shares.memory),
         ), device.name if is_tuned(device) else origin

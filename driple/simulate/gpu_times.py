@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from driple.catalog import Device
 from driple.graph.step_facts import OptimizerUpdate
-from driple.simulate.compiled_kernels import CompiledKernels
 from driple.simulate.fused import FusedOps
 from driple.simulate.gpu_kernels import (
     GpuKernels,
@@ -78,7 +77,6 @@ class GpuEfficiency:
         present: kernels of PyTorch's present libraries; None takes them for earlier ones.
         products: what products in half precision reach over the device's own shares, where no step
             of the device was published; None where one was.
-        compiled: kernels of steps that `torch.compile` made; None takes them for the others.
     """
 
     kernels: GpuKernels
@@ -88,18 +86,18 @@ class GpuEfficiency:
     memory_gain: float = 1.0
     present: PresentKernels | None = None
     products: ProductShares | None = None
-    compiled: CompiledKernels | None = None
 
     def kernel_shares(self, facts: OpFacts, runtime: Runtime) -> FloatArray:
         """Shares of the peak FLOP/s and bytes/s that kernels reach, before the device's own."""
-        by_inductor = runtime.compiled and runtime.library != "tensorflow"
-        if by_inductor:  # which calls the libraries' kernels, and writes the others (decision 0069)
-            runtime = replace(runtime, compiled=False, cuda_graphs=False)
         found = self.kernels.shares(facts, runtime)
         if self.present is not None and is_present(runtime):
-            found = found * self.present.factors(facts)
-        if by_inductor and self.compiled is not None:
-            found = found / self.compiled.factors(facts)[:, None]
+            factors = self.present.factors(facts)
+            if runtime.compiled:  # a compiler takes no slower kernel than the one without it
+                plain = replace(runtime, compiled=False, cuda_graphs=False)
+                eager = self.kernels.shares(facts, plain)
+                found = np.maximum(found, eager * factors)
+            else:
+                found = found * factors
         if self.memory_gain != 1.0:
             found = shares_with(found, self.memory_gain)
         return found if self.products is None else self.products.put_into(found, facts)
@@ -113,10 +111,8 @@ class GpuEfficiency:
             runtime: software that runs them.
         """
         _, apart = inner_starts(table, runtime)
-        by_inductor = runtime.compiled and runtime.library != "tensorflow"
-        start = self.compiled.start if by_inductor and self.compiled is not None else 1.0
         if self.present is None or not is_present(runtime):
-            each_s = self.kernels.start_s * start
+            each_s = self.kernels.start_s
             return OpStarts(
                 start_s=np.full(len(apart), each_s),
                 gap_s=np.full(len(apart), max(each_s - EMPTY_KERNEL_S, 0.0)),
@@ -124,7 +120,7 @@ class GpuEfficiency:
                 turns_s=np.zeros(len(apart)),
             )
         most_s = self.kernels.start_s if runtime.compiled else np.inf
-        start_s = np.minimum(self.present.starts_s(facts) + LAUNCH_GAP_S, most_s) * start
+        start_s = np.minimum(self.present.starts_s(facts) + LAUNCH_GAP_S, most_s)
         return OpStarts(
             start_s=start_s,
             gap_s=np.minimum(LAUNCH_GAP_S, start_s),

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting
 from driple.errors import GraphError
-from driple.graph.compiled_layout import compiled_costs
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
@@ -101,13 +100,12 @@ class OpKinds:
             graph: of one worker's step.
             cost: of this graph.
         """
-        fused, costs = FusedOps.of(graph, cost), cost.by_signature
         return cls(
-            table=OpTable.of_costs(costs if fused is None else compiled_costs(graph, costs)),
+            table=OpTable.of_costs(cost.by_signature),
             kind_of=graph.signature_of,
             executions=graph.executions * executed_nodes(graph),
             order=execution_order(graph),
-            fused=fused,
+            fused=FusedOps.of(graph, cost),
         )
 
 

@@ -29,7 +29,6 @@ from driple.runs.validation.shipped import Shipped
 from driple.runs.validation.splits import HeldOutPart
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import OpKinds
-from scripts.fits.compiled_fit import with_compiled
 from scripts.fits.device_fit import FitOptions, fit_devices
 from scripts.fits.device_rows import tensorflow_steps, torch_steps
 from scripts.fits.family_sizes import LARGEST, SMALLEST, FamilySizes, work_of_sample
@@ -177,15 +176,13 @@ class GpuFits:
         return fold_of(_family_of(model), self._shipped.folds)
 
     def without(self, left_out: LeftOut = NOTHING) -> GpuModel:
-        """The fit that does not see a part of the steps, with the usual host, present kernels and
-        those of compiled steps.
+        """The fit that does not see a part of the steps, with the usual host and present kernels.
 
         Raises:
             ConfigError: nothing would be left, or a kept fit is damaged.
         """
         usual = with_usual_host(self.fitted(left_out), known_hosts())
-        present = with_present(usual, left_out.fold)
-        return with_compiled(present, left_out.fold)
+        return with_present(usual, left_out.fold)
 
     def fitted(self, left_out: LeftOut) -> GpuModel:
         """The same with the published host and without present kernels."""
