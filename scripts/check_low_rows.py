@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--source", default="", help="rows of sources that begin so")
     given = parser.parse_args(argv)
     rows = low_rows(read_published(given.rows))
-    found = checked([row for row in rows if row.source.startswith(given.source)], {})
+    found = checked([row for row in rows if row.source.startswith(given.source)])
     groups = defaultdict(list)
     for row, seconds in found:
         for group in ((row.source, row.device), ("all", "")):

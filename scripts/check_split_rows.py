@@ -167,13 +167,13 @@ def checked_run(row: PublishedRun, seconds: float, kind: JobKind) -> CheckedRun:
 
 
 def checked(
-    rows: Sequence[PublishedRun], kinds: dict[str, JobKind]
+    rows: Sequence[PublishedRun], kinds: dict[str, JobKind] | None = None
 ) -> list[tuple[PublishedRun, float]]:
     """Each row with its simulated seconds; jobs are traced once.
 
     Args:
         rows: to simulate.
-        kinds: is given the kind of the job of each row, by its id.
+        kinds: where given, the kind of the job of each row is put in, by its id.
     """
     jobs: dict[tuple[object, ...], list[PublishedRun]] = defaultdict(list)
     for row in rows:
@@ -202,7 +202,8 @@ def checked(
                 continue
             print(f"{row.id} {split_setting(row)} {row.job} {row.step_s:.3f} {seconds:.3f}",
                   file=sys.stderr, flush=True)  # fmt: skip
-            kinds[row.id] = kind
+            if kinds is not None:
+                kinds[row.id] = kind
             found.append((row, seconds))
     return found
 
