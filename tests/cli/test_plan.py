@@ -13,6 +13,7 @@ from tests.planning.gpt import write_gpt
 from tests.profiler.profiles import write_profile
 
 RESNET50 = ROOT / "datasets/examples/resnet50.pbtxt"
+WIDE = ("plan", "resnet50/imagenet/b32/sgd/sync", "--scheme", "fsdp")  # few runs are like it
 ONE_WAY = ("--set", "vary=none", "--scheme", "ddp")
 TIMES = {1: [0.1, 0.1], 2: [0.15, 0.15], 3: [0.4, 0.4], 4: [0.2, 0.2]}
 
@@ -29,11 +30,11 @@ def test_a_plan_fits_in_100_columns_and_begins_with_its_recommendation(
     """With long names of machines too; where a row is a guess, none of its numbers stands alone."""
     names = ("Standard_ND96isr_H100_v5", "a2-megagpu-16g", "p4d.24xlarge")
     chosen = [part for name in names for part in ("--instance", name)]
-    shown = driple("plan", "bert-tiny", *chosen, *limits, "--scheme", "fsdp").stdout
+    shown = driple(*WIDE, "--machines", 64, *chosen, *limits).stdout
     assert shown.startswith("Rent ")
     assert max(map(len, shown.splitlines())) <= 100
     for name in names:
-        assert re.search(rf"^{name}\b", shown, re.MULTILINE)
+        assert re.search(rf"^64x{name}\b", shown, re.MULTILINE)
     guesses = [line for line in shown.splitlines() if re.search(r"\d  guess: ", line)]
     assert guesses
     for line in guesses:
@@ -42,9 +43,9 @@ def test_a_plan_fits_in_100_columns_and_begins_with_its_recommendation(
 
 
 def test_a_guess_in_a_plan_says_what_would_narrow_it() -> None:
-    """Errors of published runs of FSDP are wide; on one device, known hosts are not so far."""
-    sharded = ("--set", "vary=none", "--scheme", "fsdp")
-    shown = unwrapped(driple("plan", "bert-tiny", "--setting", "8xH100", *sharded).stdout)
+    """Convolutions under FSDP on many machines are like few published runs; known hosts are not."""
+    many = ("--setting", "64x8xH100/NVLink+400G", "--set", "vary=none")
+    shown = unwrapped(driple(*WIDE, *many).stdout)
     assert ": a guess: " in shown
     narrowed = "a few runs of yours narrow it (driple transfer --from gpu)."
     assert f"A guess, as such jobs are this far off; {narrowed}" in shown

@@ -125,9 +125,11 @@ def test_throughput_is_of_all_workers() -> None:
     assert answer["throughput"]["samples_per_s"]["value"] == pytest.approx(rate, rel=1e-3)
     assert answer["throughput"]["tokens_per_s"]["value"] == pytest.approx(64 * rate, rel=1e-3)
     shown = driple(*tokens, "--setting", "V100-R8/ho-NVLink", *QUICK).stdout
-    ends = answer["throughput"]["samples_per_s"]["interval"]
-    between = f"between {rounded(ends['low'], 2)} and {rounded(ends['high'], 2)} samples/s"
-    assert shown.startswith(f"a guess:  {between} (a step of ")
+    rates = re.match(r"step .*, ([\d,]+) samples/s, ([\d,]+) tokens/s per device", shown)
+    assert rates is not None
+    samples, tokens_each = (float(text.replace(",", "")) for text in rates.groups())
+    assert samples == pytest.approx(rate, rel=0.05)
+    assert tokens_each == pytest.approx(64 * rate / 8, rel=0.05)
     shown = driple(*tokens, "--setting", "V100-R8/ho-NVLink", *QUICK, "--explain").stdout
     assert re.search(
         r"^throughput [\d,]+ samples/s.*, [\d,]+ tokens/s.*, 8 workers", shown, re.MULTILINE
