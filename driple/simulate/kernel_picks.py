@@ -1,4 +1,4 @@
-"""Which kernel PyTorch's present libraries pick for an op, where its sizes alone do not tell.
+"""Which kernel PyTorch's present libraries pick for an op, where its sizes alone do not decide it.
 
 OpSignature, ConvFacts, Product -> a row of `PICKS`, and the kernels that it runs one after another
 

@@ -1,4 +1,4 @@
-"""What kernels of PyTorch's present libraries take beyond what facts of an op tell (decision 0062).
+"""What kernels of PyTorch's present libraries take beyond what facts of an op give (decision 0062).
 
     OpFacts --PresentKernels--> factors on the shares that kernels reach, seconds to start an op's
                                 kernels, seconds of kernels that follow one another
