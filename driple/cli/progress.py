@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from driple.render.terminal import unescaped
+from driple.render.terminal import one_line, unescaped
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -40,20 +40,20 @@ def late_bar(words: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def named_steps() -> Iterator[Callable[[str], None]]:
-    """A bar for work of unknown length, which appears with its first step.
+    """A bar for work of unknown length, which appears with its first step on a terminal.
 
     Yields:
-        A function that is called with the words of each step.
+        A function that is called with the words of each step, which may be names of a user's file.
     """
     with ExitStack() as stack:
         bars: list[tuple[Progress, TaskID]] = []
 
         def advance(words: str) -> None:
             if not bars:
-                bar = stack.enter_context(progress_bar())
-                bars.append((bar, bar.add_task(words, total=None)))
+                bar = stack.enter_context(progress_bar(short=True))
+                bars.append((bar, bar.add_task("", total=None)))
             bar, task = bars[0]
-            bar.update(task, description=words, advance=1)
+            bar.update(task, description=one_line(words), advance=1)
 
         yield advance
 
@@ -76,7 +76,7 @@ def progress_bar(*, short: bool = False) -> Iterator[Progress]:
     )
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
