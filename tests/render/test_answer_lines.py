@@ -125,8 +125,7 @@ def test_what_is_too_little_is_the_difference_of_two_numbers_beside_it(
 
 def test_a_guess_has_no_single_number() -> None:
     """The interval is stated first, in samples per second; the JSON keeps the value."""
-    options = JobOptions(batch_size=1)
-    answer = predict("resnet50", "8xA100", options=options).answers[0]
+    answer = predict("resnet50", "64x8xH100/NVLink+400G@fsdp").answers[0]
     time = answer.iteration_time_s
     assert time.is_guess and answer.to_dict()["is_guess"] is True
     lines = lines_of(answer)
