@@ -95,10 +95,10 @@ def test_what_was_reached_stands_beside_what_was_wanted() -> None:
 
 
 def test_groups_that_chance_does_not_allow_a_true_share_are_named() -> None:
-    """Of 100 runs, 79 may be inside by chance and 76 may not; small groups are not judged."""
+    """Of 100 runs, 82 may be inside by chance and 76 may not; small groups are not judged."""
     groups = [
         coverage("all", runs=305, inside=270, by="all"),
-        coverage("single", runs=100, inside=79),
+        coverage("single", runs=100, inside=82),
         coverage("ring", runs=100, inside=76),
         coverage("servers", runs=5, inside=0),
     ]

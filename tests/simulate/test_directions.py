@@ -139,6 +139,10 @@ def is_better(one: Device, other: Device) -> bool:
     )
 
 
+# A T4 has 70 W: published rows reach 0.88 to 0.91 of what other devices do of its peaks.
+SHORT_OF_POWER = {"T4": 0.88}
+
+
 @pytest.mark.parametrize("name", ["resnet50", "resnet50-amp", "bert-half"])
 def test_a_device_that_is_better_in_every_field_is_not_slower(name: str) -> None:
     job, times = job_of(name, 64), {}
@@ -150,4 +154,5 @@ def test_a_device_that_is_better_in_every_field_is_not_slower(name: str) -> None
     pairs = [(one, other) for one, other in permutations(times, 2) if is_better(one, other)]
     assert len(pairs) > 500
     for one, other in pairs:
-        assert times[one] <= LAST_WAVE * times[other], (one.name, other.name)
+        longest = LAST_WAVE * times[other] / SHORT_OF_POWER.get(one.name, 1)
+        assert times[one] <= longest, (one.name, other.name)
