@@ -23,20 +23,26 @@ def runs() -> list[tuple[str, str]]:
     return found
 
 
+def printed_by(*arguments: str, cwd: Path = ROOT) -> str:
+    """What Python prints with this checkout's package; it must end well."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize(("command", "output"), runs(), ids=lambda text: text[:40])
 def test_what_the_readme_shows_is_what_is_printed(command: str, output: str) -> None:
     """Run the command as it stands; the output is the same."""
     assert command.startswith("driple "), command
-    done = subprocess.run(
-        [sys.executable, "-m", "driple.cli.main", *command.split()[1:]],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    printed = [line.rstrip() for line in done.stdout.strip().splitlines()]
+    stdout = printed_by("-m", "driple.cli.main", *command.split()[1:])
+    printed = [line.rstrip() for line in stdout.strip().splitlines()]
     assert printed == [line.rstrip() for line in output.splitlines()]
 
 
@@ -49,32 +55,16 @@ def test_the_model_of_the_readme_is_predicted_as_typed(tmp_path: Path) -> None:
     (model,) = re.findall(r"```python\n# train.py\n(.*?)```", README, re.DOTALL)
     (tmp_path / "train.py").write_text(model)
     (command,) = re.findall(r"^driple (predict train.py:build_model .*)$", README, re.MULTILINE)
-    done = subprocess.run(
-        [sys.executable, "-m", "driple.cli.main", *command.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    assert "build_model on 8xH100" in done.stdout
+    stdout = printed_by("-m", "driple.cli.main", *command.split(), cwd=tmp_path)
+    assert "build_model on 8xH100" in stdout
 
 
 def test_python_examples_run() -> None:
     """The Python of the page runs from the root of the checkout."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
     assert blocks
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout.split()[0]) > 0
+    stdout = printed_by("-c", "\n".join(blocks))
+    assert float(stdout.split()[0]) > 0
 
 
 def test_set_up_commands_and_links_exist() -> None:
