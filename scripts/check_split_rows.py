@@ -19,7 +19,7 @@ import csv
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import log
 from pathlib import Path
@@ -80,10 +80,10 @@ def main(argv: list[str] | None = None) -> int:
         rows = [
             replace(row, compiled=row.compiled or definition_of(row.job).compiled) for row in rows
         ]
-    kinds: dict[str, JobKind] = {}
-    found = checked(rows, kinds)
+    simulated_rows = list(_simulated(rows))
+    found = [(row, seconds) for row, seconds, _ in simulated_rows]
     if given.checked:
-        runs = [checked_run(row, seconds, kinds[row.id]) for row, seconds in found if is_split(row)]
+        runs = [checked_run(*simulated) for simulated in simulated_rows if is_split(simulated[0])]
         atomic_write(given.checked, runs_to_json(runs).encode(), error=ConfigError)
     for (source, kind), some in _groups(found).items():
         ratio = np.array([simulated / row.step_s for row, simulated in some])
@@ -166,15 +166,13 @@ def checked_run(row: PublishedRun, seconds: float, kind: JobKind) -> CheckedRun:
     )
 
 
-def checked(
-    rows: Sequence[PublishedRun], kinds: dict[str, JobKind] | None = None
-) -> list[tuple[PublishedRun, float]]:
-    """Each row with its simulated seconds; jobs are traced once.
+def checked(rows: Sequence[PublishedRun]) -> list[tuple[PublishedRun, float]]:
+    """Each row with its simulated seconds."""
+    return [(row, seconds) for row, seconds, _ in _simulated(rows)]
 
-    Args:
-        rows: to simulate.
-        kinds: where given, the kind of the job of each row is put in, by its id.
-    """
+
+def _simulated(rows: Sequence[PublishedRun]) -> Iterator[tuple[PublishedRun, float, JobKind]]:
+    """Rows with their simulated seconds and the kinds of their jobs, which are traced once."""
     jobs: dict[tuple[object, ...], list[PublishedRun]] = defaultdict(list)
     for row in rows:
         jobs[
@@ -182,7 +180,6 @@ def checked(
             row.activation_checkpointing, row.compiled, row.library, row.device,
             row.replays_graphs, row.channels_last, _overlaps(row),
         ].append(row)  # fmt: skip
-    found = []
     for some in jobs.values():
         try:
             job = prepared(some[0])
@@ -202,10 +199,7 @@ def checked(
                 continue
             print(f"{row.id} {split_setting(row)} {row.job} {row.step_s:.3f} {seconds:.3f}",
                   file=sys.stderr, flush=True)  # fmt: skip
-            if kinds is not None:
-                kinds[row.id] = kind
-            found.append((row, seconds))
-    return found
+            yield row, seconds, kind
 
 
 def prepared(row: PublishedRun) -> PreparedJob:
