@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 FORMAT = 1
-_ADVICE = "make it again: scripts/fit_closed_forms.py"
+_ADVICE = "make it again: scripts/fits/closed_forms.py"
 PARTS = ("compute", "push", "pull", "wait", "aggregation")
 _BITS, _PACKET_BYTES = 8, 1500
 

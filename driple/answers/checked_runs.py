@@ -191,7 +191,7 @@ class RunColumns:
             if isinstance(error, ConfigError):
                 raise
             raise ConfigError(
-                f"{FILE} is damaged ({error}); make it again: scripts/make_heldout.py"
+                f"{FILE} is damaged ({error}); make it again: scripts/fits/heldout.py"
             ) from error
 
     def runs(
@@ -242,12 +242,12 @@ def _decoded(values: dict[str, Any]) -> dict[str, Sequence[Any]]:
     if values["format"] != FORMAT or tuple(values["mix_kinds"]) != MIX_KINDS:
         raise ConfigError(
             f"{FILE} has format {values['format']}, not {FORMAT} with {len(MIX_KINDS)} kinds; "
-            "make it again: scripts/make_heldout.py"
+            "make it again: scripts/fits/heldout.py"
         )
     columns: dict[str, Sequence[Any]] = dict(values["columns"])
     if not set(_FIELDS) - {_LATER} <= set(columns) <= set(_FIELDS):
         raise ConfigError(
-            f"{FILE} has the columns {', '.join(columns)}; make it again: scripts/make_heldout.py"
+            f"{FILE} has the columns {', '.join(columns)}; make it again: scripts/fits/heldout.py"
         )
     words, mixes = values["words"], values["mixes"]
     shares = [tuple(share / _PER_MILLE for share in mix) for mix in mixes]
@@ -264,7 +264,7 @@ def _decoded(values: dict[str, Any]) -> dict[str, Sequence[Any]]:
         if name in columns
     }
     if len({len(column) for column in columns.values()}) != 1:
-        raise ConfigError(f"{FILE} is cut short; make it again: scripts/make_heldout.py")
+        raise ConfigError(f"{FILE} is cut short; make it again: scripts/fits/heldout.py")
     return columns
 
 

@@ -2,7 +2,7 @@
 
     published StatedError, device of a user's file --with_tuning--> StatedError
 
-`scripts.make_tuned_errors` writes the file: steps on an H100 and an H200, each by ten others.
+`scripts.fits.tuned_errors` writes the file: steps on an H100 and an H200, each by ten others.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def validate(
 def _tensorflow(datasets: Path) -> ValidateResult:
     """Runs of TensorFlow, predicted without each model and each device; and figures of the paper.
 
-    The predictions are committed, as their fits take minutes: `scripts/make_heldout.py`.
+    The predictions are committed, as their fits take minutes: `scripts/fits/heldout.py`.
     """
     from driple.dataset.graph_store import GraphStore
     from driple.runs.validation.held_out import error_rows, read_tensorflow

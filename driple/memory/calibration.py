@@ -2,8 +2,8 @@
 
     calibration-memory.json -> MemoryCalibration
 
-`scripts/calibrate_memory.py` fits the constants on half of the model families of the published
-memory rows, and takes the errors from the other half.
+`scripts/fits/calibration_memory.py` fits the constants on half of the model families of the
+published memory rows, and takes the errors from the other half.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["FORMAT", "ErrorRange", "MemoryCalibration", "shipped_memory_calibrat
 
 FORMAT = 1
 _FILE = "calibration-memory.json"
-_ADVICE = "make it anew with scripts/calibrate_memory.py"
+_ADVICE = "make it anew with scripts/fits/calibration_memory.py"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

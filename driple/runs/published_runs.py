@@ -5,7 +5,7 @@
 
 A published run is one training step (or forward pass) with the JOB that Driple takes, the options
 of that job, and the cluster that it ran on. A run that no fit and no check can use stays in the
-table and says why (`unused_why`). `scripts/make_published_rows.py` makes the tables.
+table and says why (`unused_why`). `scripts/published/pytorch_rows.py` makes the tables.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FACTS = (
     "data", "step_s", "peak_mem_gib", "peak_mem_kind", "utilisation_pct", "unused_why",
 )  # fmt: skip
 
-# Driple's precisions; rows in 8 and 4 bits are in no fit (`scripts.check_low_rows` predicts them).
+# Driple's precisions; rows in 8 and 4 bits are in no fit (`scripts.checks.low_rows` predicts them).
 _SIMULATED = ("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16")
 PRECISIONS = (*_SIMULATED, *LOW_PRECISIONS, "fp4", "")
 _SCHEMES = ("none", *replica_schemes(), "tp", "pp", "tp+pp")

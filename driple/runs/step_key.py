@@ -42,7 +42,7 @@ class StepKey:
     """One step.
 
     Attributes:
-        job: JOB, such as `timm:resnet50`, or `own:NAME` of `scripts/published_models`.
+        job: JOB, such as `timm:resnet50`, or `own:NAME` of `scripts/published/models`.
         size: side of the images in pixels, or tokens of a sample; 0 for the job's usual.
         task: `train` or `forward`.
         precision: as `--precision`.

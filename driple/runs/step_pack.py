@@ -272,7 +272,7 @@ def read_packed_steps(file: Path) -> PackedSteps:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DatasetError(
             f"{file} is no store of steps that this version reads ({error}); restore the file, or "
-            "make it again with scripts/make_published_steps.py"
+            "make it again with scripts/published/pytorch_steps.py"
         ) from error
     return PackedSteps(header=header, arrays=arrays)
 

@@ -368,7 +368,7 @@ class StepStore:
         other = follows_from(key)
         if other is None or other not in self:
             raise ConfigError(
-                f"the store has no step {key.name}; make it with scripts/make_published_steps.py"
+                f"the store has no step {key.name}; make it with scripts/published/pytorch_steps.py"
             )
         return self.step(other).as_key(key)
 

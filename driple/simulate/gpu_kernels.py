@@ -64,7 +64,7 @@ USUAL_SHARES = (0.6, 0.8)
 # kernel of which a step consists is slower than a hundredth of it.
 _LEAST_SHARES, _MOST_SHARES, _BEND = (0.01, 0.01), (2.5, 1.5), 0.3
 # Share of the peak bytes/s at which a kernel half follows a faster memory, and how sharply: what
-# kernels of the same steps on an H100 and an H200 show (`scripts/fit_slow_share.py`).
+# kernels of the same steps on an H100 and an H200 show (`scripts/fits/slow_share.py`).
 SLOW_SHARE, SLOW_POWER = 0.5, 2.0
 # Elements/s that the block of one channel moves in a batch norm, forward and backward: by cuDNN,
 # and by PyTorch's own kernel. The fit begins with what kernels of an H100 and an H200 show.

@@ -19,7 +19,7 @@ from driple.cluster.topology import topology_of
 from driple.graph import read_graph
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
-from scripts.shipped import ROOT
+from scripts.settings.shipped import ROOT
 
 POINTS = 1_000_000
 

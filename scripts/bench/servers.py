@@ -17,7 +17,7 @@ from driple.dataset.graph_store import GraphStore
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate_steps
-from scripts.shipped import DATASETS
+from scripts.settings.shipped import DATASETS
 from scripts.studies.kit.tables import markdown
 
 STEPS, STEPS_IN_TURN = 100, 3

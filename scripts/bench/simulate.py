@@ -20,7 +20,7 @@ from driple.dataset.store import read_dataset
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
-from scripts.shipped import FIRST_SIMULATED, simulated_folders
+from scripts.settings.shipped import FIRST_SIMULATED, simulated_folders
 from scripts.studies.kit.tables import markdown
 
 STEPS = 100

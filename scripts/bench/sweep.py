@@ -25,7 +25,7 @@ from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
 from driple.runs.step_store import StepStore, StoredStep
 from driple.runs.validation.shipped import STEPS
-from scripts.write_accuracy_page import PUBLISHED
+from scripts.pages.accuracy import PUBLISHED
 
 BATCHES = (4, 8, 16, 32)
 # Devices with the links that join them within a machine.

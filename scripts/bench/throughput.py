@@ -17,7 +17,7 @@ from driple.async_sgd.curve import throughput_curve
 from driple.async_sgd.jobtrace import read_job_trace
 from driple.async_sgd.overhead import Overhead
 from driple.async_sgd.scaling import ScaledCluster, job_of_trace
-from scripts.shipped import ROOT
+from scripts.settings.shipped import ROOT
 
 TRACE = ROOT / "tests" / "data" / "throughput" / "inception3.npz"
 WORKERS = range(2, 11)

@@ -30,7 +30,7 @@ from driple.measure.record.steps import steps_of
 from driple.measure.record.store import read_record
 from driple.measure.testbed.network import ClusterNetwork
 from scripts.checks.record_jobs import JOBS
-from scripts.refresh_own_machine import measure_pair
+from scripts.pages.own_machine import measure_pair
 from scripts.studies.kit.results import Row
 from scripts.studies.kit.tables import markdown
 

@@ -1,7 +1,7 @@
 """Peaks of allocated memory of devices that share a model, beside published ones.
 
     datasets/published/pytorch_rows.csv.gz -> rows of Megatron-LM with a peak and degrees above 1
-    own:NAME (scripts/published_models) -> traced step -> tensors of the device with most
+    own:NAME (scripts/published/models) -> traced step -> tensors of the device with most
 
     python -m scripts.checks.split_memory
 
@@ -27,8 +27,8 @@ from driple.memory.split_model import device_steps
 from driple.runs.published_runs import PublishedRun, read_published
 from driple.runs.step_key import capability_of
 from driple.schemes.split import SplitScheme
-from scripts.check_split_rows import ROWS, chosen, is_split, split_setting
-from scripts.published_models import definition_of, traced_job
+from scripts.checks.split_rows import ROWS, chosen, is_split, split_setting
+from scripts.published.models import definition_of, traced_job
 
 _GIB = 2.0**30
 

@@ -3,8 +3,8 @@
     datasets/measured-h100/rows.csv.gz -> ProfiledRun, ...
 
 Their whole times, utilisation and memory check what was fitted on published rows; the fit sees what
-their kernels took, by groups of ops (`measured_kernels`). `scripts/measure_gpu.py` measures,
-`scripts/make_measured_gpu.py` makes the tables.
+their kernels took, by groups of ops (`measured_kernels`). `scripts/runs/measure_gpu.py` measures,
+`scripts/runs/gpu_tables.py` makes the tables.
 """
 
 from __future__ import annotations

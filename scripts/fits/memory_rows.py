@@ -3,7 +3,7 @@
     datasets/published/memory_rows.csv.gz -> MemoryRun, ...
 
 A row is a run with its largest memory, or a run that ran out of memory, with the JOB that Driple
-takes and the cluster. `scripts/make_memory_rows.py` makes the table.
+takes and the cluster. `scripts/published/memory_rows.py` makes the table.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MemoryRun(MeasuredRun):
     Attributes:
         date: as the source states it.
         fold: 0 to 9, of the family; constants are fitted on even folds.
-        job: JOB of `scripts/published_models` or timm.
+        job: JOB of `scripts/published/models` or timm.
         size: tokens of a sample, or side of an image; 0 for the job's usual.
         precision: that of the weights as they were stored.
         accumulates: whether several passes add up their gradients.

@@ -22,7 +22,7 @@ from driple.runs.solver import least_squares
 from driple.schemes.collectives import COLLECTIVES, CollectiveKind, DeviceGroup
 from driple.schemes.links import LinkEfficiency, ReachedLink
 from scripts.fits.links import LATENCY_S
-from scripts.measured_kernels import long_table
+from scripts.published.kernels import long_table
 
 __all__ = ["BEFORE", "LINKS", "collectives", "errors", "fit_link", "folds", "seconds"]
 

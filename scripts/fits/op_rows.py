@@ -23,7 +23,7 @@ from driple.simulate.gpu_kernels import Runtime
 from driple.simulate.optable import OpTable
 from driple.simulate.prepared_job import OpKinds
 from scripts.fits.fit_table import StepRow
-from scripts.fits.rows.cells import Raw, read_raw
+from scripts.published.rows.cells import Raw, read_raw
 
 __all__ = ["OPS_FILE", "op_steps"]
 

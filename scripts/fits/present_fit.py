@@ -4,7 +4,7 @@
 
 What the network of `GpuKernels` leaves is fitted: factors of the kernels that PyTorch picks, and
 seconds to start kernels. Each part is priced by the fit that has not seen its family, so that what
-is left is what is left of unseen families. `scripts.make_present_kernels` writes the file.
+is left is what is left of unseen families. `scripts.fits.present_kernels` writes the file.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.gpu_kernels import smooth_max
 from driple.simulate.gpu_times import most_shares, peak_seconds
 from driple.simulate.optable import OpTable
-from scripts.measured_kernels import wide_table
+from scripts.published.kernels import wide_table
 from scripts.studies.chips.today import CHIPS, product_ops
 
 FloatArray = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driple.errors import ConfigError
-from scripts.fits.rows.cells import read_raw
+from scripts.published.rows.cells import read_raw
 
 __all__ = ["FACTS", "ServerRate", "most_passed_by_servers"]
 

@@ -23,7 +23,7 @@ from driple.catalog import DEVICES
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.runs.solver import least_squares
-from scripts.fits.rows.cells import read_raw
+from scripts.published.rows.cells import read_raw
 
 __all__ = ["PEAKS", "ZengFit", "ZengRun", "as_published_s", "fit_zeng", "read_zeng", "repaired_s"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from driple.analytic import zeng
 from driple.errors import ConfigError
-from scripts.fits.rows.cells import read_raw
+from scripts.published.rows.cells import read_raw
 
 DATA = Path(__file__).parents[2] / "datasets" / "published"
 FLOPS = {row["model"]: row for row in read_raw(DATA / "zeng_flops.csv.gz")}

@@ -25,8 +25,8 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.place import Place, place_of
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import iteration_time_s, simulate_steps
+from scripts.fits.host_factors import measured_steps
 from scripts.fits.hosts import known_hosts, with_usual_host
-from scripts.make_hosts import measured_steps
 from tests.simulate.jobs import net
 
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"

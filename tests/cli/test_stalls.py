@@ -12,7 +12,7 @@ from tests.cli.test_main import ROOT, driple, refused
 from tests.profiler.profiles import write_profile
 
 RESNET50 = ROOT / "datasets/examples/resnet50.pbtxt"
-SCRIPT = ROOT / "scripts/check_file_sizes.py"
+SCRIPT = ROOT / "scripts/checks/file_sizes.py"
 TIMES = {1: [0.1, 0.1], 2: [0.15, 0.15], 3: [0.4, 0.4], 4: [0.2, 0.2]}
 
 

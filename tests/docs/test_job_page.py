@@ -95,7 +95,7 @@ def test_the_keras_model_of_the_page_is_written_and_read(tmp_path: Path) -> None
 
 
 def test_the_page_of_training_configs_has_todays_lists() -> None:
-    from scripts.write_training_configs_page import PAGE, page
+    from scripts.pages.training_configs import PAGE, page
 
-    words = "out of date: python -m scripts.write_training_configs_page"
+    words = "out of date: python -m scripts.pages.training_configs"
     assert PAGE.read_text(encoding="utf-8") == page(), words

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.refresh_questions import BLOCK, COMMAND, PAGE, printed, refreshed
+from scripts.pages.questions import BLOCK, COMMAND, PAGE, printed, refreshed
 
 TEXT = PAGE.read_text(encoding="utf-8")
 COMMANDS = COMMAND.findall(TEXT)
@@ -18,9 +18,7 @@ def test_there_is_one_command_for_each_question() -> None:
     assert headings == list("1234567")
     blocks = BLOCK.findall(TEXT)
     assert len(blocks) == len(COMMANDS) == 7
-    assert all(len(block.splitlines()) > 3 for block in blocks), (
-        "python -m scripts.refresh_questions"
-    )
+    assert all(len(block.splitlines()) > 3 for block in blocks), "python -m scripts.pages.questions"
 
 
 def test_a_command_of_the_page_runs_and_has_the_columns_that_are_shown() -> None:
@@ -37,7 +35,7 @@ def test_a_command_of_the_page_runs_and_has_the_columns_that_are_shown() -> None
 
 @pytest.mark.slow
 def test_the_page_shows_what_its_commands_print() -> None:
-    assert refreshed(TEXT) == TEXT, "python -m scripts.refresh_questions"
+    assert refreshed(TEXT) == TEXT, "python -m scripts.pages.questions"
 
 
 def test_the_page_is_part_of_the_site() -> None:

@@ -22,7 +22,7 @@ from driple.inspector.host import (
 from driple.inspector.predict import Prediction
 from driple.inspector.trained_on import TrainedOn
 from driple.trace.targets import Targets
-from scripts.make_other_hosts import logs_of, read_times
+from scripts.runs.other_hosts import logs_of, read_times
 
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
 SETTING = "CPU-P1w2/ho-200M"

@@ -27,7 +27,7 @@ from driple.runs.stored_steps import StoredSteps
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s
-from scripts.make_published_steps import (
+from scripts.published.pytorch_steps import (
     MARK,
     STORE,
     chosen,

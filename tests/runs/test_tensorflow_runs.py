@@ -11,7 +11,7 @@ import pytest
 from driple.catalog import DEVICES
 from driple.errors import ConfigError
 from driple.runs.tensorflow_runs import read_tensorflow_runs
-from scripts.fits.rows.cells import read_raw
+from scripts.published.rows.cells import read_raw
 
 DATA = Path(__file__).parents[2] / "datasets" / "published"
 

@@ -1,6 +1,6 @@
 """Types of the JSON that each question prints: what its function fills in, and `--json` holds.
 
-    TypedDict, whose values may be dataclasses  --codec.to_dict-->  JSON;  scripts.make_schema
+    TypedDict, whose values may be dataclasses  --codec.to_dict-->  JSON;  scripts.pages.schema
     makes driple/api/schema.json of them
 
 Functions name these types in annotations alone: running a command imports none of them.

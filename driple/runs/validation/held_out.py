@@ -2,7 +2,7 @@
 
 heldout_tensorflow.csv.gz --read_tensorflow--> HeldOutPrediction, ... --error_rows--> ErrorRow, ...
 
-The fits take minutes: `scripts/make_heldout.py` makes them and the table. A run has no name of its
+The fits take minutes: `scripts/fits/heldout.py` makes them and the table. A run has no name of its
 own in the published tables: its id is its position among the runs of its source, in the order of
 `read_tensorflow_runs`, and its published time is stored to check that.
 """

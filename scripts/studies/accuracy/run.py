@@ -40,7 +40,7 @@ from driple.files import atomic_write
 from driple.trace.provenance import Provenance
 from driple.trace.targets import TARGET_NAMES
 from driple.training.config import PRESETS, Preset
-from scripts.shipped import (
+from scripts.settings.shipped import (
     FIRST,
     FIRST_SIMULATED,
     FOLDS,

@@ -23,7 +23,7 @@ from driple.simulate.gpu_times import EMPTY_KERNEL_S, peak_seconds
 from driple.simulate.optable import OpTable
 from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
 from scripts.fits.measured_kernels import kinds_of_parts, seconds_of_parts, stored_job
-from scripts.measured_kernels import wide_table
+from scripts.published.kernels import wide_table
 from scripts.studies.chips.today import attention_ops, kernel_us, product_ops
 
 __all__ = ["OwnStep", "own_steps"]

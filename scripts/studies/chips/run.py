@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from driple.catalog import DEVICES
 from scripts.fits import nccl
-from scripts.measured_kernels import wide_table
+from scripts.published.kernels import wide_table
 from scripts.studies.chips.held_out import (
     Kernels,
     errors,

@@ -4,7 +4,7 @@
 
 Prints errors of each device's steps in half precision whose time the products change by over 3 %:
 by the shares of its generation, by products as measured back to back, and by those of steps. The
-fits without a device are those that `scripts/make_heldout.py` keeps in build/heldout/fits.
+fits without a device are those that `scripts/fits/heldout.py` keeps in build/heldout/fits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.gpu_times import GpuEfficiency
 from driple.simulate.product_shares import IN_STEPS
 from scripts.fits.gpu_fits import LeftOut
-from scripts.make_heldout import fits
+from scripts.fits.heldout import fits
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "datasets" / "published"
 SLOWER = {"A100-80G": 1.053, "H100": 1.261, "B200": 1.328}

@@ -2,7 +2,7 @@
 
     python -m scripts.studies.clusters.run series          from the shipped held-out predictions
     python -m scripts.studies.clusters.run rows            traces and predicts the rows of clusters
-    python -m scripts.studies.clusters.run mlperf          needs the fits of scripts.make_heldout
+    python -m scripts.studies.clusters.run mlperf          needs the fits of scripts.fits.heldout
 
 Each writes its kind of lines of results.jsonl anew.
 """
@@ -23,11 +23,11 @@ from driple.runs.published_runs import read_published
 from driple.runs.validation.splits import parts_of
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.run import simulated_step_s
-from scripts.check_split_rows import checked, split_setting
+from scripts.checks.split_rows import checked, split_setting
 from scripts.fits.gpu_fits import left_out_of
-from scripts.make_cluster_rows import FILE
-from scripts.make_heldout import PUBLISHED, fits, shipped
-from scripts.published_models import definition_of
+from scripts.fits.heldout import PUBLISHED, fits, shipped
+from scripts.published.cluster_rows import FILE
+from scripts.published.models import definition_of
 from scripts.studies.kit.results import Row, add_result, read_results
 
 RESULTS = Path(__file__).parent / "results.jsonl"

@@ -27,7 +27,7 @@ from driple.inspector.host import HostTuning, host_tuning, on_any_host
 from driple.inspector.predict import TIMES, Prediction, predict
 from driple.trace.repeatability import smape_shares
 from driple.trace.targets import NUM_TARGETS, Targets
-from scripts.make_other_hosts import whole_graph
+from scripts.runs.other_hosts import whole_graph
 from scripts.studies.kit.results import Row, add_result
 
 HOME = Path(__file__).parent

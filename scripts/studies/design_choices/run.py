@@ -34,7 +34,7 @@ from driple.training.config import PRESETS, Preset
 from driple.training.metrics import Scores, score
 from driple.training.prepare import PreparedData, PreparedPart, prepare
 from driple.training.run import RunOptions, fit
-from scripts.shipped import FIRST, FIRST_SIMULATED, measured_folders, simulated_folders
+from scripts.settings.shipped import FIRST, FIRST_SIMULATED, measured_folders, simulated_folders
 from scripts.studies.design_choices.convolutional import ConvolutionalInspector
 from scripts.studies.kit.results import add_result, read_results
 

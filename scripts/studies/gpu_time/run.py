@@ -4,7 +4,7 @@
 
 Steps of datasets/measured-h100 and -h200, each by the fit that has not seen its model's family, and
 the jobs of scripts/studies/own_jobs, which no fit has seen, by the shipped one; with the kernels of
-PyTorch's present libraries and without. Fits are those of `scripts/make_heldout.py`.
+PyTorch's present libraries and without. Fits are those of `scripts/fits/heldout.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from driple.simulate.calibration import CalibratedDevice, shipped_calibration
 from driple.simulate.gpu_times import GpuEfficiency, gpu_op_times, update_seconds
 from driple.simulate.prepared_job import PreparedJob
 from scripts.fits.gpu_fits import LeftOut
+from scripts.fits.heldout import fits, shipped
 from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
 from scripts.fits.measured_kernels import (
     REST,
@@ -30,7 +31,6 @@ from scripts.fits.measured_kernels import (
     seconds_of_parts,
     stored_job,
 )
-from scripts.make_heldout import fits, shipped
 from scripts.studies.kit.results import add_result
 from scripts.studies.own_jobs.jobs import own_jobs
 from scripts.studies.own_runs.run import MEASURED

@@ -5,7 +5,7 @@
 Each fold of model families is left out of two fits: to published steps alone, and with the times of
 kernels of datasets/measured-h100. Both predict the published steps of the fold on one device, and
 the kernels of the measured ones. Fits are kept in build/heldout, where those with kernels are of
-`scripts/make_heldout.py`. What is done is not done again.
+`scripts/fits/heldout.py`. What is done is not done again.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from driple.runs.validation.simulated import simulate_rows
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from scripts.fits.gpu_fits import LeftOut
+from scripts.fits.heldout import fits, shipped
 from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
 from scripts.fits.measured_kernels import MEASURED_DEVICE, stored_job
-from scripts.make_heldout import fits, shipped
 from scripts.studies.kit.results import add_result, pick, read_results
 
 FloatArray = npt.NDArray[np.float64]

@@ -23,7 +23,7 @@ from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.measure.testbed.network import Port
 from driple.trace.provenance import Repeatability, RunPlan
 from driple.trace.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
-from scripts.shipped import DATASETS, measured_datasets
+from scripts.settings.shipped import DATASETS, measured_datasets
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import COLOURS, plain, save
 from scripts.studies.kit.tables import markdown

@@ -23,7 +23,7 @@ from driple.measure.testbed.collect import traces_of_run
 from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.trace import Trace
 from driple.trace.targets import NETWORK
-from scripts.shipped import DATASETS, measured_datasets
+from scripts.settings.shipped import DATASETS, measured_datasets
 
 FACTS = Path(__file__).parent / "trace-facts.json"
 

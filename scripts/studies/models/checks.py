@@ -29,7 +29,7 @@ from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from scripts.fits.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
-from scripts.shipped import FIRST, measured_datasets
+from scripts.settings.shipped import FIRST, measured_datasets
 
 FloatArray = npt.NDArray[np.float64]
 

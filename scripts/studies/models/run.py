@@ -20,10 +20,10 @@ from driple.dataset.graph_store import GraphStore
 from driple.inspector.checkpoint import load_checkpoint
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
-from scripts.fit_closed_forms import GRAPHS, TABLES, Errors, Fitted, fitted, progress
-from scripts.fits.rows.cells import read_raw
+from scripts.fits.closed_forms import GRAPHS, TABLES, Errors, Fitted, fitted, progress
 from scripts.fits.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s
-from scripts.shipped import inspector_file
+from scripts.published.rows.cells import read_raw
+from scripts.settings.shipped import inspector_file
 from scripts.studies.kit.stored import write_stored
 from scripts.studies.models.checks import (
     DEVIATIONS,

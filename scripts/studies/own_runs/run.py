@@ -6,7 +6,7 @@ Each device with enough published steps is left out of the fit of kernels, as a 
 5, 10, 20 and 40 of its steps then tune it, as `driple transfer --from gpu` does, and all others
 are predicted. The same with the steps that we measured on an H100 and an H200, each by a fit that
 has seen neither its time nor kernels of its model's family. Fits are those of
-`scripts/make_heldout.py`, kept in build/heldout. What is done is not done again.
+`scripts/fits/heldout.py`, kept in build/heldout. What is done is not done again.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from driple.runs.tuning import TunedStep, errors_pct, factors_of, tuned_step
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from scripts.fits.gpu_fits import LeftOut
+from scripts.fits.heldout import fits, shipped
 from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
 from scripts.fits.measured_kernels import stored_job
-from scripts.make_heldout import fits, shipped
-from scripts.make_measured_gpu import graph_of
+from scripts.runs.gpu_tables import graph_of
 from scripts.studies.kit.results import add_result, pick, read_results
 
 FloatArray = npt.NDArray[np.float64]

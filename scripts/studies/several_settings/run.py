@@ -29,7 +29,7 @@ from driple.evaluation.evaluate import run_benchmark
 from driple.evaluation.summary import Summaries
 from driple.files import atomic_write
 from driple.training.metrics import score, time_errors_pct
-from scripts.shipped import FIRST, FOLDS, measured_datasets
+from scripts.settings.shipped import FIRST, FOLDS, measured_datasets
 from scripts.studies.kit.results import Row
 
 RESULTS = Path(__file__).parent / "results.jsonl"

@@ -2,7 +2,7 @@
 
     python -m scripts.studies.simulation.run
 
-It reads what scripts/make_heldout.py predicted. The shipped inspectors of simulated settings are
+It reads what scripts/fits/heldout.py predicted. The shipped inspectors of simulated settings are
 scored as well.
 """
 
@@ -30,7 +30,7 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.trace.repeatability import smape_shares
 from scripts.fits.refit import read_graphs
-from scripts.shipped import (
+from scripts.settings.shipped import (
     DATASETS,
     FIRST,
     FIRST_SIMULATED,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 
-from scripts.shipped import FIRST
+from scripts.settings.shipped import FIRST
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.kit.results import Row, mean_and_std, pick, read_results

@@ -29,7 +29,7 @@ from driple.training.config import preset_named
 from driple.training.metrics import score
 from driple.training.runfiles import CHECKPOINT_FILE
 from driple.training.train import RunOptions, train
-from scripts.shipped import (
+from scripts.settings.shipped import (
     FIRST,
     FIRST_SIMULATED,
     ROOT,

@@ -35,7 +35,7 @@ from driple.jobs.pytorch.workloads import MACRO, MICRO, WORKLOADS
 from driple.profiler.steps import Plan
 from driple.profiler.steps_runner import profile_script
 from driple.units import parse_rate
-from scripts.shipped import ROOT
+from scripts.settings.shipped import ROOT
 
 PACK = Path(__file__).parent / "profiles.tar.xz"
 

@@ -30,7 +30,7 @@ from driple.training.config import Preset, preset_named
 from driple.training.metrics import Scores
 from driple.training.train import RunOptions, train
 from driple.training.transfer import transfer, transfer_config
-from scripts.shipped import (
+from scripts.settings.shipped import (
     FIRST,
     SHORTER_PAPER,
     inspector_file,

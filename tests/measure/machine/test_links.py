@@ -8,7 +8,7 @@ from driple.catalog.machine_file import COLLECTIVES, read_machine
 from driple.errors import MeasureError
 from driple.measure.machine.link_process import local_links
 from driple.measure.machine.links import ranks_of_environment
-from scripts.refresh_own_machine import measure_pair
+from scripts.pages.own_machine import measure_pair
 from tests.measure.testbed.test_cluster import needs_cluster
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from driple.runs.published_runs import read_published
-from scripts.check_split_rows import ROWS, chosen, is_split, split_setting
 from scripts.checks.split_memory import with_peaks
+from scripts.checks.split_rows import ROWS, chosen, is_split, split_setting
 
 
 def test_each_split_of_a_model_is_checked_once() -> None:

@@ -11,9 +11,9 @@ from driple.answers.op_mix import MIX_KINDS
 from driple.answers.stated_error import StatedError
 from driple.remarks import Remark
 from driple.runs.measured_run import MeasuredRun
-from scripts.accuracy_tables import doubt_table
 from scripts.fits.coverage import CoveredRun
 from scripts.fits.doubts import Answers, doubts_of
+from scripts.pages.accuracy_tables import doubt_table
 
 pytest.importorskip("sklearn")
 

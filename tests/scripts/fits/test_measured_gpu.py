@@ -17,7 +17,7 @@ from scripts.fits.measured_gpu import (
     read_profiled_runs,
     write_profiled_runs,
 )
-from scripts.memory_measured import FOLDERS, Checked, checked
+from scripts.pages.memory_measured import FOLDERS, Checked, checked
 
 # Rows of each device that ran out of memory, and forward passes that it has more of.
 WITHOUT_MEMORY = {"H100": 7, "H200": 1}

@@ -28,7 +28,7 @@ from scripts.fits.memory_rows import (
     write_memory_runs,
 )
 from scripts.fits.memory_store import MEMORY_STEPS_FILE, MemoryStore, write_memory_steps
-from scripts.fits.rows.memory import timm_batch_before
+from scripts.published.rows.memory import timm_batch_before
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "datasets" / "published"
 
@@ -90,7 +90,7 @@ def test_shipped_steps_are_those_of_a_trace_today(
 ) -> None:
     """The tensors of a step in the store are those that Driple reads from the model."""
     pytest.importorskip("torch")
-    from scripts.make_memory_steps import marked, traced
+    from scripts.published.memory_steps import marked, traced
 
     for job in ("timm:resnet50", "timm:deit_small_patch16_224", "own:bert-base-squad"):
         row = next(one for one in rows if one.job == job)

@@ -7,7 +7,7 @@ import pytest
 from driple.cluster.setting import Setting
 from driple.dataset.store import read_dataset
 from driple.errors import DatasetError
-from scripts.shipped import DATASETS
+from scripts.settings.shipped import DATASETS
 from scripts.studies.measured.run import read_facts, trace_facts
 
 

@@ -1,0 +1,206 @@
+"""Predict every published row by fits that had not seen it: writes what answers state as errors.
+
+    python -m scripts.fits.heldout [--processes 2] [--only family] [--training] [--state]
+
+Each fold of families, each device and each source is left out of a fit of its own, which then
+predicts what was left out; so are the largest sizes of each fold with the smallest of another. A
+finished part is kept in build/heldout, so that the script goes on where it was stopped; delete the
+folder after a change of the device model. At the end it writes
+
+    datasets/published/heldout.csv.gz            id, split, predicted seconds
+    datasets/published/heldout_tensorflow.csv.gz the same of TensorFlow runs, by id of the run
+    driple/answers/checked_runs.json          what `driple predict` takes its stated errors from
+    driple/answers/error_scale.json           how large they are, by what is known of an answer
+    driple/simulate/calibration-gpu.json         its errors on TensorFlow runs, which data sets keep
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from driple.answers.checked_runs import FILE, RunColumns, runs_from_json, runs_to_json
+from driple.answers.error_scale import FILE as SCALE
+from driple.answers.error_scale import ErrorScale, scale_to_json
+from driple.errors import ConfigError
+from driple.files import atomic_write
+from driple.runs.tensorflow_runs import read_tensorflow_runs
+from driple.runs.validation.contest import HELD_OUT
+from driple.runs.validation.corrections import sampled_forward
+from driple.runs.validation.held_out import (
+    TENSORFLOW_FILE,
+    read_tensorflow,
+)
+from driple.runs.validation.predictions import (
+    Predictions,
+    RowPrediction,
+    read_predictions,
+)
+from driple.runs.validation.shipped import HELD_OUT as HELD_OUT_FILE
+from driple.runs.validation.shipped import Shipped, read_shipped
+from driple.runs.validation.simulated import simulate_rows
+from driple.runs.validation.splits import HeldOutPart, parts_of
+from driple.simulate.calibration import shipped_calibration
+from scripts.fits.checked import (
+    checked_rows,
+    checked_runs,
+    cluster_errors,
+    with_distances,
+    without_repeats,
+)
+from scripts.fits.coverage import coverage_of, cross_conformal
+from scripts.fits.gpu_fits import GpuFits, left_out_of
+from scripts.fits.measured_gpu import measured_beside
+from scripts.fits.refit import read_graphs
+from scripts.fits.refit import validate as predict_tensorflow
+from scripts.fits.sizes import parts_of_sizes, sizes_of
+from scripts.fits.writing import write_predictions, write_tensorflow
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = ROOT / "datasets" / "published"
+GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
+CHECKED = ROOT / "driple" / "answers" / FILE
+CALIBRATION = ROOT / "driple" / "simulate" / "calibration-gpu.json"
+SPLIT = PUBLISHED / "split_runs.json"  # by scripts.checks.split_rows
+STATE = ROOT / "build" / "heldout"
+MADE = (*HELD_OUT, "size")  # splits whose fits are made
+
+
+@cache
+def shipped(*, training: bool) -> Shipped:
+    """The rows with their steps, once in each process."""
+    found = read_shipped(PUBLISHED, forward=not training)
+    if found is None:
+        raise SystemExit(f"{PUBLISHED} has no published rows")
+    return found
+
+
+@cache
+def fits(*, training: bool, kernels: bool = True) -> GpuFits:
+    """Fits to the rows and to measured kernels, once in each process; finished ones are kept."""
+    return GpuFits(
+        shipped=shipped(training=training),
+        runs=read_tensorflow_runs(PUBLISHED),
+        graphs=read_graphs(GRAPHS),
+        published=PUBLISHED,
+        measured=measured_beside(PUBLISHED) if kernels else None,
+        cache=STATE / "fits",
+        progress=lambda what: print(what, flush=True),
+    )
+
+
+def state_of(part: HeldOutPart) -> Path:
+    """File of a finished part; another set of rows is another part."""
+    rows = hashlib.sha256(repr((part.train, part.test)).encode()).hexdigest()[:12]
+    name = re.sub(r"[^A-Za-z0-9]+", "-", f"{part.split}-{part.name}")
+    return STATE / f"{name}-{rows}.csv"
+
+
+def predict_part(part: HeldOutPart, *, training: bool) -> str:
+    """Fit without a part, predict it, and keep the predictions; its name."""
+    found = shipped(training=training)
+    # Links stay: few rows tell of them, and the published latencies are no fit.
+    model = fits(training=training).without(left_out_of(part))
+    calibration = replace(shipped_calibration(), model=model)
+    rows = [found.rows[i] for i in part.test]
+    seconds = simulate_rows(rows, found.steps, calibration)
+    predictions = {
+        (part.split, row.id): RowPrediction(one)
+        for row, one in zip(rows, seconds.tolist(), strict=True)
+    }
+    write_predictions(Predictions(predictions), state_of(part))
+    return f"{part.split} {part.name}: {len(rows)} rows"
+
+
+def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Predictions:
+    """Predictions of every part, made or kept."""
+    found = shipped(training=training)
+    parts = [
+        part
+        for split in splits
+        if split != "size"
+        for part in parts_of(found.rows, split, found.folds)
+    ]
+    if "size" in splits:
+        ends = sizes_of(found.rows, found.steps).ends
+        parts += parts_of_sizes(found.rows, ends, found.folds)
+    STATE.mkdir(parents=True, exist_ok=True)
+    todo = [part for part in parts if not state_of(part).exists()]
+    print(f"{len(parts)} parts, {len(todo)} to make", flush=True)
+    with ProcessPoolExecutor(processes) as pool:
+        made = [pool.submit(predict_part, part, training=training) for part in todo]
+        for number, one in enumerate(made, 1):
+            print(f"{number} of {len(todo)}: {one.result()}", flush=True)
+    predictions: dict[tuple[str, str], RowPrediction] = {}
+    for part in parts:
+        predictions |= read_predictions(state_of(part)).by_split
+    return Predictions(predictions)
+
+
+def main() -> None:
+    """Make what is not made yet, then write the three files."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--processes", type=int, default=2, help="parallel processes")
+    parser.add_argument("--only", choices=MADE, action="append", help="splits; all by default")
+    parser.add_argument("--training", action="store_true", help="without rows of forward passes")
+    parser.add_argument("--refit-tensorflow", action="store_true", help="TensorFlow runs too")
+    parser.add_argument("--state", action="store_true", help="errors of predictions that are there")
+    given = parser.parse_args()
+    if given.state:
+        state_errors(read_predictions(PUBLISHED / HELD_OUT_FILE), training=given.training)
+        return
+    if given.refit_tensorflow or not (PUBLISHED / TENSORFLOW_FILE).exists():
+        held_out = predict_tensorflow(
+            PUBLISHED, GRAPHS, lambda what: print(what, flush=True), cache=STATE / "fits"
+        )
+        write_tensorflow(held_out, PUBLISHED)
+    made = predict_all(given.only or MADE, given.processes, training=given.training)
+    predictions = made
+    if given.only:  # other splits keep what is there
+        known = read_predictions(PUBLISHED / HELD_OUT_FILE).by_split
+        predictions = Predictions({**known, **made.by_split})
+    write_predictions(predictions, PUBLISHED / HELD_OUT_FILE)
+    state_errors(predictions, training=given.training)
+
+
+def state_errors(predictions: Predictions, *, training: bool) -> None:
+    """Write the runs that stated errors come from, and print how their intervals hold."""
+    found = shipped(training=training)
+    known = [row for row in found.rows if row.library]  # PyTorch's, as a user's job is
+    some = [row for row in known if row.task != "forward"] + sampled_forward(known)
+    ends = sizes_of(found.rows, found.steps).ends
+    end_of = {row.id: end for row, end in zip(found.rows, ends, strict=True)}
+    rows = checked_rows(some, predictions, found.steps, ends=end_of)
+    graphs = read_graphs(GRAPHS)
+    predicted = read_tensorflow(PUBLISHED)
+    tensorflow = [one for one in predicted if (one.run.job, one.run.half) in graphs]
+    errors = {kind: cluster_errors(tensorflow, kind) for kind in ("single", "ring", "servers")}
+    calibration = replace(shipped_calibration(), errors=errors)
+    text = json.dumps(calibration.to_dict()) + "\n"
+    atomic_write(CALIBRATION, text.encode(), error=ConfigError)
+    split = runs_from_json(SPLIT.read_text(encoding="utf-8"))
+    # Rows of one job that differ by their degrees alone are no repeats of each other.
+    runs = [*without_repeats([*checked_runs(tensorflow, graphs), *rows]), *split]
+    runs = with_distances(runs)
+    stored = runs_to_json(runs)
+    atomic_write(CHECKED, stored.encode(), error=ConfigError)
+    scale = ErrorScale.of(RunColumns.from_json(stored))
+    atomic_write(SCALE, scale_to_json(scale).encode(), error=ConfigError)
+    print(f"{CHECKED.relative_to(ROOT)}: {len(runs)} runs")
+    for one in coverage_of(cross_conformal(runs, found.folds)):
+        print(
+            f"{one.by} {one.group}, {one.task}, without the {one.held_out}: {one.runs} runs, "
+            f"{one.coverage_pct:.0f} % in their interval, {one.below_p90_pct:.0f} % below the "
+            f"stated 90th percentile, width {one.width:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Makers of the tables, steps and graphs of what others published."""

@@ -1,0 +1,1 @@
+"""Programs that measure, and makers of the tables of what they measured."""

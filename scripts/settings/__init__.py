@@ -1,0 +1,1 @@
+"""Makers of the data sets of settings and of the inspectors that are trained on them."""

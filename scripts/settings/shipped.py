@@ -1,0 +1,73 @@
+"""Shipped data sets and checkpoints by setting, and the folders of trainings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from driple.cluster.setting import Setting
+from driple.dataset.example import Dataset
+from driple.dataset.split import Split
+from driple.dataset.store import read_datasets
+from driple.evaluation import foldfiles
+from driple.training.config import Preset
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+DATASETS = ROOT / "datasets"
+FOLDS = DATASETS / "evaluation"  # of `driple evaluate`, whose trainings are in runs/
+SIMULATED_CPU = DATASETS / "simulated-cpu"  # the measured settings, simulated
+FIRST = "CPU-P1w2/ho-200M"  # the setting with most workloads, from which transfers start
+FIRST_SIMULATED = "V100-P1w2/ho-PCIe"  # the paper's, from which transfers start
+# The paper's preset waits 1,000 epochs for a better one, which takes hours: where it is trained to
+# be compared, or on 640 simulated workloads, it is given these.
+SHORTER_PAPER = {"patience_epochs": 100, "max_epochs": 400}
+_MEASURED, _SIMULATED = "CPU*/dataset.json", "[!C]*/dataset.json"
+
+
+def measured_datasets(folder: Path = DATASETS) -> list[Dataset]:
+    """The data sets of all measured settings, the first setting first."""
+    return read_datasets(_folders(folder, _MEASURED, FIRST).values())
+
+
+def measured_folders() -> dict[str, Path]:
+    """Folder of each measured setting's data set, the first setting first; nothing is read."""
+    return _folders(DATASETS, _MEASURED, FIRST)
+
+
+def simulated_folders() -> dict[str, Path]:
+    """Folder of each simulated setting's data set, the paper's first setting first."""
+    return _folders(DATASETS, _SIMULATED, FIRST_SIMULATED)
+
+
+def _folders(folder: Path, pattern: str, first: str) -> dict[str, Path]:
+    found = {
+        json.loads(file.read_bytes())["setting"]: file.parent
+        for file in sorted(folder.glob(pattern))
+    }
+    if not found:
+        raise SystemExit(f"no data set {pattern} in {folder}; restore it from git")
+    return dict(sorted(found.items(), key=lambda item: item[0] != first))
+
+
+def less_patient(paper: Preset) -> Preset:
+    """Preset `paper` as it is trained where it is compared or has many labels."""
+    return replace(paper, train=replace(paper.train, **SHORTER_PAPER))
+
+
+def inspector_file(setting: str, preset: str) -> Path:
+    """File of the shipped inspector of a setting that was trained with a preset."""
+    return ROOT / "checkpoints" / Setting.parse(setting).file_name / f"{preset}.safetensors"
+
+
+def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Path:
+    """Folder in which `driple evaluate` trains a preset on a split; nothing is trained twice.
+
+    Args:
+        dataset: what is learned.
+        mark: its fingerprint.
+        split: its parts.
+        preset: as it is, or with another seed.
+    """
+    return foldfiles.run_folder(FOLDS, dataset, mark, split, preset)

@@ -1,0 +1,45 @@
+"""Simulating shipped graphs again, on two workloads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
+from types import ModuleType
+
+import pytest
+
+from driple.cluster.setting import Setting
+from driple.dataset.example import graph_hash
+from driple.dataset.store import read_dataset, write_dataset
+from driple.dataset.tables import read_table
+
+DATASETS = Path(__file__).parents[3] / "datasets"
+FIRST, OTHER = "CPU-P1w2/ho-400M", "CPU-P2w2/ho-200M"
+
+
+def test_graphs_of_a_data_set_are_simulated_on_other_settings(
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same workloads, with simulated labels and the same reader; then one of them alone."""
+    name = Setting.parse(FIRST).file_name
+    whole = read_dataset(DATASETS / name)
+    small = replace(whole, examples=tuple(e for e in whole.examples if e.family == "lenet")[:2])
+    write_dataset(small, tmp_path / name)
+    monkeypatch.setattr(program, "DATASETS", tmp_path)
+    monkeypatch.setattr(program, "STEPS", 2)
+    store = program.stored_again(FIRST, tmp_path / "graphs")
+    program.simulate_all(store, [OTHER], tmp_path / "out", processes=1)
+    made = read_dataset(tmp_path / "out" / Setting.parse(OTHER).file_name)
+    assert made.setting == OTHER
+    assert sorted(made.workloads) == sorted(small.workloads)
+    assert {item.label_source for item in made.examples} == {"simulated"}
+    assert made.reader_version == whole.reader_version
+    fewer = replace(whole, examples=small.examples[:1])
+    rmtree(tmp_path / name)
+    write_dataset(fewer, tmp_path / name)
+    store = program.stored_again(FIRST, tmp_path / "fewer")
+    program.simulate_all(store, [OTHER], tmp_path / "out", processes=1)
+    (example,) = read_dataset(tmp_path / "out" / Setting.parse(OTHER).file_name).examples
+    shared = read_table(tmp_path / "out" / "zoo" / "graphs.parquet", ["graph"])
+    assert shared["graph"].to_pylist() == [graph_hash(example.graph)]  # the other one is dropped
