@@ -9,8 +9,8 @@ kept, so a run that was stopped goes on; `--again` runs the survivors once more.
                                            --minutes 10
 
 In `scripts/checks/mutation/`, `modules.toml` names the modules and their tests, and
-`equivalent.toml` the mutants that change nothing, with the reasons. Mutants of annotations, docstrings, decorators and
-texts are left out, and those that put None in place of a value.
+`equivalent.toml` the mutants that change nothing, with the reasons. Mutants of
+annotations, docstrings, decorators and texts are left out, and those that put None in place of a value.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     python -m scripts.settings.restate_errors
 
 For when a calibration's errors were taken anew (scripts/fits/calibration_gpu.py,
-scripts/fits/calibration_cpu.py) and its numbers stayed: then no label changes, and nothing has to be simulated or trained again. A data
-set that was made with other numbers is refused; simulate it (scripts/settings/simulate.py).
+scripts/fits/calibration_cpu.py) and its numbers stayed: then no label
+changes, and nothing has to be simulated or trained again. A data set that was made with other
+numbers is refused; simulate it (scripts/settings/simulate.py).
 """
 
 from __future__ import annotations
