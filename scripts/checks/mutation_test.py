@@ -10,7 +10,8 @@ kept, so a run that was stopped goes on; `--again` runs the survivors once more.
 
 In `scripts/checks/mutation/`, `modules.toml` names the modules and their tests, and
 `equivalent.toml` the mutants that change nothing, with the reasons. Mutants of
-annotations, docstrings, decorators and texts are left out, and those that put None in place of a value.
+annotations, docstrings, decorators and texts are left out, and those that put None in place of a
+value.
 """
 
 from __future__ import annotations
