@@ -105,7 +105,8 @@ def _marked_within(record: HostRecord, start_ns: int, end_ns: int) -> float:
 
 def check_kills(out: Path, seed: int) -> list[dict[str, object]]:
     """What 50 killed recorders lost: seconds from the last sample to the kill, and cut bytes."""
-    draw, rows = random.Random(seed), []  # noqa: S311  # no secret
+    draw = random.Random(seed)  # noqa: S311  # no secret
+    rows: list[dict[str, object]] = []
     shutil.rmtree(out / "kills", ignore_errors=True)
     for number in range(_NUM_KILLS):
         folder = out / "kills" / str(number)
