@@ -91,7 +91,7 @@ def _shortest(best: Period, known: list[Period]) -> Period:
     """The period that the best one is a multiple of on another axis, if there is one.
 
     Counters that repeat every step repeat every second and third one too, so of two axes the one
-    with the shorter period tells steps from pairs of them. The other length stays a doubt.
+    with the shorter period shows steps, the other pairs of them. The longer one stays a doubt.
     """
     shortest = min((each for each in known if _is_multiple(best, each)), key=_length, default=best)
     longer = {each.period_s for each in known if _is_multiple(each, shortest)}
