@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from driple.catalog import Instance, shipped_hardware
 from driple.catalog.catalog import Catalog
 from driple.cluster.names import instance_cluster_setting
-from driple.cluster.schemes import SchemeChoice
+from driple.cluster.schemes import SchemeChoice, divisors_near
 from driple.cluster.setting import Setting
 from driple.errors import CatalogError, ConfigError, DripleError, SettingError
 from driple.planning.variants import Variant
@@ -317,10 +317,7 @@ def _fits_none(settings: Sequence[Setting], name: str, errors: Sequence[SettingE
     ]
     if fitting or len(counts) == 1:
         return str((fitting or errors)[0])
-    divisors = {one for count in counts for one in range(2, count + 1) if count % one == 0}
-    below = [one for one in sorted(divisors) if one < group][-1:]
-    above = [one for one in sorted(divisors) if one > group][:1]
-    near = " or ".join(str(one) for one in (*below, *above))
+    near = divisors_near(counts, group, least=2)
     *first, last = [str(count) for count in counts]
     return (
         f"--scheme {name} needs groups of {group} devices (tp x cp x pp), which divide none of "

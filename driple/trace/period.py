@@ -93,13 +93,10 @@ def _shortest(best: Period, known: list[Period]) -> Period:
     Counters that repeat every step repeat every second and third one too, so of two axes the one
     with the shorter period shows steps, the other pairs of them. The longer one stays a doubt.
     """
-    shortest = min((each for each in known if _is_multiple(best, each)), key=_length, default=best)
+    shorter = (each for each in known if _is_multiple(best, each))
+    shortest = min(shorter, key=lambda period: period.period_s, default=best)
     longer = {each.period_s for each in known if _is_multiple(each, shortest)}
     return replace(shortest, ambiguous_s=tuple(sorted({*shortest.ambiguous_s, *longer})))
-
-
-def _length(period: Period) -> float:
-    return period.period_s
 
 
 def _is_multiple(longer: Period, shorter: Period) -> bool:

@@ -1,13 +1,13 @@
 """Workloads on a CPU setting, measured on other hosts, against the inspector by three ways.
 
-    cd scripts/studies/cpu_host/DATE                    (one folder for each machine and date)
-    driple measure --calibrate -o ~/runs/host --dataset known
-    driple measure WORKLOADS -o ~/runs/twelve --dataset twelve
-    python -m scripts.checks.new_families -o ~/runs/families --dataset families
+    driple measure --calibrate -o runs/host --dataset HERE/DATE/known
+    driple measure WORKLOADS -o runs/twelve --dataset HERE/DATE/twelve
+    python -m scripts.checks.new_families -o runs/families --dataset HERE/DATE/families
     python -m scripts.studies.cpu_host.run
 
-WORKLOADS are those of datasets/other-hosts. The three data sets are kept; this program predicts
-those of every machine and writes results.jsonl.
+WORKLOADS are those of datasets/other-hosts. HERE is scripts/studies/cpu_host, with a folder by
+DATE for each machine. The data sets are kept; this program predicts those of every machine and
+writes results.jsonl.
 """
 
 from __future__ import annotations
