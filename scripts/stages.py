@@ -1,0 +1,300 @@
+"""What ships, by the stage that makes it: the table that `scripts.build` follows.
+
+A path is a glob below the root; `FILE#A/B` is a part of a JSON file, as several stages write parts
+of one. Stages stand in the order in which they run. Code is no input: whether a program still
+writes what ships is seen by running it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BY_HAND", "SHIPPED", "STAGES", "Stage"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """A program, what it reads and what it writes.
+
+    Attributes:
+        name: by which `--from` knows it.
+        command: after `python -m`.
+        reads: what it is made of, of this repository.
+        writes: what it makes.
+        takes: how long, in words.
+        needs: what no checkout has, in words; empty if it runs on a clone.
+        sample: a shorter command for a stage of hours; it makes a part of what the stage writes.
+    """
+
+    name: str
+    command: str
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...]
+    takes: str
+    needs: str = ""
+    sample: str = ""
+
+
+_PUBLISHED = "datasets/runs/published"
+_GPU, _CPU = "driple/simulate/calibration-gpu.json", "driple/simulate/calibration-cpu.json"
+_ROWS = (f"{_PUBLISHED}/pytorch_rows.csv.gz", f"{_PUBLISHED}/pytorch_forward.csv.gz")
+_STEPS = (f"{_PUBLISHED}/steps/*",)
+_FOLDS = (f"{_PUBLISHED}/folds.csv",)
+_TENSORFLOW = tuple(
+    f"{_PUBLISHED}/{name}"
+    for name in (
+        "azure_*.csv.gz",
+        "lambda_*.csv.gz",
+        "neusight_*.csv.gz",
+        "pytorch_dataparallel_*.csv.gz",
+        "single_gpu_*.csv.gz",
+        "tf_cnn_*.csv.gz",
+        "zeng_*.csv.gz",
+        "driple_paper.csv",
+    )
+)
+_MEMORY = (f"{_PUBLISHED}/memory_rows.csv.gz", f"{_PUBLISHED}/memory_steps.xz")
+_OWN = ("datasets/runs/measured-h100/*", "datasets/runs/measured-h200/*")
+_GRAPHS = ("datasets/graphs/calibration/*", "datasets/graphs/paper/*")
+_KERNELS = ("datasets/runs/kernels/*.csv.xz",)
+_FIT = tuple(f"{_GPU}#{part}" for part in ("model/kernels", "model/devices", "links"))
+_HELD_OUT = (
+    f"{_PUBLISHED}/heldout.csv.gz",
+    f"{_PUBLISHED}/heldout_tensorflow.csv.gz",
+    "driple/answers/checked_runs.json",
+    "driple/answers/error_scale.json",
+    f"{_GPU}#errors",
+)
+_SETTINGS = ("datasets/settings/*/*", "datasets/settings/simulated-cpu/*/*")
+_MEASURED_SETTINGS = ("datasets/settings/CPU*/*",)
+_GATHERED = f"tables gathered from public sources, which {_PUBLISHED}/README.md names"
+
+STAGES = (
+    Stage(
+        name="kernel-tables",
+        command="scripts.published.kernel_tables WHEEL",
+        writes=_KERNELS,
+        takes="a minute",
+        needs="the wheel aiconfigurator-core 0.12.0",
+    ),
+    Stage(
+        name="pytorch-rows",
+        command="scripts.published.pytorch_rows FOLDER",
+        writes=(
+            *_ROWS,
+            *_FOLDS,
+            f"{_PUBLISHED}/timm_*.csv.gz",
+            f"{_PUBLISHED}/pytorch_ops.csv.gz",
+            f"{_PUBLISHED}/utilisation_runs.csv.gz",
+        ),
+        takes="minutes",
+        needs=_GATHERED,
+    ),
+    Stage(
+        name="cluster-rows",
+        command="scripts.published.cluster_rows FOLDER",
+        writes=(f"{_PUBLISHED}/cluster_rows.csv.gz",),
+        takes="a minute",
+        needs="clones of the public repositories of that table",
+    ),
+    Stage(
+        name="memory-rows",
+        command="scripts.published.memory_rows FOLDER",
+        reads=_ROWS[:1],
+        writes=_MEMORY[:1],
+        takes="a minute",
+        needs=_GATHERED,
+    ),
+    Stage(
+        name="pytorch-steps",
+        command="scripts.published.pytorch_steps --work build/pytorch-steps",
+        reads=_ROWS,
+        writes=_STEPS,
+        takes="hours",
+        sample="scripts.published.pytorch_steps --work build/pytorch-steps --part own-train",
+    ),
+    Stage(
+        name="memory-steps",
+        command="scripts.published.memory_steps --work build/memory-steps",
+        reads=_MEMORY[:1],
+        writes=(*_MEMORY[1:], f"{_PUBLISHED}/memory_failures.csv"),
+        takes="hours",
+    ),
+    Stage(
+        name="calibration-graphs",
+        command="scripts.published.calibration_graphs",
+        writes=_GRAPHS,
+        takes="half an hour",
+    ),
+    Stage(
+        name="gpu-runs",
+        command="scripts.runs.gpu_tables FILE... --out FOLDER",
+        writes=_OWN,
+        takes="two hours",
+        needs="an H100 or H200, for scripts.runs.measure_gpu",
+    ),
+    Stage(
+        name="cpu-runs",
+        command="scripts.settings.measured_graphs",
+        writes=_MEASURED_SETTINGS,
+        takes="days",
+        needs="driple measure on the machine that datasets/README.md describes",
+    ),
+    Stage(
+        name="other-hosts",
+        command="scripts.runs.other_hosts DATASET",
+        writes=("datasets/runs/other-hosts/*.csv",),
+        takes="an hour",
+        needs="driple measure on another machine",
+    ),
+    Stage(
+        name="memory-fit",
+        command="scripts.fits.calibration_memory",
+        reads=(*_MEMORY, *_FOLDS),
+        writes=("driple/memory/calibration-memory.json",),
+        takes="minutes",
+    ),
+    Stage(
+        name="gpu-fit",
+        command="scripts.fits.calibration_gpu",
+        reads=(*_ROWS, *_STEPS, *_TENSORFLOW, *_KERNELS, _GRAPHS[0]),
+        writes=_FIT,
+        takes="half an hour",
+    ),
+    Stage(
+        name="present-kernels",
+        command="scripts.fits.present_kernels",
+        reads=(*_FIT, *_OWN[:1]),
+        writes=("scripts/fits/present.json", f"{_GPU}#model/present"),
+        takes="hours, with the fits that heldout keeps",
+    ),
+    Stage(
+        name="host-factors",
+        command="scripts.fits.host_factors",
+        reads=(*_FIT, f"{_GPU}#model/present", *_OWN, "scripts/studies/own_jobs/*.csv"),
+        writes=("scripts/fits/hosts.json", f"{_GPU}#model/host"),
+        takes="four minutes",
+    ),
+    Stage(
+        name="heldout",
+        command="scripts.fits.heldout",
+        reads=(*_FIT, *_ROWS, *_STEPS, *_TENSORFLOW, *_FOLDS),
+        writes=_HELD_OUT,
+        takes="hours",
+    ),
+    Stage(
+        name="tuned-errors",
+        command="scripts.fits.tuned_errors",
+        reads=(*_FIT, f"{_GPU}#model/host", *_OWN),
+        writes=("driple/answers/tuned_steps.json",),
+        takes="minutes, and an hour for the fits that heldout keeps",
+    ),
+    Stage(
+        name="cpu-fit",
+        command="scripts.fits.calibration_cpu",
+        reads=_MEASURED_SETTINGS,
+        writes=(_CPU,),
+        takes="an hour",
+    ),
+    Stage(
+        name="closed-forms",
+        command="scripts.fits.closed_forms",
+        reads=(f"{_PUBLISHED}/zeng_*.csv.gz", _GRAPHS[0], *_MEASURED_SETTINGS),
+        writes=("driple/analytic/closed_forms.json",),
+        takes="minutes",
+    ),
+    Stage(
+        name="settings",
+        command="scripts.settings.simulate",
+        reads=(*_FIT, _CPU),
+        writes=_SETTINGS,
+        takes="an hour",
+        sample="scripts.settings.simulate --settings V100-P1w2",
+    ),
+    Stage(
+        name="checkpoints",
+        command="scripts.settings.checkpoints",
+        reads=_SETTINGS,
+        writes=("checkpoints/*/*.safetensors",),
+        takes="hours",
+        sample="scripts.settings.checkpoints --settings V100-P1w2 --presets default",
+    ),
+    Stage(
+        name="folds",
+        command="driple evaluate -o datasets/runs/evaluation",
+        reads=_MEASURED_SETTINGS,
+        writes=("datasets/runs/evaluation/folds/*",),
+        takes="a day",
+    ),
+    Stage(
+        name="schema",
+        command="scripts.pages.schema",
+        writes=("driple/api/schema.json",),
+        takes="seconds",
+    ),
+    Stage(
+        name="accuracy-page",
+        command="scripts.pages.accuracy",
+        reads=(*_HELD_OUT[:4], *_ROWS, *_STEPS, *_FIT, f"{_PUBLISHED}/utilisation_runs.csv.gz"),
+        writes=("docs/accuracy.md", "docs/pictures/accuracy*"),
+        takes="a minute",
+    ),
+    Stage(
+        name="memory-page",
+        command="scripts.pages.memory",
+        reads=(*_MEMORY, "driple/memory/calibration-memory.json", *_OWN),
+        writes=("docs/memory.md", "docs/pictures/memory*"),
+        takes="a minute",
+    ),
+    Stage(
+        name="architecture-page",
+        command="scripts.pages.architecture",
+        writes=("docs/architecture.md", "docs/pictures/architecture.png"),
+        takes="seconds",
+    ),
+    Stage(
+        name="configs-page",
+        command="scripts.pages.training_configs",
+        writes=("docs/training_configs.md",),
+        takes="seconds",
+    ),
+    Stage(
+        name="questions-page",
+        command="scripts.pages.questions",
+        reads=(*_FIT, *_HELD_OUT[2:4], "driple/catalog/*.toml"),
+        writes=("docs/questions.md",),
+        takes="a minute",
+    ),
+    Stage(
+        name="own-machine-page",
+        command="scripts.pages.own_machine",
+        reads=("docs/machine.toml", *_FIT),
+        writes=("docs/own_machine.md",),
+        takes="a minute",
+    ),
+    Stage(
+        name="readme",
+        command="scripts.pages.readme",
+        reads=(*_FIT, "checkpoints/V100-P1w2_ho-PCIe/*", *_HELD_OUT[:4]),
+        writes=("README.md",),
+        takes="a minute",
+    ),
+)
+
+# Data that people wrote, or gathered from sources that their READMEs name: no program makes it.
+BY_HAND = (
+    "driple/catalog/*.toml",
+    "driple/memory/*.toml",
+    "driple/answers/processor_steps.json",
+    "datasets/README.md",
+    "datasets/*/*/README.md",
+    "datasets/settings/zoo/graphs.parquet",
+    "datasets/settings/simulated-cpu/zoo/graphs.parquet",
+    "datasets/examples/*.pbtxt",
+    f"{_PUBLISHED}/*.csv.gz",
+    f"{_PUBLISHED}/*.csv",
+    f"{_PUBLISHED}/fine_tuning_models.json",
+    f"{_PUBLISHED}/split_runs.json",
+)
+# What must have a maker or be named above.
+SHIPPED = ("datasets/*", "checkpoints/*", "driple/*.json", "driple/*.toml")
