@@ -18,6 +18,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "driple"
 # modules are small and self-contained, may import within itself.
 ROWS = (
     (
+        "data_folders",
         "errors",
         "estimate",
         "extras",

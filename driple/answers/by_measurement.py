@@ -5,20 +5,18 @@ OpGraph, Setting, data sets -> StoredWorkload -> MethodAnswer
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
 from driple.answers.method_answer import MethodAnswer
 from driple.answers.ready_job import ReadyJob
 from driple.cluster.setting import Setting
+from driple.data_folders import setting_folders, settings_in
 from driple.dataset.example import graph_hash
 from driple.dataset.lookup import find_graph, find_measured_step
 from driple.errors import PredictionError
 from driple.estimate import Estimate
 
 __all__ = ["ask_measured"]
-
-_DATASETS = Path("datasets")
 
 
 def ask_measured(ready: ReadyJob, setting: Setting, datasets: Path | None = None) -> MethodAnswer:
@@ -34,8 +32,7 @@ def ask_measured(ready: ReadyJob, setting: Setting, datasets: Path | None = None
         MissingExtraError: data sets cannot be read without the extra `train`.
     """
     graph = ready.job.graph
-    checkout = Path(str(files("driple"))).parent / "datasets"
-    for folder in [datasets] if datasets is not None else [_DATASETS, checkout]:
+    for folder in setting_folders() if datasets is None else settings_in(datasets):
         place = folder / setting.file_name
         if not (place / "dataset.json").exists():
             continue

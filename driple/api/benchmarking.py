@@ -205,5 +205,5 @@ def check_against(against: Path | None, *, has_rows: bool) -> None:
     if against is not None and not has_rows:
         raise ConfigError(
             f"--against {against}: there are no rows to score it on; give --rows FILE, or "
-            "--datasets FOLDER with published/pytorch_rows.csv.gz"
+            "--datasets FOLDER with runs/published/pytorch_rows.csv.gz"
         )

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["ValidateResult", "validate"]
 
 # Places within the folder of published data.
-_TABLES, _PAPER_GRAPHS = "published", "calibration/paper"
+_TABLES, _PAPER_GRAPHS = "runs/published", "graphs/paper"
 _FACTS = "driple_paper.csv"
-_WHOLE = "V100-P1w2_ho-PCIe"  # the simulated data set of the whole catalogue
+_WHOLE = "settings/V100-P1w2_ho-PCIe"  # the simulated data set of the whole catalogue
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)

@@ -12,7 +12,8 @@ from driple.cli.data_simulate import simulate
 from driple.cli.joboptions import file_options
 from driple.cli.outputs import output_folder
 from driple.cli.progress import progress_bar
-from driple.cli.train import USUAL_DATASETS, datasets_folder
+from driple.cli.train import datasets_folder
+from driple.data_folders import HERE
 from driple.jobs.load import JobOptions
 from driple.render.show import note, print_json, print_table, print_targets
 from driple.units import counted
@@ -35,9 +36,7 @@ data_app.command()(simulate)
 
 @data_app.command("list")
 def list_(
-    folder: Annotated[
-        Path, typer.Argument(help="a data set, or a folder of data sets")
-    ] = USUAL_DATASETS,
+    folder: Annotated[Path, typer.Argument(help="a data set, or a folder of data sets")] = HERE,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """List the data sets of a folder, or describe one: workloads, families, labels, origin.

@@ -14,7 +14,8 @@ from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
-from driple.cli.train import dataset_of, dataset_roots, require_training
+from driple.cli.train import dataset_of, require_training
+from driple.data_folders import setting_folders
 from driple.render.errors_stated import coverage_sentence
 from driple.render.show import note, print_json, print_table
 from driple.units import counted
@@ -169,7 +170,7 @@ def _simulated_labels(folder: str | None, setting: Setting) -> StoredLabels | No
 
     if folder is not None:
         return read_labels(Path(folder))
-    for root in dataset_roots():
+    for root in setting_folders():
         shipped = root / _SIMULATED / setting.file_name
         if shipped.exists():
             return read_labels(shipped)

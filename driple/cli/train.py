@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
+from driple.data_folders import HERE, checkout_or_here, setting_folders
 from driple.errors import ConfigError, DatasetError, MissingExtraError, install_hint
 from driple.render.errors_stated import impossible_sentence
 from driple.render.show import note, print_json, print_table
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
 
-__all__ = ["dataset_of", "dataset_path", "dataset_roots", "require_training", "train"]
+__all__ = ["dataset_of", "dataset_path", "datasets_folder", "require_training", "train"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,19 +137,11 @@ def train(
         )
 
 
-USUAL_DATASETS = Path("datasets")
-
-
 def datasets_folder(given: Path) -> Path:
     """A folder of data sets; the usual one may lie beside the package's source."""
-    if given != USUAL_DATASETS:
+    if given != HERE:
         return given
-    return next((root for root in dataset_roots() if root.is_dir()), given)
-
-
-def dataset_roots() -> list[Path]:
-    """Where data sets lie: here, or beside the package's source."""
-    return [USUAL_DATASETS, Path(str(files("driple"))).parent / "datasets"]
+    return next((root for root in checkout_or_here() if root.is_dir()), given)
 
 
 def dataset_of(setting: Setting, folder: Path | None, flag: str) -> Dataset:
@@ -182,8 +174,8 @@ def dataset_path(setting: Setting) -> Path:
     Raises:
         DatasetError: there is none.
     """
-    for root in dataset_roots():
-        folder = root / setting.file_name
+    for place in setting_folders():
+        folder = place / setting.file_name
         if (folder / "dataset.json").exists():
             return folder
     raise DatasetError(

@@ -15,8 +15,9 @@ from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
-from driple.cli.train import dataset_of, dataset_roots, require_training
+from driple.cli.train import dataset_of, require_training
 from driple.cli.transfer_gpu import GPU, tune
+from driple.data_folders import setting_folders
 from driple.errors import ConfigError
 from driple.inspector.checkpoint_places import checkpoint_path
 from driple.render.errors_stated import impossible_sentence
@@ -253,7 +254,7 @@ def _note_leakage(
     """Overlap of the tested workloads with the training part of the source; None if unknown."""
     from driple.evaluation.leakage import USUAL_SEED, learned_tests
 
-    leakage = learned_tests(checkpoint, file, tested, dataset_roots())
+    leakage = learned_tests(checkpoint, file, tested, setting_folders())
     who = f"the inspector of {checkpoint.setting}"
     if leakage is None:
         if seed != USUAL_SEED:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.progress import named_steps
-from driple.cli.train import USUAL_DATASETS, datasets_folder
+from driple.cli.train import datasets_folder
+from driple.data_folders import HERE
 from driple.render.remarks import sentences
 from driple.render.show import note, print_json, print_table
 from driple.render.validate_tables import (
@@ -40,7 +41,7 @@ _ERRORS = ("median_pct", "p90_pct", "roofline_median_pct", "roofline_p90_pct")
 def validate(
     datasets: Annotated[
         Path, typer.Option(help="folder with published measurements and graphs of their models")
-    ] = USUAL_DATASETS,
+    ] = HERE,
     rows: Annotated[
         Path | None,
         typer.Option(help="your own table of rows to score: CSV with job, setting and seconds"),

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driple.codec import from_json, to_dict
+from driple.data_folders import moved_to
 from driple.dataset.example import Dataset, Example, graph_hash
 from driple.dataset.graphtable import HASH_COLUMN, graphs_from_table, graphs_to_table
 from driple.dataset.grouptable import groups_from_table, groups_to_table, holds_groups
@@ -243,8 +244,10 @@ def _read_about(folder: Path) -> dict[str, Any]:
     try:
         about = read_json(file)
     except FileNotFoundError:
+        moved = moved_to(folder)
         raise DatasetError(
-            f"{folder} is no data set: it has no {ABOUT_FILE}; give the folder of a data set"
+            f"{folder} is no data set: it has no {ABOUT_FILE}; give "
+            f"{moved or 'the folder of a data set'}"
         ) from None
     except (OSError, ValueError) as error:
         raise DatasetError(f"cannot read {file}: {error}; restore the file") from error

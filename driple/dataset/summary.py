@@ -33,12 +33,14 @@ class DatasetSummary:
 
 
 def list_datasets(folder: Path) -> list[DatasetSummary]:
-    """The data sets in a folder and its subfolders, at most two levels down, by name.
+    """The data sets in a folder and its subfolders, at most three levels down, by name.
 
     Raises:
         DatasetError: there is none, or a header cannot be read.
     """
-    files = {file for depth in ("*", "*/*") for file in folder.glob(f"{depth}/{DATASET_FILE}")}
+    files = {
+        file for depth in ("*", "*/*", "*/*/*") for file in folder.glob(f"{depth}/{DATASET_FILE}")
+    }
     if not files:
         raise DatasetError(
             f"{folder} holds no data set (no {DATASET_FILE} in it or below); give another "
