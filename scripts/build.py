@@ -28,6 +28,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from driple.errors import ConfigError
 from driple.files import atomic_write
 from scripts.stages import BY_HAND, SHIPPED, STAGES, Stage
 
@@ -71,8 +72,8 @@ class Build:
         }
         record = self.record() | {stage.name: ran}
         ordered = {each.name: record[each.name] for each in self.stages if each.name in record}
-        with atomic_write(self.root / RECORD) as file:
-            file.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(ordered, indent=1) + "\n"
+        atomic_write(self.root / RECORD, text.encode(), error=ConfigError)
 
     def hashes(self, patterns: Iterable[str]) -> dict[str, str]:
         """First 16 hex digits of the SHA-256 of each file or part that globs name, by path."""

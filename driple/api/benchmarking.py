@@ -1,6 +1,6 @@
 """The benchmark of `validate`: rows of a folder, or of one's own table, scored for every predictor.
 
-datasets/published -> rows, folds, held-out predictions, stored steps -> Contest
+datasets/runs/published -> rows, folds, held-out predictions, stored steps -> Contest
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The question `evaluate --dataset published-gpu`: corrections of the simulator on published steps.
 
-datasets/published -> score_corrections -> PublishedResult (a score per split, task and method)
+datasets/runs/published -> score_corrections -> PublishedResult (a score per split, task and method)
 """
 
 from __future__ import annotations

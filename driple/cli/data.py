@@ -45,7 +45,7 @@ def list_(
 
       driple data list
 
-      driple data list datasets/CPU-P1w2_ho-200M
+      driple data list datasets/settings/CPU-P1w2_ho-200M
     """
     from driple.dataset.summary import DATASET_FILE
 
@@ -135,7 +135,7 @@ def show(
 
     Example:
 
-      driple data show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
+      driple data show datasets/settings/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
     """
     from driple.dataset.store import read_dataset
     from driple.errors import DatasetError

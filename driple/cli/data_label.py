@@ -77,7 +77,7 @@ def label(
       driple data label runs/host0 runs/host1 --job timm:resnet50 --batch-size 64
       --setting 2x8xV100/NVLink+25G -o datasets/mine
 
-      driple data label runs/cpu -o datasets/CPU-P1w2_ho-200M
+      driple data label runs/cpu -o datasets/settings/CPU-P1w2_ho-200M
     """
     from driple.dataset.store import write_dataset
     from driple.dataset.tables import require_pyarrow

@@ -101,20 +101,20 @@ def evaluate(
     extremely randomised trees (forest) on whole-graph summaries; the simulator; the presets; and
     preset default of another setting, tuned on this one (transferred, with --set source).
     Finished folds are kept in --output: the same command continues where it was stopped, and prints
-    at once when all is done. The shipped folds are in datasets/evaluation.
+    at once when all is done. The shipped folds are in datasets/runs/evaluation.
 
     With --dataset published-gpu: the simulator on published steps on one GPU that its fits had not
     seen, and corrections learned from the others: nearest, ridge, trees, network.
 
     Examples:
 
-      driple evaluate -o datasets/evaluation
+      driple evaluate -o datasets/runs/evaluation
 
       driple evaluate --dataset datasets/mine --split family --set seeds=5
 
       driple evaluate --split family --set seeds=5 --against trees
 
-      driple evaluate --setting CPU-P1w3 --set source=datasets/CPU-P1w2_ho-200M
+      driple evaluate --setting CPU-P1w3 --set source=datasets/settings/CPU-P1w2_ho-200M
 
       driple evaluate --dataset published-gpu --split device --set seeds=3
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["PUBLISHED_GPU", "evaluate_published_gpu"]
 
 PUBLISHED_GPU = "published-gpu"
-_FOLDER = Path("datasets") / "published"
+_FOLDER = Path("datasets") / "runs" / "published"
 _MOST_SEEDS = 100
 _WORDS = {"family": "model families left out", "device": "each device left out"}
 

@@ -34,7 +34,7 @@ FloatArray = npt.NDArray[np.float64]
 
 LEAST_WORKLOADS = 4
 HOSTS_DIFFER = 0.35
-"""Root mean square of ln(step time on another host / on the measured one): datasets/other-hosts."""
+"""RMS of ln(step time on another host / on the measured one): datasets/runs/other-hosts."""
 _Z90 = 1.645  # of the normal distribution, for 90 % in the middle
 ANY_HOST_LOG = _Z90 * HOSTS_DIFFER
 """Half-width of the logarithm within which nine of ten hosts are."""

@@ -324,7 +324,9 @@ class StepStore:
         """
         files = sorted(folder.glob(f"*{_SUFFIX}"))
         if not files:
-            raise DatasetError(f"{folder} holds no file *{_SUFFIX}; give datasets/published/steps")
+            raise DatasetError(
+                f"{folder} holds no file *{_SUFFIX}; give datasets/runs/published/steps"
+            )
         return cls({file: read_packed_steps(file) for file in files})
 
     @property

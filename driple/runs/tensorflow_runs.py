@@ -1,4 +1,4 @@
-"""Published iteration times of models of the zoo, read from the tables in datasets/published.
+"""Published iteration times of models of the zoo, read from the tables in datasets/runs/published.
 
     CSV of each source --read_tensorflow_runs--> TensorFlowRun, ... of one device, a ring, servers
 

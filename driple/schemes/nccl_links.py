@@ -3,8 +3,8 @@
     Link -> LinkEfficiency of its generation, or None
 
 Fitted to all-reduces, all-gathers and reduce-scatters of 512 bytes to 512 MB on 2, 4 and 8 devices
-(`datasets/kernels/collectives.csv.xz`, NCCL 2.27 to 2.29; `python -m scripts.fits.nccl`, decision
-0065): 5 to 8 % off in the median where one share of all NVLinks was 12 to 26 % off.
+(`datasets/runs/kernels/collectives.csv.xz`, NCCL 2.27 to 2.29; `python -m scripts.fits.nccl`,
+decision 0065): 5 to 8 % off in the median where one share of all NVLinks was 12 to 26 % off.
 """
 
 from __future__ import annotations

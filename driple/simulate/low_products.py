@@ -3,9 +3,9 @@
     OpTable (low > 0), Device -> seconds at the peaks: computing, bytes, casts
 
 Shares of the higher peak over those in 16 bits are fitted to products of inference builds
-(`datasets/kernels`, decision 0065). A tensor is cast once for the two products that read it: its
-16 bits are read once, or twice where one scale needs the largest value first, and its copy and the
-transposed copy of it are written. A layer keeps what it would keep in 16 bits.
+(`datasets/runs/kernels`, decision 0065). A tensor is cast once for the two products that read it:
+its 16 bits are read once, or twice where one scale needs the largest value first, and its copy and
+the transposed copy of it are written. A layer keeps what it would keep in 16 bits.
 """
 
 from __future__ import annotations

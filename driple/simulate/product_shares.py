@@ -2,9 +2,9 @@
 
     Device -> ProductShares: of the tensor cores' peak (in whole tiles and waves), of the bytes/s
 
-They are fitted to kernels of inference builds on nine GPUs (`datasets/kernels`). A device that is
-not among them gets three constants that were fitted to all nine: they miss the products of a chip
-left out by 13 % in the median, where the shares of its generation miss them by 26 % (decision
+They are fitted to kernels of inference builds on nine GPUs (`datasets/runs/kernels`). A device that
+is not among them gets three constants that were fitted to all nine: they miss the products of a
+chip left out by 13 % in the median, where the shares of its generation miss them by 26 % (decision
 0065). Products of published steps take 1.2 times as long as back to back (`IN_STEPS`).
 """
 

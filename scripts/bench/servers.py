@@ -38,7 +38,7 @@ def main() -> None:
     )
     parser.add_argument("--in-turn", action="store_true", help="event by event, a few steps")
     steps = STEPS_IN_TURN if parser.parse_args().in_turn else STEPS
-    graphs = GraphStore.open(DATASETS / "calibration/graphs")
+    graphs = GraphStore.open(DATASETS / "graphs/calibration")
     rows = []
     for model in MODELS:
         graph = graphs.graph(f"{model}/imagenet/b32/sgd/async/nchw")

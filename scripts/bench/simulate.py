@@ -3,8 +3,8 @@
     python -m scripts.bench.simulate [--workloads 26] [--large]
 
 Run it on a machine where nothing else runs. Workloads are taken evenly from all families of
-datasets/V100-P1w2_ho-PCIe; the goals are 0.15 s for 100 iterations of a 3,000-op graph with two
-workers, and 40 minutes on two cores for 832 workloads on 14 settings.
+datasets/settings/V100-P1w2_ho-PCIe; the goals are 0.15 s for 100 iterations of a 3,000-op graph
+with two workers, and 40 minutes on two cores for 832 workloads on 14 settings.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     nice python -m scripts.checks.fine_tuning_memory [WORDS ...]
 
-datasets/published: fine_tuning_memory.csv, fine_tuning_models.json -> a line for each row
+datasets/runs/published: fine_tuning_memory.csv, fine_tuning_models.json -> a line for each row
 
 Each row is read as `driple predict hf:FOLDER` reads it, from the config of its model. Words choose
 rows whose model, kind or scheme they are.
@@ -27,10 +27,10 @@ from driple.memory.memory_estimate import MemoryEstimate
 
 __all__ = ["FineTuningRun", "PredictedRun", "predicted_runs", "published_runs"]
 
-PUBLISHED = Path(__file__).resolve().parents[2] / "datasets" / "published"
+PUBLISHED = Path(__file__).resolve().parents[2] / "datasets" / "runs" / "published"
 _GIB = 2.0**30
-# In use of an H100 before any process (`empty_bytes` of datasets/measured-h100), which NVML counts
-# and fms-acceleration subtracts.
+# In use of an H100 before any process (`empty_bytes` of datasets/runs/measured-h100), which NVML
+# counts and fms-acceleration subtracts.
 _IDLE_GIB = 506_724_352 / _GIB
 
 

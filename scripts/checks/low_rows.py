@@ -1,6 +1,7 @@
 """Check products in 8 and 4 bits on published rows, traced anew, of which no fit has seen any.
 
-    datasets/published/pytorch_rows.csv.gz -> rows in fp8 and fp4 -> simulated with their degrees
+    datasets/runs/published/pytorch_rows.csv.gz -> rows in fp8 and fp4 -> simulated with their
+    degrees
 
 Needs the extras for tracing. Formats are those of Transformer Engine on the device: FP8 scaled for
 each tensor on Hopper, MXFP8 on Blackwell (`fp8-block`: the tables have no blocks of 32), NVFP4.

@@ -3,7 +3,7 @@
     python -m scripts.checks.new_families -o runs/families --dataset datasets/families
 
 Needs what `driple measure` needs. `scripts.studies.cpu_host` compares them, and the twelve
-workloads of datasets/other-hosts, with what Driple predicts for this machine.
+workloads of datasets/runs/other-hosts, with what Driple predicts for this machine.
 """
 
 from __future__ import annotations

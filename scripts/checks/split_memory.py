@@ -1,7 +1,7 @@
 """Peaks of allocated memory of devices that share a model, beside published ones.
 
-    datasets/published/pytorch_rows.csv.gz -> rows of Megatron-LM with a peak and degrees above 1
-    own:NAME (scripts/published/models) -> traced step -> tensors of the device with most
+    datasets/runs/published/pytorch_rows.csv.gz -> rows of Megatron-LM with a peak and degrees above
+    1 own:NAME (scripts/published/models) -> traced step -> tensors of the device with most
 
     python -m scripts.checks.split_memory
 

@@ -1,7 +1,8 @@
 """Check tensor, context, expert and pipeline parallelism on published rows, traced anew.
 
-    datasets/published/pytorch_rows.csv.gz -> rows with a degree above 1, in simulated precisions
-    own:NAME (scripts/published/models) -> traced step -> simulated on 2x8xV100/NVLink+100G@tp2-pp4
+    datasets/runs/published/pytorch_rows.csv.gz -> rows with a degree above 1, in simulated
+    precisions own:NAME (scripts/published/models) -> traced step -> simulated on
+    2x8xV100/NVLink+100G@tp2-pp4
 
 Needs the extras for tracing. Rows of one device from the same sources are printed beside, as the
 error of their computing is in the error of every other row. Left out are rows of adapters.
@@ -9,7 +10,8 @@ Replicas of NVIDIA's programs, InternEvo and SimuMax share out their states (dis
 With --checked, the split rows become runs that stated errors come from (then run
 `python -m scripts.fits.heldout --state`).
 
-    python -m scripts.checks.split_rows --out rows.csv --checked datasets/published/split_runs.json
+    python -m scripts.checks.split_rows --out rows.csv --checked
+    datasets/runs/published/split_runs.json
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ from driple.simulate.run import simulated_step_s
 from scripts.fits.checked import kind_of_prepared
 from scripts.published.models import definition_of, traced_job
 
-ROWS = Path(__file__).parents[2] / "datasets" / "published" / TRAINING_FILE
+ROWS = Path(__file__).parents[2] / "datasets" / "runs" / "published" / TRAINING_FILE
 _PRECISIONS = frozenset({"fp16", "bf16", "amp-fp16", "amp-bf16", "fp32", "tf32"})
 _STEPS = 3
 _BUILT = {

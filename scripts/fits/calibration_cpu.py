@@ -44,7 +44,7 @@ from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate, simulated_step_s
 from driple.trace.provenance import TimeError
 from driple.trace.targets import TARGET_NAMES
-from scripts.settings.shipped import DATASETS, FIRST, ROOT, measured_datasets
+from scripts.settings.shipped import FIRST, ROOT, SETTINGS, measured_datasets
 
 TARGET = ROOT / "driple" / "simulate" / "calibration-cpu.json"
 STEPS = 8
@@ -136,7 +136,7 @@ def with_sharing(calibration: Calibration) -> Calibration:
     computing decides.
     """
     setting = Setting.parse(MANY)
-    data = read_dataset(DATASETS / setting.file_name)
+    data = read_dataset(SETTINGS / setting.file_name)
     split = random_split(data.workloads, 0)
     nominal = topology_of(setting).link_bytes_per_s
     jobs, measured_s = [], []
@@ -246,7 +246,7 @@ def main() -> None:
     if arguments.errors_only:
         write(shipped_calibration(Setting.parse(FIRST)))
         return
-    data = read_dataset(DATASETS / Setting.parse(FIRST).file_name)
+    data = read_dataset(SETTINGS / Setting.parse(FIRST).file_name)
     split = random_split(data.workloads, 0)
     rows = np.concatenate([split.train, split.validation])
     graphs = [data.examples[i].graph for i in rows]

@@ -38,8 +38,8 @@ from scripts.fits.server_rate import FACTS, most_passed_by_servers
 from scripts.published.rows.cells import read_raw
 
 ROOT = Path(__file__).parents[2]
-TABLES = ROOT / "datasets" / "published"
-GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
+TABLES = ROOT / "datasets" / "runs" / "published"
+GRAPHS = ROOT / "datasets" / "graphs" / "calibration"
 TARGET = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 CACHE = ROOT / "build" / "heldout" / "fits"
 

@@ -1,13 +1,13 @@
 """Fit the constants of device memory: driple/memory/calibration-memory.json.
 
-    datasets/published: memory_rows.csv.gz, memory_steps.xz -> calibration-memory.json
+    datasets/runs/published: memory_rows.csv.gz, memory_steps.xz -> calibration-memory.json
 
     python -m scripts.fits.calibration_memory [--out FILE]
 
-Constants are chosen on families of even folds (datasets/published/folds.csv): those that make the
-mean of |ln(estimated / measured)| smallest; sources weigh the same, and families within a source.
-Errors are those of constants that a run's family had no part in: runs of odd folds by the constants
-that ship, runs of even folds by constants of the odd ones. There is no random number.
+Constants are chosen on families of even folds (datasets/runs/published/folds.csv): those that make
+the mean of |ln(estimated / measured)| smallest; sources weigh the same, and families within a
+source. Errors are those of constants that a run's family had no part in: runs of odd folds by the
+constants that ship, runs of even folds by constants of the odd ones. There is no random number.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from scripts.fits.memory_rows import MEMORY_FILE, MemoryRun, read_memory_runs
 from scripts.fits.memory_store import MEMORY_STEPS_FILE, MemoryStore
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = ROOT / "datasets" / "published"
+PUBLISHED = ROOT / "datasets" / "runs" / "published"
 OUT = ROOT / "driple" / "memory" / "calibration-memory.json"
 _MIB, _GIB = 2.0**20, 2.0**30
 OLD = "torch1"  # generation of PyTorch whose allocator's cache has a share of its own

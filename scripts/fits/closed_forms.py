@@ -35,8 +35,8 @@ from scripts.studies.models.checks import (
 )
 
 SHIPPED = ROOT / "driple" / "analytic" / "closed_forms.json"
-TABLES = DATASETS / "published"
-GRAPHS = DATASETS / "calibration" / "graphs"
+TABLES = DATASETS / "runs" / "published"
+GRAPHS = DATASETS / "graphs" / "calibration"
 Errors = dict[str, dict[str, dict[str, float]]]
 
 
@@ -116,7 +116,7 @@ def to_json(found: Fitted) -> dict[str, Any]:
         "errors": found.errors,
         "about": {
             "made_by": "scripts/fits/closed_forms.py",
-            "fitted_to": "every other row of datasets/published/zeng_iteration_time.csv.gz",
+            "fitted_to": "every other row of datasets/runs/published/zeng_iteration_time.csv.gz",
             "rows": len(found.runs[::2]),
         },
     }

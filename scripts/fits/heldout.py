@@ -7,8 +7,8 @@ predicts what was left out; so are the largest sizes of each fold with the small
 finished part is kept in build/heldout, so that the script goes on where it was stopped; delete the
 folder after a change of the device model. At the end it writes
 
-    datasets/published/heldout.csv.gz            id, split, predicted seconds
-    datasets/published/heldout_tensorflow.csv.gz the same of TensorFlow runs, by id of the run
+    datasets/runs/published/heldout.csv.gz            id, split, predicted seconds
+    datasets/runs/published/heldout_tensorflow.csv.gz the same of TensorFlow runs, by id of the run
     driple/answers/checked_runs.json          what `driple predict` takes its stated errors from
     driple/answers/error_scale.json           how large they are, by what is known of an answer
     driple/simulate/calibration-gpu.json         its errors on TensorFlow runs, which data sets keep
@@ -64,8 +64,8 @@ from scripts.fits.sizes import parts_of_sizes, sizes_of
 from scripts.fits.writing import write_predictions, write_tensorflow
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = ROOT / "datasets" / "published"
-GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
+PUBLISHED = ROOT / "datasets" / "runs" / "published"
+GRAPHS = ROOT / "datasets" / "graphs" / "calibration"
 CHECKED = ROOT / "driple" / "answers" / FILE
 CALIBRATION = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 SPLIT = PUBLISHED / "split_runs.json"  # by scripts.checks.split_rows

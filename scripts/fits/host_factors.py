@@ -32,10 +32,14 @@ _ROUNDS = 4  # an optimizer's kernels take what they do on published hosts, whic
 
 
 def measured_steps(device: str, calibration: Calibration) -> Iterator[TunedStep]:
-    """Steps of datasets/measured-h100 or -h200."""
+    """Steps of datasets/runs/measured-h100 or -h200."""
     known = calibration.device(device)
-    store = StepStore.open(ROOT / "datasets" / "measured-h100")  # which has the steps of both
-    for row in read_profiled_runs(ROOT / "datasets" / f"measured-{device.lower()}" / MEASURED_FILE):
+    store = StepStore.open(
+        ROOT / "datasets" / "runs" / "measured-h100"
+    )  # which has the steps of both
+    for row in read_profiled_runs(
+        ROOT / "datasets" / "runs" / f"measured-{device.lower()}" / MEASURED_FILE
+    ):
         job = stored_job(row, store) if row.ran else None
         if job is not None:
             yield tuned_step(job, known, name=row.key, group=row.job, seconds=row.step_s)

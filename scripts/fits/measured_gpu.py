@@ -1,6 +1,6 @@
 """Steps that we measured ourselves on a GPU: time, utilisation and memory of each.
 
-    datasets/measured-h100/rows.csv.gz -> ProfiledRun, ...
+    datasets/runs/measured-h100/rows.csv.gz -> ProfiledRun, ...
 
 Their whole times, utilisation and memory check what was fitted on published rows; the fit sees what
 their kernels took, by groups of ops (`measured_kernels`). `scripts/runs/measure_gpu.py` measures,

@@ -1,6 +1,6 @@
 """What the kernels of steps that we measured took, by groups of ops: labels of the fit of kernels.
 
-    datasets/measured-h100: kernels.csv.gz, kernels.steps.xz -> OpKinds of a group, StepRow
+    datasets/runs/measured-h100: kernels.csv.gz, kernels.steps.xz -> OpKinds of a group, StepRow
 
 A whole step tells only of the sum of its kernels. Its parts tell convolutions from normalisations,
 which published steps leave open. No host delays a part: PyTorch's profiler timed its kernels.

@@ -1,6 +1,6 @@
 """Published measurements of device memory, as cleaned and labelled rows.
 
-    datasets/published/memory_rows.csv.gz -> MemoryRun, ...
+    datasets/runs/published/memory_rows.csv.gz -> MemoryRun, ...
 
 A row is a run with its largest memory, or a run that ran out of memory, with the JOB that Driple
 takes and the cluster. `scripts/published/memory_rows.py` makes the table.

@@ -1,6 +1,6 @@
 """Links within a machine as NCCL uses them: fitted to collectives by size and ranks.
 
-    datasets/kernels/collectives.csv.xz -> LinkEfficiency of each kind of link
+    datasets/runs/kernels/collectives.csv.xz -> LinkEfficiency of each kind of link
 
     python -m scripts.fits.nccl
 

@@ -2,10 +2,10 @@
 
     python -m scripts.fits.present_kernels
 
-Kernels of datasets/measured-h100, each priced by the fit of `scripts.fits.heldout` that has not
-seen its family, are fitted with each fold of families left out, and all together. The last is
+Kernels of datasets/runs/measured-h100, each priced by the fit of `scripts.fits.heldout` that has
+not seen its family, are fitted with each fold of families left out, and all together. The last is
 shipped in driple/simulate/calibration-gpu.json; fits without a fold have those without that fold.
-Kernels of datasets/measured-h200 and of scripts/studies/own_jobs are not seen: they check it.
+Kernels of datasets/runs/measured-h200 and of scripts/studies/own_jobs are not seen: they check it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
     """Fit all, and write both files."""
     models = {fold: fits(training=False).fitted(LeftOut(fold=fold)) for fold in FOLDS}
     parts: list[tuple[int, PartOps]] = []
-    for family, _, kinds, step in kernel_steps(ROOT / "datasets" / MEASURED_FOLDER, 1.0):
+    for family, _, kinds, step in kernel_steps(ROOT / "datasets" / "runs" / MEASURED_FOLDER, 1.0):
         fold = fold_of(family, shipped(training=False).folds)
         parts.append((fold, part_ops(kinds, step, models[fold])))
     found = {ALL: fit_present([part for _, part in parts])}

@@ -1,6 +1,6 @@
 """What products in half precision reach of GPUs: fitted to kernels that others measured.
 
-    datasets/kernels/products.csv.xz -> the constants of driple/simulate/product_shares.py
+    datasets/runs/kernels/products.csv.xz -> the constants of driple/simulate/product_shares.py
 
     python -m scripts.fits.products
 

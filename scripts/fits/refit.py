@@ -121,7 +121,9 @@ def load_fits(
     runs = [run for run in read_tensorflow_runs(tables) if (run.job, run.half) in known]
     shipped = read_shipped(tables, forward=True)
     if shipped is None:
-        raise ConfigError(f"{tables} has no PyTorch rows with their steps; give datasets/published")
+        raise ConfigError(
+            f"{tables} has no PyTorch rows with their steps; give datasets/runs/published"
+        )
     found = GpuFits(
         shipped=shipped,
         runs=runs,

@@ -3,9 +3,9 @@
     python -m scripts.fits.slow_share
 
 An H200 is an H100 with faster memory. For each part of each step that we measured on both
-(datasets/measured-h100, datasets/measured-h200), the time on the H200 over that on the H100 is
-predicted with many pairs of `SLOW_SHARE` and `SLOW_POWER`; prints the errors, and those of the pair
-with the least one by part.
+(datasets/runs/measured-h100, datasets/runs/measured-h200), the time on the H200 over that on the
+H100 is predicted with many pairs of `SLOW_SHARE` and `SLOW_POWER`; prints the errors, and those of
+the pair with the least one by part.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from scripts.fits.measured_kernels import (
 )
 
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
-KNOWN, FASTER = DATASETS / "measured-h100", DATASETS / "measured-h200"
+KNOWN, FASTER = DATASETS / "runs" / "measured-h100", DATASETS / "runs" / "measured-h200"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 POWERS = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 _SHORTEST_S = 3e-4  # of a part; shorter ones measure how kernels are launched

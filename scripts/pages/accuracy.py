@@ -68,13 +68,13 @@ from scripts.pages.accuracy_tables import (
 from scripts.studies.kit.tables import markdown
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = ROOT / "datasets" / "published"
+PUBLISHED = ROOT / "datasets" / "runs" / "published"
 PAGE = ROOT / "docs" / "accuracy.md"
 PICTURES = ROOT / "docs" / "pictures"
 UTILISATION_PICTURE = "accuracy-utilisation.svg"
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
 PAPER = ("<!-- preset paper: begin -->", "<!-- preset paper: end -->")
-FOLDS_OF_INSPECTORS = ROOT / "datasets" / "evaluation" / "folds"
+FOLDS_OF_INSPECTORS = ROOT / "datasets" / "runs" / "evaluation" / "folds"
 _TASKS = {"train": "", "forward": ", forward pass"}
 _LEAST_ROWS, _MOST_FAMILIES = 5, 20
 SWEEP_RANK = 0.85  # that is wanted of each sweep

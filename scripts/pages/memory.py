@@ -36,7 +36,7 @@ from scripts.fits.memory_store import MEMORY_STEPS_FILE, MemoryStore
 from scripts.pages.memory_measured import measured_part
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED, PAGE = ROOT / "datasets" / "published", ROOT / "docs" / "memory.md"
+PUBLISHED, PAGE = ROOT / "datasets" / "runs" / "published", ROOT / "docs" / "memory.md"
 PICTURES = ROOT / "docs" / "pictures"
 BEGIN, END = "<!-- memory: begin -->", "<!-- memory: end -->"
 _GIB = 2.0**30

@@ -1,4 +1,4 @@
-"""The part of docs/memory.md on steps that we measured on GPUs: datasets/measured-h100 and -h200.
+"""The part of docs/memory.md on steps that we measured on GPUs: measured-h100, measured-h200.
 
 rows.csv.gz, memory_steps.xz, MemoryCalibration -> tables
 
@@ -28,7 +28,10 @@ from scripts.fits.measured_gpu import (
 from scripts.fits.memory_store import MemoryStore
 
 _DATASETS = Path(__file__).resolve().parents[2] / "datasets"
-FOLDERS = {"H100": _DATASETS / "measured-h100", "H200": _DATASETS / "measured-h200"}
+FOLDERS = {
+    "H100": _DATASETS / "runs" / "measured-h100",
+    "H200": _DATASETS / "runs" / "measured-h200",
+}
 _NUMBERS = (
     ("allocated (`max_memory_allocated`)", "allocated", "allocated_bytes"),
     ("reserved (`max_memory_reserved`)", "reserved", "reserved_bytes"),

@@ -22,7 +22,7 @@ from scripts.settings.shipped import DOCS, ROOT
 
 COMMAND = re.compile(r"^\$ driple (.*)$", re.MULTILINE)
 GPU_JOBS = re.compile(r"(<!-- GPU jobs -->)\n.*?(<!-- end -->)", re.DOTALL)
-PUBLISHED = ROOT / "datasets" / "published"
+PUBLISHED = ROOT / "datasets" / "runs" / "published"
 OWN_JOBS = ROOT / "scripts" / "studies" / "own_jobs" / "results.jsonl"
 EXAMPLE = "datasets/examples/resnet50.pbtxt"
 

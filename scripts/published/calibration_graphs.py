@@ -42,15 +42,15 @@ def main() -> None:
         for precision in ("fp32", "fp16")
         for batch_size in BATCH_SIZES
     ]
-    named = workloads_of(read_facts(DATA / "published" / "driple_paper.csv"))
+    named = workloads_of(read_facts(DATA / "runs" / "published" / "driple_paper.csv"))
     for folder, jobs in (
-        ("graphs", models),
+        ("calibration", models),
         ("paper", [Workload.parse(name) for name in named]),
     ):
         build_graphs(
             jobs,
             SETTING,
-            DATA / "calibration" / folder,
+            DATA / "graphs" / folder,
             processes=processes,
             progress=lambda name, done, total: print(f"{done}/{total} {name}", flush=True),
         )

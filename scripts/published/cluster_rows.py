@@ -1,8 +1,8 @@
 """Make the table of rows of large clusters from clones of public repositories.
 
-    FOLDER/owner+name (git folders) -> datasets/published/cluster_rows.csv.gz
+    FOLDER/owner+name (git folders) -> datasets/runs/published/cluster_rows.csv.gz
 
-    python -m scripts.published.cluster_rows FOLDER [--out datasets/published]
+    python -m scripts.published.cluster_rows FOLDER [--out datasets/runs/published]
 
 The table has the columns of `pytorch_rows.csv.gz`. No fit reads it; sources that also stay out of
 every choice say so in `unused_why`.
@@ -29,7 +29,7 @@ from scripts.published.rows.megatron import READERS as MEGATRON
 
 FILE = "cluster_rows.csv.gz"
 KEPT_APART = "kept for checks: no fit and no choice sees this source"
-_PUBLISHED = Path(__file__).resolve().parents[2] / "datasets" / "published"
+_PUBLISHED = Path(__file__).resolve().parents[2] / "datasets" / "runs" / "published"
 _WRONG = ("throughput_check", "batch", "model", "unknown")  # reasons that stand for checks, too
 _FIRST = 20_000  # number of the first row's id; those of `pytorch_rows` are below
 _DGXC = {  # releases before 2025-09-05

@@ -1,4 +1,4 @@
-"""Tables of kernels that others measured (`datasets/kernels`), as frames."""
+"""Tables of kernels that others measured (`datasets/runs/kernels`), as frames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 __all__ = ["FOLDER", "long_table", "wide_table"]
 
-FOLDER = Path(__file__).parents[2] / "datasets" / "kernels"
+FOLDER = Path(__file__).parents[2] / "datasets" / "runs" / "kernels"
 
 
 def wide_table(name: str) -> pd.DataFrame:

@@ -1,8 +1,8 @@
-"""Make the table of published memory: datasets/published/memory_rows.csv.gz.
+"""Make the table of published memory: datasets/runs/published/memory_rows.csv.gz.
 
-    FOLDER of gathered tables, datasets/published/pytorch_rows.csv.gz -> memory_rows.csv.gz
+    FOLDER of gathered tables, datasets/runs/published/pytorch_rows.csv.gz -> memory_rows.csv.gz
 
-    python -m scripts.published.memory_rows FOLDER [--out datasets/published]
+    python -m scripts.published.memory_rows FOLDER [--out datasets/runs/published]
 
 Every source's rows with a known job are taken; of the perceptrons every seventh, by size.
 """
@@ -22,7 +22,7 @@ from scripts.fits.memory_rows import MEMORY_FILE, write_memory_runs
 from scripts.published.rows.cells import read_raw
 from scripts.published.rows.memory import fine_tuning_rows, mlp_rows, step_rows, timm_rows
 
-_PUBLISHED = Path(__file__).resolve().parents[2] / "datasets" / "published"
+_PUBLISHED = Path(__file__).resolve().parents[2] / "datasets" / "runs" / "published"
 _EVERY_MLP = 7
 
 

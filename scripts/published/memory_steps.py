@@ -1,10 +1,11 @@
-"""Make the store of the steps of all published memory rows: datasets/published/memory_steps.xz.
+"""Make the store of the steps of published memory rows: datasets/runs/published/memory_steps.xz.
 
     python -m scripts.published.memory_steps --work FOLDER [--processes 2]
 
 Each step is traced once, on the meta device, at a batch size of 1,009, a prime: sizes that are
 multiples of it grow with the batch, all others stay. What was traced lies in the folder, so that a
-run that was stopped goes on. Steps that fail are listed in datasets/published/memory_failures.csv.
+run that was stopped goes on. Steps that fail are listed in
+datasets/runs/published/memory_failures.csv.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from scripts.published.pytorch_steps import MARK, OWN, options_of
 
 _GROUP = 128  # weights that share a scale of two bytes
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = ROOT / "datasets" / "published"
+PUBLISHED = ROOT / "datasets" / "runs" / "published"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

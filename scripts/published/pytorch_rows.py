@@ -1,8 +1,8 @@
 """Make the tables of published PyTorch rows from the tables as they were gathered.
 
-    FOLDER of gathered tables -> datasets/published: pytorch_rows, pytorch_forward, folds, ...
+    FOLDER of gathered tables -> datasets/runs/published: pytorch_rows, pytorch_forward, folds, ...
 
-    python -m scripts.published.pytorch_rows FOLDER [--out datasets/published]
+    python -m scripts.published.pytorch_rows FOLDER [--out datasets/runs/published]
 
 `--timm-names` first writes `timm_names.csv.gz` anew; it needs timm (1.0.31 made the shipped one).
 """
@@ -27,7 +27,7 @@ from scripts.published.rows.families import timm_family
 from scripts.published.rows.ops import OPS_COLUMNS, kernel_rows, op_rows
 from scripts.published.rows.utilisation import UTILISATION_COLUMNS, utilisation_rows
 
-_PUBLISHED = Path(__file__).resolve().parents[2] / "datasets" / "published"
+_PUBLISHED = Path(__file__).resolve().parents[2] / "datasets" / "runs" / "published"
 _LAMBDA, _NAMES, _FOLDS = "lambda_batches.csv.gz", "timm_names.csv.gz", "folds.csv"
 _OPS, _UTILISATION = "pytorch_ops.csv.gz", "utilisation_runs.csv.gz"
 # Removed from timm without a note; parameters, multiply-adds and activations are the same.

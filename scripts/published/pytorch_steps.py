@@ -1,4 +1,4 @@
-"""Make the store of the steps of all published PyTorch rows: datasets/published/steps.
+"""Make the store of the steps of all published PyTorch rows: datasets/runs/published/steps.
 
     python -m scripts.published.pytorch_steps --work FOLDER [--processes 2] [--rows FILE.csv.gz]
     python -m scripts.published.pytorch_steps --work FOLDER --part timm-train-unfused
@@ -51,12 +51,12 @@ from driple.runs.step_store import (
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = (
-    ROOT / "datasets" / "published" / "pytorch_rows.csv.gz",
-    ROOT / "datasets" / "published" / "pytorch_forward.csv.gz",
+    ROOT / "datasets" / "runs" / "published" / "pytorch_rows.csv.gz",
+    ROOT / "datasets" / "runs" / "published" / "pytorch_forward.csv.gz",
 )
 _FAILURES = "failures.csv"
 MARK = 1009  # a prime that no size of a model is a multiple of
-STORE = ROOT / "datasets" / "published" / "steps"
+STORE = ROOT / "datasets" / "runs" / "published" / "steps"
 OWN = "own:"
 _BY_HAND = frozenset({"batch_matmul", "softmax"})  # attention without a kernel of its own
 _OPTIMIZER = "momentum"

@@ -1,4 +1,4 @@
-"""Make the tables of what we measured on a GPU: datasets/measured-h100, datasets/measured-h200.
+"""Make the tables of what we measured on a GPU: datasets/runs/measured-h100, -h200.
 
     JSON lines of scripts/runs/measure_gpu.py -> rows.csv.gz, machine.json, kernels.csv.gz,
                                             memory_steps.xz, kernels.steps.xz
@@ -55,7 +55,7 @@ from scripts.runs.gpu_survey import family_of
 from scripts.runs.kernel_parts import parts_of
 
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
-PUBLISHED = DATASETS / "published"
+PUBLISHED = DATASETS / "runs" / "published"
 STEPS_FILE, MACHINE_FILE = "kernels.steps.xz", "machine.json"
 _NO_MARK = 2**61 - 1  # no size is a multiple of it, so that none grows with a batch
 _SHOWN = 20  # steps between two lines of progress

@@ -1,4 +1,4 @@
-"""Make the table of workloads that were measured on another host too: datasets/other-hosts.
+"""Make the table of workloads that were measured on another host too: datasets/runs/other-hosts.
 
     python -m scripts.runs.other_hosts [DATASET]
 
@@ -34,7 +34,7 @@ from driple.trace.repeatability import smape_shares
 from driple.trace.targets import TARGET_NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "datasets" / "other-hosts"
+FOLDER = ROOT / "datasets" / "runs" / "other-hosts"
 NAME, TIME = "CPU-P1w2_ho-200M", "iteration_time_s"
 FloatArray = npt.NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             FOLDER.mkdir(parents=True, exist_ok=True)
             text = table_of(read_dataset(given.dataset))
             atomic_write(file, text.encode(), error=DatasetError)
-        usual = read_dataset(ROOT / "datasets" / NAME)
+        usual = read_dataset(ROOT / "datasets" / "settings" / NAME)
         told = predicted(file, usual)
     except DripleError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -9,7 +9,7 @@
     <other simulated setting>/default.safetensors, ...          from those, with 320 labels
 
 All are tested on the test part of the random split of seed 0. Trainings on measured labels are kept
-where `driple evaluate -o datasets/evaluation` looks for them: what one has trained, the other
+where `driple evaluate -o datasets/runs/evaluation` looks for them: what one has trained, the other
 does not train again. Stop it at any time, the same command goes on.
 """
 

@@ -2,10 +2,10 @@
 
     python -m scripts.settings.measured_graphs [--processes 2]
 
-    datasets/CPU*  graph of each workload
+    datasets/settings/CPU*  graph of each workload
         -> built by the catalogue that was measured (an earlier commit), in build/measured-graphs/
         -> read by that commit's reader: its hash must be the one that the labels belong to
-        -> read by today's reader -> datasets/CPU*
+        -> read by today's reader -> datasets/settings/CPU*
 
 Labels stay. The catalogue of today builds other graphs for the same names, so that theirs cannot
 take the place of what ran. It needs the history of the repository and TensorFlow 2.21, with which
@@ -105,7 +105,7 @@ def reread(names: list[str]) -> Iterator[str]:
 
     known = {}
     for name in names:
-        data, keys = read_dataset(ROOT / "datasets" / name), keys_then(name)
+        data, keys = read_dataset(ROOT / "datasets" / "settings" / name), keys_then(name)
         examples = []
         for item in data.examples:
             key = keys[item.workload]
@@ -114,7 +114,7 @@ def reread(names: list[str]) -> Iterator[str]:
                 known[key] = graph_from_graphdef_bytes(content)
             examples.append(replace(item, graph=known[key]))
         made = replace(data, examples=tuple(examples), reader_version=READER_VERSION)
-        write_dataset(made, ROOT / "datasets" / name)
+        write_dataset(made, ROOT / "datasets" / "settings" / name)
         yield f"{name}: {len(examples)} workloads"
 
 
@@ -132,7 +132,7 @@ def main() -> None:
         subprocess.run(["git", "worktree", "add", "--detach", THEN, COMMIT], cwd=ROOT, check=True)
     command = [sys.executable, __file__, "--build", "--processes", str(arguments.processes)]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": str(THEN)}, cwd=THEN, check=True)
-    names = [folder.name for folder in sorted((ROOT / "datasets").glob("CPU*"))]
+    names = [folder.name for folder in sorted((ROOT / "datasets" / "settings").glob("CPU*"))]
     for sentence in reread(names):
         print(sentence)
 

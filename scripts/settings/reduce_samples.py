@@ -16,7 +16,7 @@ from pathlib import Path
 from driple.jobs.workload import Workload
 from driple.measure.testbed.archive import reduce_archive
 
-DATASETS = Path(__file__).parents[2] / "datasets"
+DATASETS = Path(__file__).parents[2] / "datasets" / "settings"
 _COMPARED = ("resnet56-x0.5/cifar10/b12/rmsprop/async",)
 KEPT: dict[str, Sequence[str]] = {
     "CPU-P1w2_ho-200M": (

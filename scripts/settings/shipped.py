@@ -16,8 +16,9 @@ from driple.training.config import Preset
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 DATASETS = ROOT / "datasets"
-FOLDS = DATASETS / "evaluation"  # of `driple evaluate`, whose trainings are in runs/
-SIMULATED_CPU = DATASETS / "simulated-cpu"  # the measured settings, simulated
+SETTINGS = DATASETS / "settings"
+FOLDS = DATASETS / "runs" / "evaluation"  # of `driple evaluate`, whose trainings are in runs/
+SIMULATED_CPU = DATASETS / "settings" / "simulated-cpu"  # the measured settings, simulated
 FIRST = "CPU-P1w2/ho-200M"  # the setting with most workloads, from which transfers start
 FIRST_SIMULATED = "V100-P1w2/ho-PCIe"  # the paper's, from which transfers start
 # The paper's preset waits 1,000 epochs for a better one, which takes hours: where it is trained to
@@ -26,19 +27,19 @@ SHORTER_PAPER = {"patience_epochs": 100, "max_epochs": 400}
 _MEASURED, _SIMULATED = "CPU*/dataset.json", "[!C]*/dataset.json"
 
 
-def measured_datasets(folder: Path = DATASETS) -> list[Dataset]:
+def measured_datasets(folder: Path = SETTINGS) -> list[Dataset]:
     """The data sets of all measured settings, the first setting first."""
     return read_datasets(_folders(folder, _MEASURED, FIRST).values())
 
 
 def measured_folders() -> dict[str, Path]:
     """Folder of each measured setting's data set, the first setting first; nothing is read."""
-    return _folders(DATASETS, _MEASURED, FIRST)
+    return _folders(SETTINGS, _MEASURED, FIRST)
 
 
 def simulated_folders() -> dict[str, Path]:
     """Folder of each simulated setting's data set, the paper's first setting first."""
-    return _folders(DATASETS, _SIMULATED, FIRST_SIMULATED)
+    return _folders(SETTINGS, _SIMULATED, FIRST_SIMULATED)
 
 
 def _folders(folder: Path, pattern: str, first: str) -> dict[str, Path]:

@@ -4,7 +4,8 @@
                                         [--settings V100-P1w2,8xH100]
 
     gpu        the fourteen settings of the Driple paper, and GPUs of today: datasets/
-    cpu        the measured settings once more, for the same workloads: datasets/simulated-cpu/
+    cpu        the measured settings once more, for the same workloads:
+    datasets/settings/simulated-cpu/
 
 The graphs are those in datasets/, or for `gpu` those that `driple jobs build --list paper --setting
 V100-P1w2 -o FOLDER` made. What is simulated of a workload on one setting does not depend on what
@@ -28,9 +29,9 @@ from driple.dataset.tables import read_table, write_table
 from driple.files import atomic_replace
 from driple.graph.opgraph import OpGraph
 from scripts.settings.shipped import (
-    DATASETS,
     FIRST,
     FIRST_SIMULATED,
+    SETTINGS,
     SIMULATED_CPU,
     measured_folders,
 )
@@ -57,7 +58,7 @@ def simulate_all(store: GraphStore, settings: list[str], out: Path, processes: i
         progress=lambda done, total: print(f"{done} of {total} shards", flush=True),
     )
     for place in made:
-        print(f"wrote {place.relative_to(DATASETS)}")
+        print(f"wrote {place.relative_to(SETTINGS)}")
     drop_unused(out)
 
 
@@ -80,7 +81,7 @@ def drop_unused(folder: Path) -> None:
 def stored_again(setting: str, folder: Path) -> GraphStore:
     """The graphs of a setting's data set as a store of many small shards."""
     parsed = Setting.parse(setting)
-    data = read_dataset(DATASETS / parsed.file_name)
+    data = read_dataset(SETTINGS / parsed.file_name)
     graphs = {
         item.workload: item.graph for item in data.examples if isinstance(item.graph, OpGraph)
     }
@@ -110,7 +111,7 @@ def main() -> None:
                 else stored_again(FIRST_SIMULATED, folder / "gpu")
             )
             settings = [name for name in SIMULATED_SETTINGS if not chosen or name in chosen]
-            simulate_all(store, settings, DATASETS, arguments.processes)
+            simulate_all(store, settings, SETTINGS, arguments.processes)
         if "cpu" in wanted:
             store = stored_again(FIRST, folder / "cpu")
             settings = [name for name in measured_folders() if not chosen or name in chosen]

@@ -11,7 +11,7 @@ from driple.analytic import zeng
 from driple.errors import ConfigError
 from scripts.published.rows.cells import read_raw
 
-DATA = Path(__file__).parents[2] / "datasets" / "published"
+DATA = Path(__file__).parents[2] / "datasets" / "runs" / "published"
 FLOPS = {row["model"]: row for row in read_raw(DATA / "zeng_flops.csv.gz")}
 ROWS = read_raw(DATA / "zeng_iteration_time.csv.gz")
 CLOCKS = {"Xeon E5-2620 2.0GHz": 2.0e9, "Xeon E5-2660 2.2GHz": 2.2e9}

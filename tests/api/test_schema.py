@@ -51,8 +51,8 @@ LINES = (
     ("list", "checkpoints", "V100"),
     ("jobs", "list", "lenet"),
     ("data", "list"),
-    ("data", "list", "datasets/CPU-P1w2_ho-200M"),
-    ("data", "show", "datasets/CPU-P1w2_ho-200M", "resnet20/cifar10/b24/adam/sync"),
+    ("data", "list", "datasets/settings/CPU-P1w2_ho-200M"),
+    ("data", "show", "datasets/settings/CPU-P1w2_ho-200M", "resnet20/cifar10/b24/adam/sync"),
     ("profile", "links", GRAPH, "--bandwidth", "10G"),
     ("env",),
 )

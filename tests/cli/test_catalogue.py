@@ -38,7 +38,7 @@ def test_a_name_that_is_no_workload_gets_the_nearest(tmp_path: Path) -> None:
     assert "did you mean resnet50/imagenet/" in refused("jobs", "build", "resnet50", *out)
     wrong = "resnet20/cifar10/b24/adam/synch"
     assert "did you mean resnet20/cifar10/b24/adam/sync" in refused("jobs", "build", wrong, *out)
-    folder = ROOT / "datasets/CPU-P1w2_ho-200M"
+    folder = ROOT / "datasets/settings/CPU-P1w2_ho-200M"
     for typed in ("resnet20", "resnet20/cifar10"):
         line = refused("data", "show", folder, typed)
         assert "did you mean resnet20/" in line

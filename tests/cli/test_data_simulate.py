@@ -12,7 +12,7 @@ QUICK = ("--set", "steps=20")
 
 def test_every_graph_of_a_folder_becomes_a_data_set_of_each_setting(tmp_path: Path) -> None:
     out = tmp_path / "sets"
-    command = ("data", "simulate", ROOT / "datasets/calibration/paper", "-o", out, *QUICK)
+    command = ("data", "simulate", ROOT / "datasets/graphs/paper", "-o", out, *QUICK)
     done = driple(*command, "--setting", "V100-P1w2", "--setting", "2080Ti-P1w2", "--json")
     assert done.returncode == 0, done.stderr
     assert errors_of(json.loads(done.stdout)) == []

@@ -14,7 +14,7 @@ for name in ("torch", "category_encoders", "networkx"):
 from driple.cli.main import run
 run(sys.argv[1:])
 """
-DATASET = "datasets/CPU-P1w2_ho-200M"
+DATASET = "datasets/settings/CPU-P1w2_ho-200M"
 
 
 def without_training(*arguments: str) -> str:

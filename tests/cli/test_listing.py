@@ -68,5 +68,5 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
 def test_data_sets_are_listed_from_their_headers() -> None:
     rows = json.loads(driple("data", "list", "--json").stdout)["data_sets"]
     found = {row["folder"]: row for row in rows}
-    assert found["datasets/CPU-P1w2_ho-200M"]["num_examples"] == 336
-    assert found["datasets/CPU-P1w2_ho-200M"]["label_source"] == "measured"
+    assert found["datasets/settings/CPU-P1w2_ho-200M"]["num_examples"] == 336
+    assert found["datasets/settings/CPU-P1w2_ho-200M"]["label_source"] == "measured"

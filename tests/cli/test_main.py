@@ -387,7 +387,7 @@ def test_inspect_and_env_and_list_speak_json() -> None:
 
 def test_dataset_info_shows_the_shipped_data() -> None:
     """At least 160 workloads of at least ten families."""
-    folder = ROOT / "datasets/CPU-P1w2_ho-200M"
+    folder = ROOT / "datasets/settings/CPU-P1w2_ho-200M"
     found = json.loads(driple("data", "list", folder, "--json").stdout)
     assert found["examples"] >= 160
     assert len(found["families"]) >= 10

@@ -23,7 +23,7 @@ def test_there_are_the_papers_fourteen_and_five_of_today() -> None:
 @pytest.mark.parametrize("setting", SIMULATED_SETTINGS)
 def test_every_data_set_tells_where_it_comes_from(setting: str) -> None:
     """832 workloads in at most 1.5 MB, called simulated, with the simulator's error."""
-    folder = ROOT / "datasets" / Setting.parse(setting).file_name
+    folder = ROOT / "datasets" / "settings" / Setting.parse(setting).file_name
     about = json.loads((folder / "dataset.json").read_text())
     assert about["setting"] == setting
     assert about["num_examples"] == 832

@@ -11,9 +11,9 @@ from driple.inspector.checkpoint import load_checkpoint
 from tests.api.test_schema import errors_of
 from tests.cli.test_main import ROOT, driple, refused
 
-DATASET = ROOT / "datasets/CPU-P1w2_ho-200M"
+DATASET = ROOT / "datasets/settings/CPU-P1w2_ho-200M"
 SMALL = "CPU-P1w2/ho-400M"  # 120 workloads
-FOLDS = ROOT / "datasets/evaluation"
+FOLDS = ROOT / "datasets/runs/evaluation"
 ERRORS = ROOT / "scripts/studies/accuracy/errors.csv"
 
 
@@ -92,7 +92,13 @@ def test_bad_options_of_training_get_one_line(tmp_path: Path) -> None:
         refused("evaluate", "--split", "alphabet"),
         refused("evaluate", "--set", "seeds=0"),
         refused("evaluate", "--setting", SMALL, "--against", "best"),
-        refused("evaluate", "--setting", "V100", "--dataset", ROOT / "datasets/CPU-P1w3_ho-200M"),
+        refused(
+            "evaluate",
+            "--setting",
+            "V100",
+            "--dataset",
+            ROOT / "datasets/settings/CPU-P1w3_ho-200M",
+        ),
         refused("evaluate", "--setting", SMALL, "--set", f"simulated={tmp_path}"),
         refused("train", "--setting", "cpu", "--preset", "papre"),
         refused("train", "--setting", "cpu", "--set", "max_epochs=0"),

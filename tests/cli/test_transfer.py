@@ -24,7 +24,7 @@ SETTING = "CPU25-P1w2/ho-200M"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every third workload of the shipped data, slower."""
     place = tmp_path_factory.mktemp("slow") / "set"
-    found = read_dataset(ROOT / "datasets/CPU-P1w2_ho-200M")
+    found = read_dataset(ROOT / "datasets/settings/CPU-P1w2_ho-200M")
     examples = tuple(
         replace(
             item,
@@ -146,7 +146,7 @@ def test_another_split_than_the_sources_is_told_to_flatter(folder: Path, tmp_pat
     assert done.returncode == 0, done.stderr
     workloads = read_dataset(folder).workloads
     tested = {workloads[row] for row in random_split(workloads, 1).test}
-    names = read_dataset(ROOT / "datasets/CPU-P1w2_ho-200M").workloads
+    names = read_dataset(ROOT / "datasets/settings/CPU-P1w2_ho-200M").workloads
     learned = len(tested & {names[row] for row in random_split(names, 0).train})
     assert learned > 0
     knows = json.loads(done.stdout)["source_knows"]
@@ -179,7 +179,7 @@ def test_a_setting_is_not_carried_to_itself(
     assert "data set CPU-P1w2_ho-200M itself; use it as it is" in line
     assert not (tmp_path / "a").exists()
     checkpoint, _ = _checkpoint("CPU-P1w2", None)
-    found = read_dataset(ROOT / "datasets/CPU-P1w2_ho-200M")
+    found = read_dataset(ROOT / "datasets/settings/CPU-P1w2_ho-200M")
     data = Dataset(name="few", setting=found.setting, examples=found.examples[:3])
     _check_new(replace(checkpoint, provenance="simulated"), data)
     assert capsys.readouterr().err == ""

@@ -11,14 +11,14 @@ import pytest
 
 from tests.cli.test_main import ROOT, driple, refused
 
-PUBLISHED = ROOT / "datasets/published"
+PUBLISHED = ROOT / "datasets/runs/published"
 
 
 @pytest.fixture
 def little(tmp_path: Path) -> Path:
     """Published data of one source only, so that fits take seconds."""
     folder = tmp_path / "data"
-    shutil.copytree(ROOT / "datasets/calibration", folder / "calibration")
+    shutil.copytree(ROOT / "datasets/graphs", folder / "calibration")
     (folder / "published").mkdir()
     for file in PUBLISHED.glob("*.csv.gz"):
         with gzip.open(file, "rt") as stream:

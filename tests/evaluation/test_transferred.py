@@ -19,7 +19,7 @@ from driple.inspector.checkpoint import load_checkpoint
 from driple.training.runfiles import CHECKPOINT_FILE
 from tests.dataset.examples import of_setting, synthetic_dataset
 
-DATASETS = Path(__file__).parents[2] / "datasets"
+DATASETS = Path(__file__).parents[2] / "datasets" / "settings"
 MEASURED = (  # the first is the source
     "CPU-P1w2_ho-200M",
     "CPU-P1w2_he-200M",

@@ -126,7 +126,8 @@ def test_the_constant_is_what_was_measured() -> None:
     """On the workloads that were measured on two hosts."""
     name = SETTING.replace("/", "_")
     logs = logs_of(
-        read_times(DATASETS / "other-hosts" / f"{name}.csv"), read_dataset(DATASETS / name)
+        read_times(DATASETS / "runs" / "other-hosts" / f"{name}.csv"),
+        read_dataset(DATASETS / "settings" / name),
     )
     assert len(logs) == 12
     assert np.sqrt(np.mean(logs**2)) == pytest.approx(HOSTS_DIFFER, abs=0.005)

@@ -13,7 +13,7 @@ from driple.errors import ConfigError
 from driple.runs.tensorflow_runs import read_tensorflow_runs
 from scripts.published.rows.cells import read_raw
 
-DATA = Path(__file__).parents[2] / "datasets" / "published"
+DATA = Path(__file__).parents[2] / "datasets" / "runs" / "published"
 
 
 def test_every_source_and_kind_is_there() -> None:

@@ -16,7 +16,7 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import iteration_time_s, simulate, simulate_steps
 
-GRAPHS = GraphStore.open(Path(__file__).parents[2] / "datasets" / "calibration" / "graphs")
+GRAPHS = GraphStore.open(Path(__file__).parents[2] / "datasets" / "graphs" / "calibration")
 
 
 def job_of(model: str, *, synchronous: bool = False) -> PreparedJob:

@@ -47,7 +47,7 @@ BATCHES = (8, 16, 32, 64, 96, 128)
 
 @cache
 def store() -> StepStore:
-    return StepStore.open(ROOT / "datasets" / "published" / "steps")
+    return StepStore.open(ROOT / "datasets" / "runs" / "published" / "steps")
 
 
 @cache

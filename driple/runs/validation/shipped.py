@@ -1,6 +1,6 @@
 """The rows that ship with Driple, their folds, held-out predictions and stored steps.
 
-datasets/published --read_shipped--> Shipped
+datasets/runs/published --read_shipped--> Shipped
 """
 
 from __future__ import annotations

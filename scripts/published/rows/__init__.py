@@ -4,5 +4,5 @@
 
 `tables.training_rows` and `tables.forward_rows` are the entries;
 `scripts/published/pytorch_rows.py` calls them. Facts that a source's own configuration files
-state, and that its tables do not, stand in `datasets/published/lambda_batches.csv.gz`.
+state, and that its tables do not, stand in `datasets/runs/published/lambda_batches.csv.gz`.
 """

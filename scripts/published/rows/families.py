@@ -1,6 +1,6 @@
 """Model families: what is held out together, and the fold of each.
 
-    JOB -> family -> fold 0 to 9 (datasets/published/folds.csv)
+    JOB -> family -> fold 0 to 9 (datasets/runs/published/folds.csv)
 
 Models of timm get their family from `timm_names.csv.gz`: timm's own module, or the leading letters
 of the name where a module holds several architectures. A fold never changes: `assign_folds` adds

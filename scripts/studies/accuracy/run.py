@@ -3,12 +3,12 @@
     python -m scripts.studies.accuracy.run [--run trees,forest] [--settings CPU-P1w2/ho-200M]
         [--splits family] [--seeds 5] [--threads 2]
 
-Finished folds are read from datasets/evaluation, those of --run that are missing are made there
-(hours; datasets/README.md shows how to restore them). Stop it at any time, the same command goes
-on. The rows of the chosen settings are replaced in the CSV files of this folder, a seed of a method
-of which a fold is missing is left out; two methods are compared on the seeds that they share. A
-method without any fold on a split keeps its errors of an earlier run, and is compared by those;
-without folds of the shipped inspector on both splits errors.csv alone changes.
+Finished folds are read from datasets/runs/evaluation, those of --run that are missing are made
+there (hours; datasets/README.md shows how to restore them). Stop it at any time, the same command
+goes on. The rows of the chosen settings are replaced in the CSV files of this folder, a seed of a
+method of which a fold is missing is left out; two methods are compared on the seeds that they
+share. A method without any fold on a split keeps its errors of an earlier run, and is compared by
+those; without folds of the shipped inspector on both splits errors.csv alone changes.
 """
 
 from __future__ import annotations

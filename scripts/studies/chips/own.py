@@ -1,7 +1,7 @@
 """Kernels of inference builds beside those of our own training steps, on the same GPUs.
 
-    datasets/measured-h100, -h200: seconds of the products and attentions of a step
-    datasets/kernels             : what those shapes take in inference builds
+    datasets/runs/measured-h100, -h200: seconds of the products and attentions of a step
+    datasets/runs/kernels             : what those shapes take in inference builds
 
 No shape of a step stands in a table as it is: a product gets the share of the peaks that the
 nearest shapes reach, in the logarithms of rows, columns and depth.
@@ -30,7 +30,7 @@ __all__ = ["OwnStep", "own_steps"]
 
 FloatArray = npt.NDArray[np.float64]
 DATASETS = Path(__file__).resolve().parents[3] / "datasets"
-FOLDERS = {"H100": DATASETS / "measured-h100", "H200": DATASETS / "measured-h200"}
+FOLDERS = {"H100": DATASETS / "runs" / "measured-h100", "H200": DATASETS / "runs" / "measured-h200"}
 _NEAREST = 4
 _HALF = ("bf16", "amp-bf16")
 _MOST_APART = 0.1  # of a part's time in ops that the tables lack, by Driple's own times

@@ -26,7 +26,7 @@ from driple.simulate.product_shares import IN_STEPS
 from scripts.fits.gpu_fits import LeftOut
 from scripts.fits.heldout import fits
 
-PUBLISHED = Path(__file__).resolve().parents[3] / "datasets" / "published"
+PUBLISHED = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "published"
 SLOWER = {"A100-80G": 1.053, "H100": 1.261, "B200": 1.328}
 """How many times as long as back to back the fit has products of steps, of devices with both."""
 _MOST_ROWS, _CHANGED = 300, 0.03

@@ -15,7 +15,7 @@ from scripts.studies.kit.results import add_result
 
 SEEDS = 3
 RESULTS = Path(__file__).parent / "results.jsonl"
-PUBLISHED = Path(__file__).resolve().parents[3] / "datasets" / "published"
+PUBLISHED = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "published"
 
 
 def main() -> None:

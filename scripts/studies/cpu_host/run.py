@@ -5,7 +5,7 @@
     python -m scripts.checks.new_families -o runs/families --dataset HERE/DATE/families
     python -m scripts.studies.cpu_host.run
 
-WORKLOADS are those of datasets/other-hosts. HERE is scripts/studies/cpu_host, with a folder by
+WORKLOADS are those of datasets/runs/other-hosts. HERE is scripts/studies/cpu_host, with a folder by
 DATE for each machine. The data sets are kept; this program predicts those of every machine and
 writes results.jsonl.
 """

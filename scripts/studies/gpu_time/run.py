@@ -2,9 +2,9 @@
 
     python -m scripts.studies.gpu_time.run
 
-Steps of datasets/measured-h100 and -h200, each by the fit that has not seen its model's family, and
-the jobs of scripts/studies/own_jobs, which no fit has seen, by the shipped one; with the kernels of
-PyTorch's present libraries and without. Fits are those of `scripts/fits/heldout.py`.
+Steps of datasets/runs/measured-h100 and -h200, each by the fit that has not seen its model's
+family, and the jobs of scripts/studies/own_jobs, which no fit has seen, by the shipped one; with
+the kernels of PyTorch's present libraries and without. Fits are those of `scripts/fits/heldout.py`.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python -m scripts.studies.kernels.run
 
 Each fold of model families is left out of two fits: to published steps alone, and with the times of
-kernels of datasets/measured-h100. Both predict the published steps of the fold on one device, and
-the kernels of the measured ones. Fits are kept in build/heldout, where those with kernels are of
-`scripts/fits/heldout.py`. What is done is not done again.
+kernels of datasets/runs/measured-h100. Both predict the published steps of the fold on one device,
+and the kernels of the measured ones. Fits are kept in build/heldout, where those with kernels are
+of `scripts/fits/heldout.py`. What is done is not done again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from scripts.studies.kit.results import add_result, pick, read_results
 FloatArray = npt.NDArray[np.float64]
 
 RESULTS = Path(__file__).parent / "results.jsonl"
-MEASURED = Path(__file__).resolve().parents[3] / "datasets" / "measured-h100"
+MEASURED = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "measured-h100"
 FOLDS = range(10)
 WAYS = ("published steps", "with kernels")
 

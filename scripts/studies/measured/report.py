@@ -23,7 +23,7 @@ from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.measure.testbed.network import Port
 from driple.trace.provenance import Repeatability, RunPlan
 from driple.trace.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
-from scripts.settings.shipped import DATASETS, measured_datasets
+from scripts.settings.shipped import SETTINGS, measured_datasets
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import COLOURS, plain, save
 from scripts.studies.kit.tables import markdown
@@ -311,7 +311,7 @@ def pictures() -> None:
     """Draw the pictures."""
     datasets = measured_datasets()
     first = datasets[0]
-    folder = DATASETS / Setting.parse(first.setting).file_name
+    folder = SETTINGS / Setting.parse(first.setting).file_name
     save(snapshot(exemplars(first), first, folder), HOME / "snapshots.png")
     save(violins(first, ("burst_amount", "idle_amount"), None), HOME / "amounts.png")
     save(violins(first, ("burst_duration", "idle_duration"), "s"), HOME / "durations.png")

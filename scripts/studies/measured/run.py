@@ -23,7 +23,7 @@ from driple.measure.testbed.collect import traces_of_run
 from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.trace import Trace
 from driple.trace.targets import NETWORK
-from scripts.settings.shipped import DATASETS, measured_datasets
+from scripts.settings.shipped import SETTINGS, measured_datasets
 
 FACTS = Path(__file__).parent / "trace-facts.json"
 
@@ -112,7 +112,7 @@ def read_facts() -> Mapping[str, TraceFacts]:
 
 def main() -> None:
     """All measured settings."""
-    facts = {item.setting: asdict(trace_facts(item, DATASETS)) for item in measured_datasets()}
+    facts = {item.setting: asdict(trace_facts(item, SETTINGS)) for item in measured_datasets()}
     atomic_write(FACTS, json.dumps(facts, indent=1).encode() + b"\n", error=DripleError)
 
 

@@ -30,7 +30,7 @@ from scripts.studies.kit.results import Row, add_result, read_results
 
 HOME = Path(__file__).parent
 RESULTS = HOME / "results.jsonl"
-COUNTS = HOME.parents[2] / "datasets/published/timm_counts.csv.gz"
+COUNTS = HOME.parents[2] / "datasets/runs/published/timm_counts.csv.gz"
 BATCH = 2  # batch norm over one value per channel fails in training
 SEQ_LEN = 128
 _MEMORY_BYTES = 20 * 2**30

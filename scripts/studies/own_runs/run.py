@@ -44,7 +44,10 @@ FloatArray = npt.NDArray[np.float64]
 HOME = Path(__file__).parent
 RESULTS = HOME / "results.jsonl"
 _DATASETS = Path(__file__).resolve().parents[3] / "datasets"
-MEASURED = {"H100": _DATASETS / "measured-h100", "H200": _DATASETS / "measured-h200"}
+MEASURED = {
+    "H100": _DATASETS / "runs" / "measured-h100",
+    "H200": _DATASETS / "runs" / "measured-h200",
+}
 SIZES = (5, 10, 20, 40)
 DRAWS = 5
 _LEAST, _MOST = 60, 300  # steps of a device and a task; of more, so many are drawn

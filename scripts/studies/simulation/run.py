@@ -35,6 +35,7 @@ from scripts.settings.shipped import (
     FIRST,
     FIRST_SIMULATED,
     ROOT,
+    SETTINGS,
     inspector_file,
 )
 from scripts.studies.kit.pictures import plain, save
@@ -42,8 +43,8 @@ from scripts.studies.kit.stored import write_stored
 
 FloatArray = npt.NDArray[np.float64]
 HOME = Path(__file__).parent
-TABLES = DATASETS / "published"
-CALIBRATION = DATASETS / "calibration"
+TABLES = DATASETS / "runs" / "published"
+CALIBRATION = DATASETS / "graphs"
 KINDS = {
     "single": "One device",
     "ring": "All-reduce in a ring",
@@ -177,7 +178,7 @@ def inspectors() -> list[str]:
 
 def first_simulated() -> Dataset:
     """The data set of the paper's first setting."""
-    return read_dataset(DATASETS / Setting.parse(FIRST_SIMULATED).file_name)
+    return read_dataset(SETTINGS / Setting.parse(FIRST_SIMULATED).file_name)
 
 
 def by_length(data: Dataset) -> dict[str, str]:

@@ -2,10 +2,10 @@
 
     python -m scripts.studies.simulation_to_real.run [--threads 2] [--targets S,S]
 
-Every measured setting was simulated too (datasets/simulated-cpu). An inspector of preset `default`
-is trained on the simulated labels and tuned on 20, 40 or 80 measured ones, beside an inspector that
-is trained on these alone and ones that come from other settings. Experiments that are in
-results.jsonl are not run again; stop it at any time, the same command goes on.
+Every measured setting was simulated too (datasets/settings/simulated-cpu). An inspector of preset
+`default` is trained on the simulated labels and tuned on 20, 40 or 80 measured ones, beside an
+inspector that is trained on these alone and ones that come from other settings. Experiments that
+are in results.jsonl are not run again; stop it at any time, the same command goes on.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from scripts.published.rows.cells import read_raw
 from tests.jobs.test_architectures import PUBLISHED
 
 DATA = Path(__file__).parents[3] / "datasets"
-ZENG = {row["model"]: row for row in read_raw(DATA / "published/zeng_flops.csv.gz")}
-STORES = [GraphStore.open(DATA / "calibration" / name) for name in ("graphs", "paper")]
+ZENG = {row["model"]: row for row in read_raw(DATA / "runs/published/zeng_flops.csv.gz")}
+STORES = [GraphStore.open(DATA / "graphs" / name) for name in ("calibration", "paper")]
 BATCH = 32
 MODELS = (
     "alexnet", "googlenet", "inception3", "inception4", "overfeat", "resnet50", "resnet50_v2",

@@ -301,8 +301,10 @@ def test_jobs_that_nobody_published_are_scored_beside_the_published_ones(tmp_pat
     pytest.importorskip("torch")
     published = tmp_path / "published"
     published.mkdir()
-    (published / STEPS).symlink_to(DATASETS / "published" / STEPS)
-    with gzip.open(DATASETS / "published" / ROWS, "rt", encoding="utf-8", newline="") as file:
+    (published / STEPS).symlink_to(DATASETS / "runs" / "published" / STEPS)
+    with gzip.open(
+        DATASETS / "runs" / "published" / ROWS, "rt", encoding="utf-8", newline=""
+    ) as file:
         head, *lines = file.read().splitlines(keepends=True)
     some = [line for line in lines if "mobilenetv2" in line][:40]
     with gzip.open(published / ROWS, "wt", encoding="utf-8", newline="") as file:

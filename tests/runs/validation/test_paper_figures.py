@@ -16,7 +16,7 @@ from driple.simulate.run import simulate
 from driple.trace.targets import Targets
 from tests.simulate.jobs import CALIBRATION, net
 
-SHIPPED = Path(__file__).parents[3] / "datasets" / "published" / "driple_paper.csv"
+SHIPPED = Path(__file__).parents[3] / "datasets" / "runs" / "published" / "driple_paper.csv"
 NAME = "resnet56/cifar10/b512/sgd/async"
 OTHER = "resnet56/cifar10/b128/sgd/async"
 JOBS = {NAME: PreparedJob(net(512)), OTHER: PreparedJob(net(128))}

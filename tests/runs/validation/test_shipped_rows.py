@@ -13,7 +13,7 @@ from driple.runs.validation.shipped import Shipped, read_shipped
 from driple.runs.validation.simulated import simulate_rows
 from driple.simulate.calibration import shipped_calibration
 
-PUBLISHED = Path(__file__).parents[3] / "datasets" / "published"
+PUBLISHED = Path(__file__).parents[3] / "datasets" / "runs" / "published"
 LEAST_SHARE = 0.6
 
 

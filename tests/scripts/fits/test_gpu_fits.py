@@ -115,7 +115,7 @@ def test_nothing_left_to_fit_is_refused(tmp_path: Path) -> None:
 
 def test_measured_kernels_are_left_out_with_their_family_or_device(tmp_path: Path) -> None:
     """A fold of families hides its parts of steps, and the device all of them."""
-    measured = Path(__file__).resolve().parents[3] / "datasets" / "measured-h100"
+    measured = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "measured-h100"
     with gzip.open(tmp_path / OPS_FILE, "wt", encoding="utf-8") as file:
         file.write("op,device,dtype,inputs,output,forward_s\n")
     fits = GpuFits(
@@ -141,7 +141,7 @@ def test_measured_kernels_are_left_out_with_their_family_or_device(tmp_path: Pat
 def test_measured_kernels_have_the_size_of_their_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured = Path(__file__).resolve().parents[3] / "datasets" / "measured-h100"
+    measured = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "measured-h100"
     with gzip.open(tmp_path / OPS_FILE, "wt", encoding="utf-8") as file:
         file.write("op,device,dtype,inputs,output,forward_s\n")
     works = [work for family, work, *_ in kernel_steps(measured, 1.0) if family == "resnet"]

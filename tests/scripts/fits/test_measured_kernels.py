@@ -22,7 +22,7 @@ from scripts.fits.measured_kernels import (
     write_kernel_times,
 )
 
-FOLDER = Path(__file__).resolve().parents[3] / "datasets" / "measured-h100"
+FOLDER = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "measured-h100"
 Step = tuple[str, float, OpKinds, StepRow]  # family, work of a sample, ops, label
 
 

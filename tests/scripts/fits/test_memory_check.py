@@ -30,7 +30,7 @@ from scripts.fits.memory_rows import (
 from scripts.fits.memory_store import MEMORY_STEPS_FILE, MemoryStore, write_memory_steps
 from scripts.published.rows.memory import timm_batch_before
 
-PUBLISHED = Path(__file__).resolve().parents[3] / "datasets" / "published"
+PUBLISHED = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "published"
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from driple.runs.published_runs import (
 )
 from scripts.fits.writing import write_published
 
-DATA = Path(__file__).parents[3] / "datasets" / "published"
+DATA = Path(__file__).parents[3] / "datasets" / "runs" / "published"
 ROW = PublishedRun(
     id="a-1", source="a", library="torch2.1", device="H100", num_devices=16, per_machine=8,
     link_within="NVLink-H100", link_between="3200G", scheme="fsdp", dp=16, family="mpt", fold=3,

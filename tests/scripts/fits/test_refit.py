@@ -41,7 +41,7 @@ from tests.simulate.jobs import net
 
 pytest.importorskip("torch")
 
-SHIPPED = Path(__file__).parents[3] / "datasets" / "calibration" / "graphs"
+SHIPPED = Path(__file__).parents[3] / "datasets" / "graphs" / "calibration"
 DEPTHS = {"thin": 2, "middle": 4, "thick": 8}
 GRAPHS = {
     (name, False): BatchedGraph.of((16, net(16, depth=depth)), (32, net(32, depth=depth)))

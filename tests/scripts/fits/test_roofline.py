@@ -28,7 +28,7 @@ Graphs = Mapping[tuple[str, bool], BatchedGraph]
 
 @pytest.fixture(scope="module")
 def graphs() -> Graphs:
-    return read_graphs(DATA / "calibration/graphs")
+    return read_graphs(DATA / "graphs/calibration")
 
 
 def made_up(graphs: Graphs) -> list[TensorFlowRun]:
@@ -83,7 +83,9 @@ def test_published_steps_of_a_left_out_model_are_told_within_16_percent(graphs: 
     With one fit to both precisions of a device it was 25 %.
     """
     runs = [
-        run for run in read_tensorflow_runs(DATA / "published") if (run.job, run.half) in graphs
+        run
+        for run in read_tensorflow_runs(DATA / "runs" / "published")
+        if (run.job, run.half) in graphs
     ]
     fits = Fits(runs, graphs, lambda *_: gpu_model())
     errors = []

@@ -14,7 +14,7 @@ from driple.analytic.repaired import TransferCosts
 from driple.errors import ConfigError
 from scripts.fits.zeng_runs import ZengFit, as_published_s, fit_zeng, read_zeng, repaired_s
 
-TABLES = Path(__file__).parents[3] / "datasets" / "published"
+TABLES = Path(__file__).parents[3] / "datasets" / "runs" / "published"
 RUNS = read_zeng(TABLES)
 # The authors' predictions for a GPU and a CPU together are those for two CPUs.
 OTHERS = "distributed-gpu+cpu"

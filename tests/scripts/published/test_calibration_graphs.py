@@ -14,7 +14,7 @@ from driple.runs.tensorflow_runs import MODELS
 
 
 def test_all_graphs_are_shipped(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that would be built is in datasets/calibration: two batch sizes and precisions."""
+    """All that would be built is in datasets/graphs: two batch sizes and precisions."""
     asked: dict[str, set[str]] = {}
 
     def build(jobs: list[Any], setting: Any, folder: Path, **_: object) -> None:

@@ -62,9 +62,9 @@ def test_the_shipped_data_sets_hold_the_runs_that_the_program_keeps(
     num_kept = num_measured = 0
     for folder, workloads in script["KEPT"].items():
         names = {f"{Workload.parse(name).file_name}.r0" for name in workloads}
-        assert set(read_archive(ROOT / "datasets" / folder)) == names
+        assert set(read_archive(ROOT / "datasets" / "settings" / folder)) == names
         num_kept += len(names)
-        about = json.loads((ROOT / "datasets" / folder / "dataset.json").read_bytes())
+        about = json.loads((ROOT / "datasets" / "settings" / folder / "dataset.json").read_bytes())
         num_measured += about["num_runs"]
     text = (ROOT / "datasets/README.md").read_text()
     assert f"raw samples of all {num_measured:,} measured runs" in text

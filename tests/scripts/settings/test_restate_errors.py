@@ -11,7 +11,9 @@ import pytest
 
 from driple.codec import to_dict
 
-SHIPPED = Path(__file__).parents[3] / "datasets/simulated-cpu/CPU-P1w2_ho-400M/dataset.json"
+SHIPPED = (
+    Path(__file__).parents[3] / "datasets/settings/simulated-cpu/CPU-P1w2_ho-400M/dataset.json"
+)
 
 
 @pytest.fixture

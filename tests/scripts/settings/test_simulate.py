@@ -14,7 +14,7 @@ from driple.dataset.example import graph_hash
 from driple.dataset.store import read_dataset, write_dataset
 from driple.dataset.tables import read_table
 
-DATASETS = Path(__file__).parents[3] / "datasets"
+DATASETS = Path(__file__).parents[3] / "datasets" / "settings"
 FIRST, OTHER = "CPU-P1w2/ho-400M", "CPU-P2w2/ho-200M"
 
 
@@ -26,7 +26,7 @@ def test_graphs_of_a_data_set_are_simulated_on_other_settings(
     whole = read_dataset(DATASETS / name)
     small = replace(whole, examples=tuple(e for e in whole.examples if e.family == "lenet")[:2])
     write_dataset(small, tmp_path / name)
-    monkeypatch.setattr(program, "DATASETS", tmp_path)
+    monkeypatch.setattr(program, "SETTINGS", tmp_path)
     monkeypatch.setattr(program, "STEPS", 2)
     store = program.stored_again(FIRST, tmp_path / "graphs")
     program.simulate_all(store, [OTHER], tmp_path / "out", processes=1)
