@@ -356,6 +356,7 @@ def _add_simulated(
     running = {offer.name for offer in draft.offers}
     lost = [one for one in found.refused if one.name not in running]
     draft.refused += least_needed(lost)
+    draft.remarks += found.unanswered(ways.schemes) if found.offers else []
     if any(offer.may_be_recommended for offer in draft.offers):
         return
     too_large = any(one.needed_bytes is not None for one in found.refused)

@@ -14,6 +14,7 @@ from math import gcd
 from driple.cluster.cluster import Cluster
 from driple.cluster.schemes import SPLIT, Degrees, SchemeChoice
 from driple.step.splittable import Splittable
+from driple.step.stages import divides_into
 
 __all__ = ["degrees_to_try"]
 
@@ -58,7 +59,7 @@ def _fitting(per_machine: int, machines: int, model: Splittable) -> Iterator[Deg
     stages = max(
         one
         for one in range(1, min(machines, _MOST_STAGES, max(model.layers, 1)) + 1)
-        if machines % one == 0
+        if machines % one == 0 and (one == 1 or divides_into(model.layers, one))
     )
     for degree in dict.fromkeys((tensor, gcd(tensor, 2))):
         yield Degrees(tensor=degree)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from driple.checks import check_whole
+from driple.cluster.schemes import SchemeChoice
 from driple.errors import ConfigError, DripleError, GraphError, SettingError
 from driple.graph.torch.options import PRECISIONS
 from driple.memory.last_that import last_that
@@ -26,9 +27,11 @@ from driple.planning.places import (
     Machines,
     Refused,
     check_degrees_fit,
+    least_needed,
     schemes_for,
 )
 from driple.planning.variants import Variant
+from driple.remarks import Remark, remark
 from driple.schemes.registry import scheme_asked
 from driple.step.splittable import splittable
 from driple.units import counted
@@ -84,12 +87,35 @@ class SearchResult:
     Attributes:
         offers: that can run, in the order in which they were tried.
         refused: that cannot, one reason for each scheme and way of training.
+        of_scheme: the same by the name of the scheme.
         tried: number of candidates.
     """
 
     offers: list[Offer] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    of_scheme: dict[str, list[Refused]] = field(default_factory=dict)
     tried: int = 0
+
+    def refuse(self, scheme: str, refused: Refused) -> None:
+        """Add what cannot run in a scheme."""
+        self.refused.append(refused)
+        self.of_scheme.setdefault(scheme, []).append(refused)
+
+    def unanswered(self, schemes: Sequence[str]) -> list[Remark]:
+        """Why some of the schemes that were asked for run on none of the machines.
+
+        Args:
+            schemes: names, as a user gives them.
+        """
+        running = {offer.scheme for offer in self.offers}
+        remarks = []
+        for name in schemes:
+            scheme = name if name == ANY_SCHEME else SchemeChoice.parse(name).suffix
+            lost = least_needed(self.of_scheme.get(scheme, []))
+            if lost and scheme not in running:
+                # Machines that degrees do not fit come first, then those that the model refuses.
+                remarks.append(remark("scheme_refused", scheme=name, reason=lost[-1].reason))
+        return remarks
 
 
 def search(
@@ -111,7 +137,7 @@ def search(
     """
     check_degrees_fit(places, asked.schemes)
     found = SearchResult()
-    groups = [*_groups(evaluator, places, asked, found.refused)]
+    groups = [*_groups(evaluator, places, asked, found)]
     for group in groups:
         _try(evaluator, group, asked, found)
         if progress is not None:
@@ -120,7 +146,7 @@ def search(
 
 
 def _groups(
-    evaluator: Evaluator, places: Sequence[Machines], asked: Asked, refused: list[Refused]
+    evaluator: Evaluator, places: Sequence[Machines], asked: Asked, found: SearchResult
 ) -> Iterator[Candidate]:
     """Machines with a scheme, recomputation and precision: a candidate for each, batches aside."""
     variants = evaluator.variants
@@ -137,7 +163,8 @@ def _groups(
             try:
                 setting = place.setting.with_scheme(scheme)
             except SettingError as error:  # such as degrees that do not divide the devices
-                refused.append(Refused(name=place.name, reason=str(error)))
+                suffix = SchemeChoice.parse(scheme).suffix
+                found.refuse(suffix, Refused(name=place.name, reason=str(error)))
                 continue
             for precision in precisions:
                 for name in checkpointing:
@@ -165,11 +192,12 @@ def _schemes(evaluator: Evaluator, place: Machines, asked: Sequence[str]) -> lis
 
 def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: SearchResult) -> None:
     """Add the offers of a group, or why there are none."""
+    scheme = group.setting.scheme.suffix
     try:
         candidates = candidates_of(evaluator, group, asked)
     except DripleError as error:
         found.tried += 1
-        found.refused.append(Refused(name=group.place.name, reason=str(error)))
+        found.refuse(scheme, Refused(name=group.place.name, reason=str(error)))
         return
     for candidate in candidates:
         found.tried += 1
@@ -177,7 +205,7 @@ def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: SearchResu
         if isinstance(made, Offer):
             found.offers.append(made)
         else:
-            found.refused.append(made)
+            found.refuse(scheme, made)
 
 
 def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[Candidate]:

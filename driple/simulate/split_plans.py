@@ -29,7 +29,7 @@ from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.prepared_job import PreparedJob
 from driple.step.exchange import passes_of, plan_exchange
 from driple.step.plan import Message, OpTimes, StepPlan
-from driple.step.stages import plan_stages, stages_of
+from driple.step.stages import blocks_per_stage, plan_stages, stages_of
 from driple.step.step_flow import PRODUCTS, GroupExchange
 
 __all__ = ["SplitPlans", "split_assumptions", "split_plans", "with_split_plans"]
@@ -227,4 +227,9 @@ def split_assumptions(job: PreparedJob, topology: Topology) -> tuple[Remark, ...
     if degrees.pipeline > 1:
         passes = passes_of(job.graph)
         found.append(remark("pipeline_passes", num_stages=degrees.pipeline, num_passes=passes))
+        place = np.empty(job.graph.num_nodes, dtype=np.int64)
+        place[job.order] = np.arange(len(job.order))
+        sizes = blocks_per_stage(job.graph, place, degrees.pipeline * degrees.virtual)
+        if len(set(sizes)) > 1:
+            found.append(remark("uneven_stages", num_blocks=sum(sizes), blocks_per_stage=sizes))
     return tuple(found)

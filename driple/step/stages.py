@@ -3,9 +3,10 @@
     OpGraph, seconds of each op, number of stages -> PipelineStage, ...
     Stages, micro-batches -> 1F1B schedule -> StepPlan of each stage
 
-A stage has as many neighbouring blocks as any other, or one fewer; what comes before the first
-block belongs to the first stage, what comes after the last block to the last one. Micro-batches
-are the passes of gradient accumulation; `pipeline_schedule` has their turns.
+A stage has as many neighbouring blocks as any other, or one fewer; where one more is over a tenth
+of the mean, the pipeline is refused. What comes before the first block belongs to the first stage,
+what comes after the last block to the last one. Micro-batches are the passes of gradient
+accumulation; `pipeline_schedule` has their turns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.schemes import divisors_near
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph, Traffic
 from driple.graph.step_facts import Phase
@@ -24,9 +26,19 @@ from driple.step.exchange import BUCKETS, grouped, passes_of
 from driple.step.pipeline_schedule import check_interleaved, first_and_last_s
 from driple.step.plan import OpTimes, Segment, StepPlan, segments_between
 
-__all__ = ["PipelineStage", "plan_stages", "stages_of", "stages_of_places"]
+__all__ = [
+    "PipelineStage",
+    "blocks_per_stage",
+    "divides_into",
+    "plan_stages",
+    "stages_of",
+    "stages_of_places",
+]
 
 IntArray = npt.NDArray[np.int64]
+# Blocks of the fullest stage over the mean. No published pipeline in the data exceeds 1.05 (61
+# blocks of DeepSeek-V3 on 4 to 32 stages).
+_MOST_OVER_MEAN = 1.10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +82,7 @@ def stages_of(
             if None.
 
     Raises:
-        GraphError: the graph does not show its phases, or has fewer blocks than stages.
+        GraphError: as `stages_of_places`.
     """
     place = np.empty(graph.num_nodes, dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -112,20 +124,12 @@ def stages_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:
         count: of stages.
 
     Raises:
-        GraphError: the graph does not show its phases, or has fewer blocks than stages.
+        GraphError: the graph does not show its phases, has fewer blocks than stages, or blocks that
+            do not divide into stages.
     """
-    blocks = [one for one in blocks_of(graph, place) if one.name and one.complete_at is not None]
-    if len(graph.phases) != graph.num_nodes or not any(not _is_group(one.name) for one in blocks):
-        raise GraphError(
-            f"pp{count} cuts a step between numbered blocks of layers, and this graph shows none; "
-            "use ddp or fsdp"
-        )
-    if len(blocks) < count:
-        raise GraphError(
-            f"a pipeline of {count} stages (pp x vpp) needs a block of layers for each, and the "
-            f"graph has {len(blocks)}: at most {len(blocks)} stages do"
-        )
-    parts = np.array_split(np.arange(len(blocks)), count)
+    blocks = _numbered(graph, place, count)
+    sizes = _sizes(len(blocks), count)
+    parts = np.split(np.arange(len(blocks)), np.cumsum(sizes)[:-1])
     stage_of = np.zeros(graph.num_nodes, dtype=np.int64)
     backward = graph.phases != Phase.FORWARD
     turn = int(place[backward].min()) if backward.any() else graph.num_nodes
@@ -138,6 +142,55 @@ def stages_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:
         stage_of[begin:end] = number
     _place_updates(graph, place, stage_of)
     return stage_of
+
+
+def blocks_per_stage(graph: OpGraph, place: IntArray, count: int) -> tuple[int, ...]:
+    """Blocks of each stage; arguments and errors as those of `stages_of_places`."""
+    return _sizes(len(_numbered(graph, place, count)), count)
+
+
+def divides_into(num_blocks: int, count: int) -> bool:
+    """Whether no stage has over a tenth more blocks than the mean, and each has some."""
+    return 0 < count <= num_blocks and (
+        _sizes(num_blocks, count)[0] * count <= _MOST_OVER_MEAN * num_blocks
+    )
+
+
+def _sizes(num_blocks: int, count: int) -> tuple[int, ...]:
+    """Blocks of each stage, the first ones having one more where they do not divide."""
+    each, rest = divmod(num_blocks, count)
+    return (each + 1,) * rest + (each,) * (count - rest)
+
+
+def _numbered(graph: OpGraph, place: IntArray, count: int) -> list[Block]:
+    """The blocks that stages are made of.
+
+    Raises:
+        GraphError: there are none, fewer than stages, or they do not divide into stages.
+    """
+    blocks = [
+        block for block in blocks_of(graph, place) if block.name and block.complete_at is not None
+    ]
+    if len(graph.phases) != graph.num_nodes or not any(
+        not _is_group(block.name) for block in blocks
+    ):
+        raise GraphError(
+            f"pp{count} cuts a step between numbered blocks of layers, and this graph shows none; "
+            "use ddp or fsdp"
+        )
+    if len(blocks) < count:
+        raise GraphError(
+            f"a pipeline of {count} stages (pp x vpp) needs a block of layers for each, and the "
+            f"graph has {len(blocks)}: at most {len(blocks)} stages do"
+        )
+    if not divides_into(len(blocks), count):
+        fullest = _sizes(len(blocks), count)[0]
+        raise GraphError(
+            f"{len(blocks)} blocks do not divide into {count} stages (pp x vpp): the fullest would "
+            f"have {fullest}, {fullest * count / len(blocks) - 1:.0%} over the mean; "
+            f"{divisors_near(len(blocks), count, least=2)} stages do".replace("%", " %")
+        )
+    return blocks
 
 
 def _begin_of(block: Block, graph: OpGraph, place: IntArray) -> int:

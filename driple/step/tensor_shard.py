@@ -11,8 +11,8 @@ in its backward pass. The largest embedding and the head of the same size are sp
 Norms, residuals and the dropout beside them are split by tokens (sequence parallelism, Korthikanti
 et al., 2022): sums are reduce-scattered, and gathered again where the next split matrix reads them,
 which is an all-reduce's bytes. The gradient of a matrix that is split by columns gathers its input
-anew, beside the product that goes before. Experts and routers are not split: a device computes them
-on its tokens.
+anew, beside the product that goes before. Experts, routers and the down-projections of latent
+attention (DeepSeek) are not split: a device has them whole and computes them on its tokens.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 _ROUTERS = frozenset({"gate", "router"})  # names of the module that chooses experts
+# Names of the projections to latents, of which every head reads all, in transformers and DeepSeek's
+# code. Megatron-LM has them duplicated, and so has vLLM.
+_LATENT = frozenset({"q_a_proj", "kv_a_proj_with_mqa", "wq_a", "wkv_a"})
 _ADDED_LATER = frozenset({"add", "add_n", "cast"})  # partial sums stay partial sums
 _NO_BLOCKS = (
     "tensor parallelism splits the matrices of numbered transformer blocks, and {what}; use ddp or "
@@ -127,7 +130,7 @@ class _Split:
             if op.kind not in PRODUCTS:
                 continue
             for one in self.flow.read(node):
-                if is_expert[one] or self._is_router(one):
+                if is_expert[one] or self._is_router(one) or self._is_latent(one):
                     continue
                 factors = [tensor for tensor in op.inputs[:2] if is_matrix(tensor, elements[one])]
                 if factors and (self._block(one) or elements[one] == self.vocabulary):
@@ -149,6 +152,11 @@ class _Split:
         owner, _, last = self.graph.parameters.names[parameter].rpartition(".")[0].rpartition(".")
         beside = {module.rpartition(".")[0] for module in self.flow.experts}
         return owner in beside and last in _ROUTERS
+
+    def _is_latent(self, parameter: int) -> bool:
+        """Whether it is the matrix of a projection to latents."""
+        *_, module, _ = ("", *self.graph.parameters.names[parameter].split("."))
+        return module in _LATENT
 
     def follow(self, order: IntArray) -> None:
         """Find the state of each node, and what becomes of its op."""
@@ -178,8 +186,20 @@ class _Split:
         elif shards:
             self.origin[node] = next((self.origin[one] for one in shards if one in self.origin), "")
             self._shard(node, shards)
+            if self._adds_heads(node):  # of the key that all heads share
+                self._sum(node, self.ops[node].outputs[0].nbytes)
+                self.changed[node] = replace(self.changed[node], outputs=self.ops[node].outputs)
         elif sums or any(one in self.on_tokens for one in sources):
             self._share_tokens(node)
+
+    def _adds_heads(self, node: int) -> bool:
+        """Whether a node adds up the heads that devices share out."""
+        op = self.ops[node]
+        if op.kind != "reduce_sum" or not op.inputs or not op.outputs:
+            return False
+        read, made = op.inputs[0].shape or (), op.outputs[0].shape or ()
+        is_by_heads = len(read) == len(made) == HEADS + 3
+        return is_by_heads and made[HEADS] == 1 < read[HEADS]
 
     def _share_tokens(self, node: int) -> None:
         """A node between two split matrices, which computes on a share of the tokens."""

@@ -12,7 +12,7 @@ import driple
 from driple.errors import ConfigError
 from driple.graph.low_precision import OTHER_SPELLINGS
 from driple.graph.options import ReadOptions
-from driple.graph.torch.options import PRECISIONS
+from driple.graph.torch.options import PRECISIONS, StepOptions
 from driple.jobs.training_config import TrainingConfig
 from driple.render.job_facts import facts_words
 
@@ -138,6 +138,16 @@ def test_formats_that_frameworks_name_otherwise_are_refused_with_what_to_take(
     with pytest.raises(ConfigError, match=f"--precision must be one of .*{offer}") as refused:
         driple.JobOptions(precision=name)
     assert "\n" not in str(refused.value)
+    with pytest.raises(ConfigError, match=f"^precision must be one of .*{offer}"):
+        StepOptions(precision=name)  # type: ignore[arg-type]
+
+
+def test_the_page_names_every_other_spelling_with_what_to_take() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "job.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `")]
+    for name, advice in OTHER_SPELLINGS.items():
+        (take,) = {second.split("`")[1] for first, second in rows if f"`{name}`" in first}
+        assert advice.split("take ")[1].split(",")[0] == take, name
 
 
 def test_other_spellings_offer_precisions_that_there_are() -> None:

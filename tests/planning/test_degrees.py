@@ -36,7 +36,9 @@ def test_counts_of_a_model() -> None:
             ["tp8-zero1", "tp2-zero1", "tp8-pp8", "pp8-zero1", "ep8-zero1", "ep64-zero1",
              "ep8-pp8-zero1", "tp2-ep8-pp8-zero1"],
         ),
-        ("32x8xB200/NVLink+400G", Splittable(layers=3), ["pp2-zero1"]),
+        ("32x8xB200/NVLink+400G", Splittable(layers=4), ["pp4-zero1"]),
+        ("32x8xB200/NVLink+400G", Splittable(layers=3), []),  # two stages would have 2 and 1
+        ("8x8xB200/NVLink+400G", Splittable(layers=12), ["pp4-zero1"]),
         ("8xH100", Splittable(), []),
     ],
 )  # fmt: skip

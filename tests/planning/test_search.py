@@ -8,6 +8,7 @@ import pytest
 from driple.api.planning import PlanResult, plan
 from driple.errors import ConfigError, SettingError
 from driple.jobs.load import JobOptions
+from driple.jobs.training_config import read_training_config
 from driple.memory.last_that import last_that
 from driple.planning.ranking import TrainingLimits, choose
 from driple.planning.search import Asked
@@ -231,3 +232,47 @@ def test_degrees_are_answered_by_placements_that_have_them(gpt: str) -> None:
             gpt, options=OPTIONS, samples=1e4, instances=["p3.2xlarge", "p3.8xlarge"],
             schemes=["tp3"],
         )  # fmt: skip
+
+
+def test_a_scheme_that_no_machine_runs_is_said_beside_the_answer_in_another(gpt: str) -> None:
+    """tp16 has 16 devices here and not as many heads: the answer in fsdp said nothing of it."""
+    found = plan(
+        gpt, options=OPTIONS, samples=1e4, settings=["8xA100", "16xA100"], schemes=["tp16", "fsdp"]
+    )
+    assert {offer.scheme for offer in found.offers} == {"fsdp"}
+    (words,) = sentences(one for one in found.remarks if one.code == "scheme_refused")
+    assert "--scheme tp16 runs on none of these machines: tp16 does not divide" in words
+    for named in (["tp2", "fsdp"], ["any", "fsdp"], []):  # one device runs neither tp2 nor fsdp
+        answered = plan(
+            gpt, options=OPTIONS, samples=1e4, instances=["p3.2xlarge", "p3.8xlarge"], schemes=named
+        )
+        assert not any(one.code == "scheme_refused" for one in answered.remarks)
+
+
+def test_a_refused_scheme_is_said_beside_a_setting_that_states_its_own(gpt: str) -> None:
+    found = plan(
+        gpt, options=OPTIONS, samples=1e4, settings=["8xA100@fsdp", "4xA100"],
+        schemes=["tp3", "fsdp"],
+    )  # fmt: skip
+    assert {offer.scheme for offer in found.offers} == {"fsdp"}
+    (words,) = sentences(one for one in found.remarks if one.code == "scheme_refused")
+    assert "tp3 needs groups of 3 devices" in words
+
+
+def test_degrees_of_a_training_config_are_not_answered_by_one_device(
+    gpt: str, tmp_path: Path
+) -> None:
+    """tp4 of a torchtitan file: four devices run it, and one is refused with the reason."""
+    file = tmp_path / "train.toml"
+    file.write_text(
+        "[training]\nlocal_batch_size = 1\nseq_len = 64\n"
+        "[parallelism]\ntensor_parallel_degree = 4\ndata_parallel_shard_degree = 1\n"
+    )
+    options = JobOptions(config=read_training_config(file))
+    assert options.config.scheme == "tp4"
+    found = plan(gpt, options=options, samples=1e4, instances=["g5.xlarge", "g5.12xlarge"])
+    assert {(offer.name, offer.scheme) for offer in found.offers} == {("g5.12xlarge", "tp4")}
+    (alone,) = {one.reason for one in found.refused if one.name == "g5.xlarge"}
+    assert "tp4 needs groups of 4 devices" in alone
+    with pytest.raises(ConfigError, match="tp4 needs groups of 4 devices"):
+        plan(gpt, options=options, samples=1e4, instances=["g5.xlarge"])

@@ -31,7 +31,7 @@ DEGREES = ("tp2", "tp4", "pp2", "pp4", "tp2-pp2", "tp2-pp4", "tp4-pp2")
 
 
 @cache
-def gpt2(passes: int = 1) -> PreparedJob:
+def gpt2(passes: int = 1, layers: int = LAYERS) -> PreparedJob:
     """GPT-2 of transformers, small."""
     transformers = pytest.importorskip("transformers")
     import torch
@@ -41,7 +41,7 @@ def gpt2(passes: int = 1) -> PreparedJob:
 
     declare_torchvision_ops()
     config = transformers.GPT2Config(
-        n_layer=LAYERS,
+        n_layer=layers,
         n_embd=WIDTH,
         n_head=4,
         vocab_size=WORDS,
@@ -251,6 +251,11 @@ def test_names_are_their_own_inverse() -> None:
         ("8xH100@tp8", "does not divide the 4 heads of attention; tp 4 does"),
         ("8xH100@pp8", "the graph has 4"),
         (
+            "3xH100@pp3",
+            r"^4 blocks do not divide into 3 stages \(pp x vpp\): the fullest would have 2, "
+            "50 % over the mean; 2 or 4 stages do$",
+        ),
+        (
             "5xH100@tp5",
             "does not divide a side of transformer.h.0.attn.c_attn.weight, which is 768; tp 4 or 6",
         ),
@@ -259,6 +264,15 @@ def test_names_are_their_own_inverse() -> None:
 def test_degrees_that_fit_no_model_are_refused(name: str, words: str) -> None:
     with pytest.raises(GraphError, match=words):
         seconds_on(gpt2(), name)
+
+
+def test_stages_that_differ_by_less_than_a_tenth_are_answered_and_said() -> None:
+    """Of 11 blocks two stages have 6 and 5: 9 % over the mean of 5.5."""
+    simulation = simulate(gpt2(2, 11), Setting.parse("2xH100@pp2"), STILL, num_steps=3)
+    words = "11 blocks do not divide into 2 stages: 6, 5"
+    assert words in sentences(simulation.assumptions)
+    even = simulate(gpt2(2), Setting.parse("2xH100@pp2"), STILL, num_steps=3)
+    assert not any("do not divide" in one for one in sentences(even.assumptions))
 
 
 @pytest.mark.parametrize("scheme", ["tp2", "pp2"])

@@ -51,6 +51,27 @@ def shared_mixture() -> OpGraph:
     )
 
 
+LATENT, ROTARY, PLAIN, VALUES = 16, 8, 8, 16
+"""Ranks of queries and of keys and values; columns of a head with and without rotation."""
+
+
+@cache
+def latent() -> OpGraph:
+    """DeepSeek-V3 of 2 layers without experts: latent attention alone."""
+    return _step(
+        "DeepseekV3Config",
+        "DeepseekV3ForCausalLM",
+        1,
+        "none",
+        first_k_dense_replace=LAYERS,
+        q_lora_rank=LATENT,
+        kv_lora_rank=LATENT,
+        qk_rope_head_dim=ROTARY,
+        qk_nope_head_dim=PLAIN,
+        v_head_dim=VALUES,
+    )
+
+
 @cache
 def dense(passes: int = 1) -> OpGraph:
     """Qwen3 of 2 layers without experts."""

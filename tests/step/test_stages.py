@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from driple.remarks import remark
+from driple.render.remarks import sentence
 from driple.simulate.calibration import shipped_calibration
 from driple.step.pipeline_schedule import first_and_last_s
-from driple.step.stages import stages_of
+from driple.step.stages import divides_into, stages_of
 from tests.schemes.exchanged import LAYERS, transformer
 
 
@@ -47,3 +49,33 @@ def test_stages_hold_everything_once(count: int) -> None:
         assert inner == pytest.approx([inner[0]] * len(inner), rel=0.02)
         assert {one.handed_bytes for one in stages[:-1]} == {4 * 4 * 64 * 256}
     assert stages[-1].handed_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("blocks", "count", "allowed"),
+    [
+        (12, 4, True),
+        (12, 8, False),  # 2 of 1.5
+        (61, 4, True),  # 16 of 15.25
+        (61, 16, True),  # 4 of 3.81
+        (61, 20, False),  # 4 of 3.05
+        (94, 48, True),  # 2 of 1.96
+        (100, 11, True),  # 10 of 9.09: 1.1 times as many
+        (99, 10, True),
+        (11, 2, True),  # 6 of 5.5
+        (9, 2, False),  # 5 of 4.5
+        (4, 8, False),
+        (0, 1, False),
+    ],
+)
+def test_the_fullest_stage_has_at_most_a_tenth_more_than_the_mean(
+    blocks: int, count: int, allowed: bool
+) -> None:
+    assert divides_into(blocks, count) == allowed
+
+
+def test_blocks_of_many_stages_are_counted_in_words() -> None:
+    few = remark("uneven_stages", num_blocks=61, blocks_per_stage=(16, 15, 15, 15))
+    assert sentence(few) == "61 blocks do not divide into 4 stages: 16, 15, 15, 15"
+    many = remark("uneven_stages", num_blocks=61, blocks_per_stage=(4,) * 13 + (3,) * 3)
+    assert sentence(many).endswith("into 16 stages: 13 have 4, 3 have 3")

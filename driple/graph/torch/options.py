@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
+from driple.checks import check_choice
 from driple.errors import ConfigError
-from driple.graph.low_precision import LOW_PRECISIONS
+from driple.graph.low_precision import LOW_PRECISIONS, OTHER_SPELLINGS
 from driple.graph.torch.lora import BASE_WEIGHTS, BaseWeights, LoraAdapters
 
 __all__ = [
@@ -170,10 +171,7 @@ class StepOptions:
     fused_kernels: bool = False
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise ConfigError(
-                f"precision must be one of {', '.join(PRECISIONS)}; got {self.precision!r}"
-            )
+        check_choice("precision", self.precision, PRECISIONS, OTHER_SPELLINGS)
         if self.optimizer not in OPTIMIZERS:
             raise ConfigError(
                 f"optimizer must be one of {', '.join(OPTIMIZERS)}; got {self.optimizer!r}"

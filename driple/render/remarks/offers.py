@@ -246,6 +246,7 @@ def _no_offer_priced(has_budget: bool) -> str:
 
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
+    "scheme_refused": "--scheme {scheme} runs on none of these machines: {reason}",
     "in_place": "{new} in place of {old}",
     "compiles": "torch.compile",
     "replays_graphs": "CUDA graphs, torch.compile(mode='reduce-overhead')",

@@ -140,6 +140,17 @@ def _placement(
     )
 
 
+def _uneven_stages(num_blocks: int, blocks_per_stage: Sequence[int]) -> str:
+    count = len(blocks_per_stage)
+    listed = ", ".join(map(str, blocks_per_stage))
+    if count > _MOST_STAGES_LISTED:
+        most, fewest = max(blocks_per_stage), min(blocks_per_stage)
+        of_most = list(blocks_per_stage).count(most)
+        listed = f"{of_most} have {most}, {count - of_most} have {fewest}"
+    return f"{num_blocks} blocks do not divide into {count} stages: {listed}"
+
+
+_MOST_STAGES_LISTED = 8
 _OPEN = "the graph does not show whether workers wait for each other"
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
@@ -176,6 +187,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"a pipeline of {num_stages} stages runs {counted(num_passes, 'micro-batch')} a step, the "
         "passes of an update; the targets are those of its first stage"
     ),
+    "uneven_stages": _uneven_stages,
     "device_not_measured": _not_measured,
     "link_not_measured": (
         "no measured run over {link} is in the calibration: it takes the efficiency of links like "

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from driple.graph.low_precision import LOW_PRECISIONS, low_of
 from driple.graph.opgraph import OpGraph
+from driple.graph.step_facts import Phase
 from driple.graph.torch.options import PRECISIONS, StepOptions
 from driple.graph.torch.step import traced_step
 
@@ -58,6 +59,29 @@ def test_all_else_is_as_in_bf16_mixed() -> None:
     assert len(low.signature_of) == len(usual.signature_of)
     assert low.update == usual.update
     assert StepOptions(precision="fp8").has_masters
+
+
+@pytest.mark.parametrize("precision", LOW_PRECISIONS)
+def test_memory_is_that_of_bf16_mixed(precision: str) -> None:
+    """What linear layers keep for the backward pass counts 2 bytes an element, as pages say."""
+    low, usual = graph(precision), graph("bf16-mixed")
+    assert low.lifetimes.nbytes.tolist() == usual.lifetimes.nbytes.tolist()
+    assert low.lifetimes.freed_after.tolist() == usual.lifetimes.freed_after.tolist()
+    assert low.parameters.nbytes.tolist() == usual.parameters.nbytes.tolist()
+    kept = [
+        nbytes
+        for nbytes, node, last in zip(
+            low.lifetimes.nbytes.tolist(),
+            low.lifetimes.made_by.tolist(),
+            low.lifetimes.freed_after.tolist(),
+            strict=True,
+        )
+        if 0 <= node < last
+        and low.phases[node] == Phase.FORWARD
+        and last < low.num_nodes
+        and low.phases[last] == Phase.BACKWARD
+    ]
+    assert 4 * 16 * 64 * 2 in kept  # the input of `down`
 
 
 def test_every_format_is_a_precision() -> None:
