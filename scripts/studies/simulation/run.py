@@ -2,8 +2,8 @@
 
     python -m scripts.studies.simulation.run
 
-It reads what scripts/make_heldout.py predicted. The shipped inspectors of simulated settings are
-scored as well.
+It reads what scripts/make_heldout.py predicted. Inspectors of simulated settings are scored as
+well: `python scripts/make_checkpoints.py --labels simulated --all` makes those that do not ship.
 """
 
 from __future__ import annotations
