@@ -20,7 +20,6 @@ from driple.answers.checked_runs import CheckedRun, shipped_checked_runs
 from driple.errors import DripleError
 from driple.evaluation.foldfiles import read_fold
 from driple.files import atomic_write
-from driple.plot.scatter import plot_scatter, plot_utilisation
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.published_runs import as_asked, read_published
 from driple.runs.step_store import StepStore
@@ -65,6 +64,7 @@ from scripts.fits.reached import (
     reached,
     reached_by_tensorflow,
 )
+from scripts.pages.scatter import plot_scatter, plot_utilisation
 from scripts.studies.kit.tables import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
