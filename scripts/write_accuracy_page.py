@@ -26,7 +26,7 @@ from driple.runs.step_store import StepStore
 from driple.runs.stored_steps import StoredSteps
 from driple.runs.validation.held_out import read_tensorflow
 from driple.runs.validation.predictions import Predictions, RowPrediction, read_predictions
-from driple.runs.validation.rankings import rank_summaries, rank_sweeps
+from driple.runs.validation.rankings import rank_summaries
 from driple.runs.validation.scores import scores_of, task_of
 from driple.runs.validation.shipped import FOLDS, FORWARD, HELD_OUT, ROWS, STEPS
 from driple.runs.validation.speedups import SPEEDUP, speedup_scores
@@ -65,6 +65,7 @@ from scripts.fits.reached import (
     reached_by_tensorflow,
 )
 from scripts.pages.scatter import plot_scatter, plot_utilisation
+from scripts.pages.sweep_ranks import rank_sweeps
 from scripts.studies.kit.tables import markdown
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from driple.evaluation.foldfiles import read_fold, write_fold
-from driple.runs.validation.rankings import SweepRank
 from driple.runs.validation.utilisation import UtilisationScore
 from scripts.accuracy_tables import (
     NOT_MADE,
@@ -22,6 +21,7 @@ from scripts.accuracy_tables import (
 from scripts.fits.coverage import Coverage
 from scripts.fits.reached import Errors, Reached
 from scripts.pages.scatter import plot_scatter, plot_utilisation
+from scripts.pages.sweep_ranks import SweepRank
 from scripts.write_accuracy_page import (
     BEGIN,
     END,
