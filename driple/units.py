@@ -36,14 +36,12 @@ __all__ = [
     "parse_rate",
     "parse_rates",
     "parse_shares",
-    "parse_size",
     "parse_whole_numbers",
     "rounded_up",
     "three_digits",
 ]
 
 MOST_BITS_PER_S = 1e15
-MOST_BYTES = 1e18
 LONGEST_S = 1e9  # 32 years
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 _BITS_PER_BYTE = 8
@@ -80,7 +78,6 @@ _COUNT = re.compile(
 _NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*"
 _PREFIX = r"(?P<prefix>[kKmMgGtT][iI]?|)"
 _RATE = re.compile(_NUMBER + _PREFIX + r"(?P<unit>(?:b|B|[bB]it)(?:/s|ps)|[bB]it|)")
-_SIZE = re.compile(_NUMBER + _PREFIX + r"(?P<unit>[bB]|)")
 _DURATION = re.compile(_NUMBER + rf"(?P<unit>{'|'.join(_SECONDS)})", re.IGNORECASE)
 _WHOLE_RANGE = re.compile(r"(?P<low>[0-9]+)(?:\s*-\s*(?P<high>[0-9]+))?")
 _SHARE = r"[0-9]*\.?[0-9]+|[0-9]+\."
@@ -154,28 +151,6 @@ def format_rate(bits_per_s: float) -> str:
     if bits_per_s >= _FACTORS["g"]:
         return f"{bits_per_s / _FACTORS['g']:g}G"
     return f"{bits_per_s / _FACTORS['m']:g}M"
-
-
-def parse_size(name: str, text: str) -> int:
-    """Bytes from `16GiB` or `80 GB`, to the nearest whole one.
-
-    Args:
-        name: the flag or field, for the error.
-        text: what the user typed; it needs a unit.
-
-    Raises:
-        ConfigError: it is no size of at least one byte and up to 1e18 bytes.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    size = 0
-    if match is not None and (match["prefix"] or match["unit"]):
-        size = round(float(match["number"]) * _FACTORS[match["prefix"].lower()])
-    if not 0 < size <= MOST_BYTES:
-        raise ConfigError(
-            f"{name} needs a size above 0 and up to {MOST_BYTES:g} bytes, such as 512MiB, 16GiB or "
-            f"80GB, got {_shown(text)}"
-        )
-    return size
 
 
 def parse_count(name: str, text: str) -> float:

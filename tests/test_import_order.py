@@ -78,7 +78,6 @@ RECORDS = ("measured_run", "step_key", "step_pack", "step_store", "steps", "stor
 # Optional extras, and the modules (by prefix) that alone may import them.
 EXTRAS = {
     "torch": (
-        "runs.validation.correction_network.",
         "dataset.released.",
         "evaluation.",
         "graph.torch.",

@@ -22,7 +22,6 @@ from driple.units import (
     parse_rate,
     parse_rates,
     parse_shares,
-    parse_size,
     parse_whole_numbers,
     three_digits,
 )
@@ -71,23 +70,6 @@ def test_lists_of_rates() -> None:
         parse_rates("--bandwidth", "1G,fast")
     with pytest.raises(ConfigError, match=r"--bandwidth needs a rate .* got ','"):
         parse_rates("--bandwidth", ",")
-
-
-@pytest.mark.parametrize(
-    ("text", "num_bytes"),
-    [
-        ("16GiB", 16 * 2**30), ("80 GB", 80 * 10**9), ("80gb", 80 * 10**9), ("1.5MiB", 3 * 2**19),
-        ("512M", 512 * 10**6), ("2Ti", 2 * 2**40), ("7B", 7),
-    ],
-)  # fmt: skip
-def test_sizes_are_decimal_unless_an_i_is_written(text: str, num_bytes: int) -> None:
-    assert parse_size("--memory", text) == num_bytes
-
-
-@pytest.mark.parametrize("text", ["", "16", "-1GB", "0GB", "10 XB", "0.1B", "99999999TB"])
-def test_other_texts_are_no_sizes(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"^--memory needs a size above 0 .* got '"):
-        parse_size("--memory", text)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Bottleneck of a job, and the gain of each upgrade, from the closed form at many points.
 
-Profile, Points -> bottleneck, gain of doubling each resource, speed-up, best compression
+Profile, Points -> bottleneck, gain of doubling each resource
 
 Use cases of Zhang et al., section V-C, and its figures 5 and 6.
 """
@@ -8,7 +8,7 @@ Use cases of Zhang et al., section V-C, and its figures 5 and 6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -27,13 +27,10 @@ from driple.errors import ConfigError
 __all__ = [
     "BOTTLENECKS",
     "RESOURCES",
-    "BestCompression",
-    "best_compression",
     "bottleneck",
     "communication_ratio",
     "gain_of_doubling",
     "rate_from_measured",
-    "speed_up",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -51,7 +48,6 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
 # Resources that can be doubled.
 RESOURCES = ("compute_rate", "worker_bytes_per_s", "server_bytes_per_s", "servers")
 
-_RATIOS = np.linspace(0.0, 0.99, 100)
 # Range of the factor on device speed that is fitted to a measurement.
 _LEAST_RATE, _MOST_RATE, _HALVINGS = 1e-4, 1e4, 60
 
@@ -92,54 +88,9 @@ def gain_of_doubling(
     return 1 - after.total_s / before.total_s
 
 
-def speed_up(
-    profile: JobProfile, points: Points, exchange: ExchangeGranularity = "step"
-) -> FloatArray:
-    """Examples per second of all workers over those of one device alone (section V-C)."""
-    total_s = iteration_seconds(profile, points, exchange=exchange).total_s
-    alone_s = profile.compute_s / np.asarray(points.compute_rate, dtype=np.float64)
-    return np.asarray(points.workers, dtype=np.float64) * alone_s / total_s
-
-
 def communication_ratio(found: StepBreakdown) -> FloatArray:
     """Seconds in which the barrier link is busy over seconds of computing (section V-C)."""
     return np.maximum(found.worker_nic_s, found.server_nic_s) / found.compute_s
-
-
-@dataclass(frozen=True, slots=True)
-class BestCompression:
-    """The compression ratio with the shortest iteration.
-
-    Attributes:
-        ratio: fraction of the gradients that is not sent.
-        total_s: iteration time with it, seconds.
-        saved: fraction of the uncompressed iteration time that it saves.
-    """
-
-    ratio: float
-    total_s: float
-    saved: float
-
-
-def best_compression(
-    profile: JobProfile,
-    point: Points,
-    compression: Compression,
-    exchange: ExchangeGranularity = "step",
-) -> BestCompression:
-    """The compression with the shortest iteration, to a hundredth (section V-C, figure 6).
-
-    Raises:
-        ConfigError: several points.
-    """
-    if point.shape:
-        raise ConfigError(f"the best compression is sought for one point, got shape {point.shape}")
-    tried = replace(point, compression=_RATIOS)
-    total_s = iteration_seconds(profile, tried, compression, exchange).total_s
-    best = int(total_s.argmin())
-    return BestCompression(
-        float(_RATIOS[best]), float(total_s[best]), float(1 - total_s[best] / total_s[0])
-    )
 
 
 def rate_from_measured(

@@ -19,17 +19,11 @@ from driple.analytic.arrays import FloatArray, Numbers, as_array, positive
 from driple.errors import ConfigError
 
 __all__ = [
-    "BACKWARD_RATIO",
     "Parts",
     "TransferCosts",
-    "backward_seconds",
-    "forward_seconds",
     "iteration_parts",
     "repaired_transfer_s",
 ]
-
-# The gradient of a matrix product is two products of its size: for weights and for input.
-BACKWARD_RATIO = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,52 +75,6 @@ class Parts:
     pull_s: FloatArray
     wait_s: FloatArray
     aggregate_s: FloatArray
-
-
-def forward_seconds(
-    batch_size: Numbers,
-    forward_flops: Numbers,
-    flops_per_s: Numbers,
-    *,
-    copied_bytes: Numbers = 0.0,
-    copy_s_per_byte: Numbers = 0.0,
-) -> FloatArray:
-    """Time of a forward pass at the measured speed of the device, seconds (section 5.3).
-
-    Args:
-        batch_size: examples per worker.
-        forward_flops: FLOPs of one example (equation 21).
-        flops_per_s: measured speed of the device, not its peak.
-        copied_bytes: examples and parameters copied from host to device.
-        copy_s_per_byte: time of that copy per byte.
-    """
-    work = as_array(batch_size) * as_array(forward_flops) / positive("flops_per_s", flops_per_s)
-    return work + as_array(copied_bytes) * as_array(copy_s_per_byte)
-
-
-def backward_seconds(
-    batch_size: Numbers,
-    forward_flops: Numbers,
-    flops_per_s: Numbers,
-    *,
-    parameters: Numbers = 0.0,
-    parameter_s: Numbers = 0.0,
-) -> FloatArray:
-    """Time of a backward pass, seconds: proportional to the batch, plus updates per parameter.
-
-    Equation 22 has only the parameters; each example costs twice its forward pass.
-
-    Args:
-        batch_size: examples per worker.
-        forward_flops: FLOPs of one example.
-        flops_per_s: measured speed of the device.
-        parameters: number of weights and biases.
-        parameter_s: time of the device per parameter, seconds.
-    """
-    work = BACKWARD_RATIO * as_array(batch_size) * as_array(forward_flops)
-    return work / positive("flops_per_s", flops_per_s) + as_array(parameters) * as_array(
-        parameter_s
-    )
 
 
 def repaired_transfer_s(

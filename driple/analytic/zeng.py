@@ -20,51 +20,16 @@ __all__ = [
     "SERIES_TERMS",
     "backward_flops",
     "bias_and_weight_flops",
-    "convolution_flops",
-    "cpu_seconds",
-    "dense_flops",
     "distributed_gpu_seconds",
-    "equal_workers_seconds",
     "first_gradient_seconds",
-    "forward_flops",
-    "gpu_seconds",
-    "iteration_flops",
-    "network_bound_seconds",
     "sigmoid_flops",
     "transfer_s",
     "unequal_workers_seconds",
-    "window_flops",
 ]
 
 SERIES_TERMS = 20  # of the exponential's Taylor series, as the authors found it
 BIAS_FLOPS = 2.0  # equation 24
 _UPDATE_AND_PRODUCTS = 6.0  # equation 23, without the sigmoid
-
-
-def window_flops(in_channels: Numbers, height: Numbers, width: Numbers) -> FloatArray:
-    """FLOPs of one element of a convolution's output, bias included (equation 3)."""
-    return as_array(in_channels) * as_array(height) * as_array(width) * 2
-
-
-def convolution_flops(
-    in_channels: Numbers,
-    window: tuple[Numbers, Numbers],
-    out_channels: Numbers,
-    out_size: tuple[Numbers, Numbers],
-) -> FloatArray:
-    """FLOPs of a convolution for one example (equations 4 and 20)."""
-    elements = as_array(out_channels) * as_array(out_size[0]) * as_array(out_size[1])
-    return window_flops(in_channels, *window) * elements
-
-
-def dense_flops(inputs: Numbers, outputs: Numbers) -> FloatArray:
-    """FLOPs of a fully connected layer for one example (equation 4 with windows of 1)."""
-    return convolution_flops(inputs, (1, 1), outputs, (1, 1))
-
-
-def forward_flops(layers: Numbers) -> FloatArray:
-    """FLOPs of the forward pass of one example: the sum over its layers (equation 21)."""
-    return as_array(as_array(layers).sum(axis=-1))
 
 
 def sigmoid_flops(terms: Numbers = SERIES_TERMS) -> FloatArray:
@@ -93,35 +58,9 @@ def backward_flops(
     return as_array(weights) * chosen + as_array(biases) * per_bias
 
 
-def iteration_flops(batch_size: Numbers, forward: Numbers, backward: Numbers) -> FloatArray:
-    """FLOPs of an iteration (equation 27)."""
-    return as_array(batch_size) * as_array(forward) + as_array(backward)
-
-
-def cpu_seconds(flops: Numbers, clock_hz: Numbers, simd: Numbers = 2) -> FloatArray:
-    """Seconds of a CPU core that does `simd` FLOPs a cycle (equation 28)."""
-    return as_array(flops) / (positive("clock_hz", clock_hz) * positive("simd", simd))
-
-
-def gpu_seconds(
-    flops: Numbers, clock_hz: Numbers, num_cores: Numbers, flops_per_cycle: Numbers = 1
-) -> FloatArray:
-    """Seconds of a GPU (equation 33); 2 FLOPs a cycle with fused multiply-adds."""
-    rate = positive("clock_hz", clock_hz) * positive("num_cores", num_cores)
-    return as_array(flops) / (rate * positive("flops_per_cycle", flops_per_cycle))
-
-
 def transfer_s(nbytes: Numbers, bits_per_s: Numbers) -> FloatArray:
     """Seconds of parameters or gradients on the server's link (equations 30 and 31)."""
     return 8 * as_array(nbytes) / positive("bits_per_s", bits_per_s)
-
-
-def equal_workers_seconds(
-    compute_s: Numbers, push_s: Numbers, pull_s: Numbers, num_workers: Numbers
-) -> FloatArray:
-    """Seconds of an iteration of equal workers (equation 29)."""
-    count = positive("num_workers", num_workers)
-    return as_array(compute_s) + count * (as_array(push_s) + as_array(pull_s))
 
 
 def unequal_workers_seconds(compute_s: Numbers, push_s: Numbers, pull_s: Numbers) -> FloatArray:
@@ -145,23 +84,6 @@ def unequal_workers_seconds(compute_s: Numbers, push_s: Numbers, pull_s: Numbers
     push = as_array(push_s)[..., None]
     ends = (times + push * np.arange(count, 0, -1)).max(axis=-1)
     return as_array(ends + count * as_array(pull_s))
-
-
-def network_bound_seconds(compute_s: Numbers, push_s: Numbers, pull_s: Numbers) -> FloatArray:
-    """Seconds of an iteration whose pushes never pause (equation 32).
-
-    Args:
-        compute_s: shape [..., workers]; only the fastest matters.
-        push_s: as in `unequal_workers_seconds`.
-        pull_s: as there.
-
-    Raises:
-        ConfigError: no worker.
-    """
-    times = as_array(compute_s)
-    if not times.ndim or not times.shape[-1]:
-        raise ConfigError("an iteration needs one worker or more; give their times")
-    return as_array(times.min(axis=-1) + times.shape[-1] * (as_array(push_s) + as_array(pull_s)))
 
 
 def first_gradient_seconds(

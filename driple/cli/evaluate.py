@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.evaluate_published import PUBLISHED_GPU, evaluate_published_gpu
 from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, text, whole
@@ -63,24 +62,18 @@ def evaluate(
     ] = None,
     dataset: Annotated[
         Path | None,
-        typer.Option(
-            help="data set folder; default: the setting's in datasets/. published-gpu: published "
-            "steps on GPUs"
-        ),
+        typer.Option(help="data set folder; default: the setting's in datasets/"),
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option(
-            help="random (60/20/20 by workload; the default) or family (each held out in turn); of "
-            "published-gpu family or device, by default both"
-        ),
-    ] = None,
+        str,
+        typer.Option(help="random (60/20/20 by workload) or family (each held out in turn)"),
+    ] = "random",
     against: Annotated[
         str,
         typer.Option(
             help="all, or names with commas: mean, knn, trees, forest, simulator, paper, default, "
             "transferred; of one name alone, also where its error is: families, targets, the worst "
-            "workloads. Of published-gpu: nearest, ridge, trees, network"
+            "workloads"
         ),
     ] = "all",
     output: Annotated[
@@ -103,9 +96,6 @@ def evaluate(
     Finished folds are kept in --output: the same command continues where it was stopped, and prints
     at once when all is done. The shipped folds are in datasets/runs/evaluation.
 
-    With --dataset published-gpu: the simulator on published steps on one GPU that its fits had not
-    seen, and corrections learned from the others: nearest, ridge, trees, network.
-
     Examples:
 
       driple evaluate -o datasets/runs/evaluation
@@ -115,12 +105,7 @@ def evaluate(
       driple evaluate --split family --set seeds=5 --against trees
 
       driple evaluate --setting CPU-P1w3 --set source=datasets/settings/CPU-P1w2_ho-200M
-
-      driple evaluate --dataset published-gpu --split device --set seeds=3
     """
-    if dataset == Path(PUBLISHED_GPU) and not dataset.exists():
-        evaluate_published_gpu(split, against, setting=setting, set_=set_, output=output, json=json)
-        return
     require_training()
     values = override(_Values, set_)
     from driple.cluster.setting import Setting
@@ -138,7 +123,7 @@ def evaluate(
     other = None if values.source is None else read_dataset(Path(values.source))
     chosen = choose_methods(data, against, simulated=labels, source=other)
     config = BenchmarkConfig(
-        split=split or "random",  # type: ignore[arg-type]  # BenchmarkConfig checks it
+        split=split,  # type: ignore[arg-type]  # BenchmarkConfig checks it
         seeds=tuple(range(values.seeds)),
         methods=chosen.methods,
         max_epochs=values.max_epochs,

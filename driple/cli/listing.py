@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["list_"]
 
 _UNKNOWN = "unknown"
-_PRESETS = ("default", "paper")
 
 
 def list_(
@@ -112,13 +111,11 @@ def _instance_cells(row: InstanceRow) -> list[str]:
 def _settings(_: Catalog) -> Sequence[SettingRow]:
     from driple.catalog.listing import SettingRow
     from driple.cluster.setting import KNOWN_SETTINGS, Setting
-    from driple.inspector.checkpoint_places import checkpoint_path, settings_with_checkpoint
+    from driple.inspector.checkpoint_places import checkpoint_files, settings_with_checkpoint
 
     rows = []
-    trained = settings_with_checkpoint()
-    for name in dict.fromkeys([*KNOWN_SETTINGS, *trained]):
+    for name in dict.fromkeys([*KNOWN_SETTINGS, *settings_with_checkpoint()]):
         setting = Setting.parse(name)
-        places = [checkpoint_path(setting, preset) for preset in _PRESETS if name in trained]
         rows.append(
             SettingRow(
                 name=setting.name,
@@ -126,7 +123,7 @@ def _settings(_: Catalog) -> Sequence[SettingRow]:
                 num_workers=setting.num_workers,
                 num_servers=setting.num_servers,
                 network=setting.network or "none",
-                inspectors=tuple(place.stem for place in places if place.is_file()),
+                inspectors=tuple(checkpoint_files(setting)),
             )
         )
     return rows
@@ -147,12 +144,11 @@ def _checkpoints(_: Catalog) -> Sequence[CheckpointRow]:
     from driple.catalog.listing import CheckpointRow
     from driple.cluster.setting import Setting
     from driple.inspector.checkpoint_card import read_checkpoint_card
-    from driple.inspector.checkpoint_places import checkpoint_path, settings_with_checkpoint
+    from driple.inspector.checkpoint_places import checkpoint_files, settings_with_checkpoint
 
     rows = []
     for name in settings_with_checkpoint():
-        folder = checkpoint_path(Setting.parse(name), "default").parent
-        for file in sorted(folder.glob("*.safetensors")):
+        for file in checkpoint_files(Setting.parse(name)).values():
             checkpoint = read_checkpoint_card(file)
             rows.append(
                 CheckpointRow(

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -296,10 +296,6 @@ class BenchmarkResult:
         """Seeds that all of these methods have, and on which they can be compared."""
         seeds = [self.seeds_of(method) for method in methods]
         return tuple(seed for seed in self.config.seeds if seeds and all(seed in s for s in seeds))
-
-    def of_seeds(self, seeds: Collection[int]) -> BenchmarkResult:
-        """The result restricted to these seeds."""
-        return replace(self, folds=tuple(fold for fold in self.folds if fold.seed in seeds))
 
     def by_seed(self, method: str) -> list[SeedScores]:
         """Errors of one method on each seed."""

@@ -8,10 +8,11 @@ from pathlib import Path
 from driple.cluster.setting import Setting
 from driple.errors import CheckpointError
 
-__all__ = ["checkpoint_path", "settings_with_checkpoint"]
+__all__ = ["checkpoint_files", "checkpoint_path", "settings_with_checkpoint"]
 
 _HERE = Path("checkpoints")
 _ANY = "*.safetensors"
+_TRAINABLE = ("default", "paper")  # presets of `driple train`
 
 
 def _folders() -> list[Path]:
@@ -30,27 +31,36 @@ def settings_with_checkpoint() -> list[str]:
     return sorted(names)
 
 
+def checkpoint_files(setting: Setting) -> dict[str, Path]:
+    """Checkpoint files of a setting by preset, in order of presets; none if it has none."""
+    files: dict[str, Path] = {}
+    for folder in _folders():
+        for path in (folder / setting.file_name).glob(_ANY):
+            files.setdefault(path.stem, path)
+    return dict(sorted(files.items()))
+
+
 def checkpoint_path(setting: Setting, preset: str) -> Path:
     """The checkpoint file of a setting and preset.
 
     Raises:
         CheckpointError: there is none; the message lists the presets of the setting,
-            or else which settings.
+            or else which settings, and the command that makes it.
     """
-    for folder in _folders():
-        path = folder / setting.file_name / f"{preset}.safetensors"
-        if path.exists():
-            return path
-    presets = {
-        path.stem for folder in _folders() for path in (folder / setting.file_name).glob(_ANY)
-    }
-    if presets:
+    known = checkpoint_files(setting)
+    if preset in known:
+        return known[preset]
+    command = f"driple train --setting {setting.name}"
+    if preset in _TRAINABLE and preset != "default":
+        command += f" --preset {preset}"
+    if known:
+        make = f"; make it: {command}" if preset in _TRAINABLE else ""
         raise CheckpointError(
             f"no '{preset}' checkpoint for {setting.name} (its presets are: "
-            f"{', '.join(sorted(presets))}); choose one of these, or give a checkpoint file"
+            f"{', '.join(known)}); choose one of these, or give a checkpoint file{make}"
         )
-    known = ", ".join(settings_with_checkpoint()) or "none yet"
+    settings = ", ".join(settings_with_checkpoint()) or "none yet"
     raise CheckpointError(
-        f"no '{preset}' checkpoint for {setting.name} (there are: {known}); choose one of these, "
-        f"give a checkpoint file, or train one: driple train --setting {setting.name}"
+        f"no '{preset}' checkpoint for {setting.name} (there are: {settings}); choose one of "
+        f"these, give a checkpoint file, or train one: {command}"
     )

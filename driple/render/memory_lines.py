@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from driple.api.inspecting_memory import InspectedMemory
     from driple.memory.largest import LargestBatches
-    from driple.memory.least import LeastMemory
     from driple.memory.memory_estimate import MemoryEstimate
 
-__all__ = ["largest_batches_words", "least_memory_sentence", "memory_sentence", "peak_words"]
+__all__ = ["largest_batches_words", "memory_sentence", "peak_words"]
 
 _GB, _GIB = 1e9, 2.0**30
 
@@ -78,13 +77,3 @@ def peak_words(memory: InspectedMemory) -> str:
     of = f" of {memory.peak_module}" if memory.peak_module else ""
     phase, op = memory.peak_phase, memory.peak_op
     return f"{phase}, {op}{of}" if phase else op + of
-
-
-def least_memory_sentence(least: LeastMemory) -> str:
-    """What a step needs at least, and of what."""
-    return (
-        f"at least {least.total_bytes / _GB:.3g} GB (parameters "
-        f"{least.parameters_bytes / _GB:.2g}, gradients {least.gradients_bytes / _GB:.2g}, "
-        f"optimizer states {least.states_bytes / _GB:.2g}, largest tensor "
-        f"{least.largest_tensor_bytes / _GB:.2g})"
-    )

@@ -24,7 +24,6 @@ from driple.schemes.registry import scheme_named
 __all__ = [
     "ALL_REDUCE",
     "FOLDS",
-    "SCHEMES",
     "TASKS",
     "MeasuredRun",
     "family_of_job",
@@ -37,13 +36,6 @@ _Run = TypeVar("_Run", bound="MeasuredRun")
 
 TASKS = ("train", "forward")
 ALL_REDUCE = "ddp"  # how tables name a group of runs, whose scheme may have another name
-# How the work is distributed, as tables group it.
-SCHEMES = {
-    "single": "one device",
-    ALL_REDUCE: "all-reduce",
-    "sharded": "sharded (ZeRO, FSDP)",
-    "servers": "parameter servers",
-}
 _GROUP_OF = {"servers": "servers", "ring": ALL_REDUCE}  # by kind of runs that a scheme is like
 FOLDS = 10
 _SEVERAL = 2  # devices, so that a scheme is not that of one device alone
@@ -132,7 +124,7 @@ class MeasuredRun:
 
     @property
     def scheme(self) -> str:
-        """How the work is distributed, one of `SCHEMES`."""
+        """How the work is distributed, such as `single` or `ddp`."""
         return _scheme(self.setting)
 
     @property

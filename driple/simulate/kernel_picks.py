@@ -13,7 +13,6 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
 from driple.graph.cost.convolutions import ConvFacts
 from driple.graph.cost.products import Product
@@ -24,7 +23,6 @@ from driple.simulate.inner_kernels import cell_kernels
 
 __all__ = ["HALF_PICKS", "PICKS", "TURNS", "picks_of", "turns_of"]
 
-FloatArray = npt.NDArray[np.float64]
 
 PICKS = (
     # Depthwise convolutions by PyTorch's own kernel.

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from driple.checks import check_whole
 from driple.cluster.schemes import divisors_near
@@ -32,8 +31,6 @@ from driple.step.token_shares import made_share, on_tokens
 
 __all__ = ["context_shard"]
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 _TOKENS = -2  # dimension of the tokens in the inputs of attention
 _QKV = 3  # queries, keys and values come first

@@ -24,7 +24,6 @@ from driple.files import atomic_write
 from driple.runs.batched import BatchedGraph
 from driple.runs.measured_run import MeasuredRun, fold_of
 from driple.runs.tensorflow_runs import TensorFlowRun
-from driple.runs.validation.corrections import sampled_forward
 from driple.runs.validation.shipped import Shipped
 from driple.runs.validation.splits import HeldOutPart
 from driple.simulate.calibration import GpuModel, shipped_calibration
@@ -38,6 +37,7 @@ from scripts.fits.links import program_of
 from scripts.fits.measured_kernels import kernel_steps
 from scripts.fits.op_rows import op_steps
 from scripts.fits.present_fit import with_present
+from scripts.fits.sampled import sampled_forward
 from scripts.fits.sizes import fold_of_smallest, sizes_of
 from scripts.fits.spread_rows import computing_of, telling_rows
 

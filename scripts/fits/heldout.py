@@ -33,7 +33,6 @@ from driple.errors import ConfigError
 from driple.files import atomic_write
 from driple.runs.tensorflow_runs import read_tensorflow_runs
 from driple.runs.validation.contest import HELD_OUT
-from driple.runs.validation.corrections import sampled_forward
 from driple.runs.validation.held_out import (
     TENSORFLOW_FILE,
     read_tensorflow,
@@ -60,6 +59,7 @@ from scripts.fits.gpu_fits import GpuFits, left_out_of
 from scripts.fits.measured_gpu import measured_beside
 from scripts.fits.refit import read_graphs
 from scripts.fits.refit import validate as predict_tensorflow
+from scripts.fits.sampled import sampled_forward
 from scripts.fits.sizes import parts_of_sizes, sizes_of
 from scripts.fits.writing import write_predictions, write_tensorflow
 

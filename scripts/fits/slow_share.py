@@ -31,7 +31,10 @@ from scripts.fits.measured_kernels import (
 )
 
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
-KNOWN, FASTER = DATASETS / "runs" / "measured-h100", DATASETS / "runs" / "measured-h200"
+KNOWN, FASTER = (
+    DATASETS / "runs" / "measured-h100",
+    DATASETS / "runs" / "measured-h200",
+)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 POWERS = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 _SHORTEST_S = 3e-4  # of a part; shorter ones measure how kernels are launched

@@ -23,6 +23,7 @@ from driple.catalog import DEVICES
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.runs.solver import least_squares
+from scripts.fits import zeng_formulas
 from scripts.published.rows.cells import read_raw
 
 __all__ = ["PEAKS", "ZengFit", "ZengRun", "as_published_s", "fit_zeng", "read_zeng", "repaired_s"]
@@ -171,7 +172,9 @@ def as_published_s(run: ZengRun) -> float:
     Tables 4 and 5 send the weights alone, 6 and 7 all parameters and the whole iteration of the
     fastest worker (equation 32).
     """
-    flops = float(zeng.iteration_flops(run.batch_size, run.forward_flops, run.backward_flops))
+    flops = float(
+        zeng_formulas.iteration_flops(run.batch_size, run.forward_flops, run.backward_flops)
+    )
     times = [_peak_seconds(run, name, flops) for name in run.workers]
     if not run.bytes_per_s:
         return times[0]
@@ -179,9 +182,9 @@ def as_published_s(run: ZengRun) -> float:
     lean_s = float(zeng.transfer_s(_FLOAT_BYTES * run.weights, bits_per_s))
     full_s = float(zeng.transfer_s(run.nbytes, bits_per_s))
     if run.platform == "distributed-cpu":
-        return float(zeng.equal_workers_seconds(times[0], lean_s, lean_s, len(times)))
+        return float(zeng_formulas.equal_workers_seconds(times[0], lean_s, lean_s, len(times)))
     if run.platform.startswith("heterogeneous"):
-        return float(zeng.network_bound_seconds(times, full_s, full_s))
+        return float(zeng_formulas.network_bound_seconds(times, full_s, full_s))
     clock, cores = _GPU_CLOCK_AND_CORES["RTX4000"]
     first = float(
         zeng.first_gradient_seconds(
@@ -197,8 +200,8 @@ def _peak_seconds(run: ZengRun, device: str, flops: float) -> float:
     if device in _CLOCKS:
         usual = 2.5 if run.model == "vgg19" and device == "E5-2660" else 2.4
         simd = 2.6 if run.model == "alexnet" else usual
-        return float(zeng.cpu_seconds(flops, _CLOCKS[device], simd))
-    return float(zeng.gpu_seconds(flops, *_GPU_CLOCK_AND_CORES[device]))
+        return float(zeng_formulas.cpu_seconds(flops, _CLOCKS[device], simd))
+    return float(zeng_formulas.gpu_seconds(flops, *_GPU_CLOCK_AND_CORES[device]))
 
 
 def repaired_s(runs: Sequence[ZengRun], fit: ZengFit) -> FloatArray:
@@ -232,14 +235,14 @@ def _repaired(runs: Sequence[ZengRun], fit: ZengFit) -> Parts:
     reached = np.array([PEAKS[name] * fit.efficiency[name] for name in first.workers]) / factor
     # Parameters and gradients come and go through the host, where there is a server.
     shared = nbytes * (on_gpu if first.bytes_per_s else 0.0 * on_gpu)
-    forward = repaired.forward_seconds(
+    forward = zeng_formulas.forward_seconds(
         batch,
         each("forward_flops"),
         reached,
         copied_bytes=batch * _IMAGE_BYTES * on_gpu + shared,
         copy_s_per_byte=how.copy_s_per_byte,
     )
-    backward = repaired.backward_seconds(
+    backward = zeng_formulas.backward_seconds(
         batch,
         each("forward_flops"),
         reached,

@@ -20,14 +20,13 @@ from driple.answers.checked_runs import CheckedRun, shipped_checked_runs
 from driple.errors import DripleError
 from driple.evaluation.foldfiles import read_fold
 from driple.files import atomic_write
-from driple.plot.scatter import plot_scatter, plot_utilisation
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.published_runs import as_asked, read_published
 from driple.runs.step_store import StepStore
 from driple.runs.stored_steps import StoredSteps
 from driple.runs.validation.held_out import read_tensorflow
 from driple.runs.validation.predictions import Predictions, RowPrediction, read_predictions
-from driple.runs.validation.rankings import rank_summaries, rank_sweeps
+from driple.runs.validation.rankings import rank_summaries
 from driple.runs.validation.scores import scores_of, task_of
 from driple.runs.validation.shipped import FOLDS, FORWARD, HELD_OUT, ROWS, STEPS
 from driple.runs.validation.speedups import SPEEDUP, speedup_scores
@@ -65,6 +64,8 @@ from scripts.pages.accuracy_tables import (
     sweep_table,
     utilisation_table,
 )
+from scripts.pages.scatter import plot_scatter, plot_utilisation
+from scripts.pages.sweep_ranks import rank_sweeps
 from scripts.studies.kit.tables import markdown
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,12 +8,13 @@ from statistics import median
 from scipy.stats import binom
 
 from driple.estimate import LEVEL
-from driple.runs.validation.rankings import RankSummary, SweepRank
+from driple.runs.validation.rankings import RankSummary
 from driple.runs.validation.scores import GroupScore
 from driple.runs.validation.utilisation import UtilisationScore
 from scripts.fits.coverage import Coverage
 from scripts.fits.doubts import LARGE_ERROR, Answers, Doubt
 from scripts.fits.reached import Errors, Reached
+from scripts.pages.sweep_ranks import SweepRank
 from scripts.studies.kit.tables import markdown
 
 __all__ = [

@@ -19,7 +19,6 @@ import numpy as np
 from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
-from driple.plot.memory_scatter import plot_memory, plot_need
 from scripts.fits.calibration_memory import JUDGED, OLD, interval_of, level_of
 from scripts.fits.memory_check import (
     CheckedMemory,
@@ -34,6 +33,7 @@ from scripts.fits.memory_check import (
 from scripts.fits.memory_rows import MEMORY_FILE, read_memory_runs
 from scripts.fits.memory_store import MEMORY_STEPS_FILE, MemoryStore
 from scripts.pages.memory_measured import measured_part
+from scripts.pages.memory_scatter import plot_memory, plot_need
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED, PAGE = ROOT / "datasets" / "runs" / "published", ROOT / "docs" / "memory.md"

@@ -5,7 +5,7 @@
     graphs      the catalogue's 832 workloads, built and read         -> build/artefacts/graphs/
     simulate    settings of the paper, GPUs of today, measured ones   -> datasets/
     measured    inspectors with measured labels, both presets         -> checkpoints/
-    simulated   inspectors with simulated labels, both presets        -> checkpoints/
+    simulated   inspectors with simulated labels, those that ship     -> checkpoints/
 
 Stop it at any time, the same command goes on: stages that are done are left out, and the others do
 not make again what they have made. To make all anew, delete build/artefacts/ and runs/. Seconds of

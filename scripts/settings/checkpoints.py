@@ -1,13 +1,17 @@
-"""Make checkpoints/: both presets on every setting of datasets/.
+"""Make checkpoints/: inspectors of the settings of datasets/.
 
     python -m scripts.settings.checkpoints [--labels measured] [--presets default,paper]
                                            [--threads 2] [--settings V100-P1w2,2080Ti-P1w2]
+                                           [--all]
 
     CPU-P1w2_ho-200M/default.safetensors, paper.safetensors     trained anew on measured labels
     <other measured setting>/default.safetensors, ...           from those
     V100-P1w2_ho-PCIe/default.safetensors, paper.safetensors    trained anew on simulated labels
     <other simulated setting>/default.safetensors, ...          from those, with 320 labels
 
+What answers no question by default does not ship, as `driple train` makes it: preset paper of all
+simulated settings but the first, and both presets of 8xA100, 8xB200 and 4x8xH100. With --all they
+are made too, for studies that compare them.
 All are tested on the test part of the random split of seed 0. Trainings on measured labels are kept
 where `driple evaluate -o datasets/runs/evaluation` looks for them: what one has trained, the other
 does not train again. Stop it at any time, the same command goes on.
@@ -43,6 +47,8 @@ from scripts.settings.shipped import (
     simulated_folders,
 )
 
+# No inspector of these ships: the simulator answers for them.
+UNSHIPPED = frozenset({"8xA100/NVLink", "8xB200/NVLink", "4x8xH100/NVLink+400G"})
 TRANSFERRED_LABELS = 320  # the paper's, for every setting but the first (section 4.2.1)
 
 
@@ -82,6 +88,13 @@ def transferred(
     return folder / CHECKPOINT_FILE
 
 
+def ships(setting: str, preset: str, labels: str) -> bool:
+    """Whether the inspector of a setting and preset is one of those that are installed."""
+    if labels == "measured":
+        return True
+    return setting not in UNSHIPPED and (preset == "default" or setting == FIRST_SIMULATED)
+
+
 def way_of(dataset: Dataset, labels: str) -> Callable[..., Path] | None:
     """The function that makes the inspectors of a data set; None for a setting without any."""
     if Setting.parse(dataset.setting).num_workers == 1:
@@ -100,6 +113,7 @@ def main() -> None:
     parser.add_argument("--presets", default="default,paper")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--settings", default="", help="those alone, in place of all")
+    parser.add_argument("--all", action="store_true", help="those that do not ship, too")
     arguments = parser.parse_args()
     folders = measured_folders() if arguments.labels == "measured" else simulated_folders()
     if arguments.settings:
@@ -109,7 +123,8 @@ def main() -> None:
     options, groupings = RunOptions(resume=True, threads=arguments.threads), Groupings()
     for preset in arguments.presets.split(","):
         for dataset in datasets:
-            if make := way_of(dataset, arguments.labels):
+            make = way_of(dataset, arguments.labels)
+            if make and (arguments.all or ships(dataset.setting, preset, arguments.labels)):
                 made = make(dataset, preset, options, groupings)
                 target = inspector_file(dataset.setting, preset)
                 target.parent.mkdir(parents=True, exist_ok=True)

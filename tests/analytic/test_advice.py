@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from driple.analytic.advice import (
-    best_compression,
     bottleneck,
     communication_ratio,
     gain_of_doubling,
     rate_from_measured,
-    speed_up,
 )
 from driple.analytic.sweep import Compression, Points, iteration_seconds
 from driple.errors import ConfigError
+from scripts.studies.models.advice import best_compression, speed_up
 from tests.analytic.test_sweep import AT, JOB, MB
 
 FAST = {"worker_bytes_per_s": 1e15, "server_bytes_per_s": 1e15}

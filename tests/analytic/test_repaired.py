@@ -8,6 +8,7 @@ import pytest
 from driple.analytic import repaired, zeng
 from driple.analytic.repaired import TransferCosts, iteration_parts
 from driple.errors import ConfigError
+from scripts.fits import zeng_formulas
 
 RANDOM = np.random.default_rng(7)
 
@@ -37,7 +38,7 @@ def test_without_repairs_and_on_a_slow_network_it_is_algorithm_2() -> None:
 
 def test_equal_workers_without_overlap_are_equation_29() -> None:
     assert total([0.5] * 4, [1.5] * 4, 0.25) == pytest.approx(
-        float(zeng.equal_workers_seconds(2.0, 0.25, 0.25, 4))
+        float(zeng_formulas.equal_workers_seconds(2.0, 0.25, 0.25, 4))
     )
 
 
@@ -65,12 +66,12 @@ def test_it_ends_when_the_slowest_worker_has_computed() -> None:
 
 
 def test_backward_grows_with_the_batch_and_copies_with_the_bytes() -> None:
-    assert repaired.backward_seconds(8, 1e9, 1e10) == pytest.approx(1.6)
-    assert repaired.backward_seconds(8, 1e9, 1e10, parameters=1e6, parameter_s=1e-7) == (
+    assert zeng_formulas.backward_seconds(8, 1e9, 1e10) == pytest.approx(1.6)
+    assert zeng_formulas.backward_seconds(8, 1e9, 1e10, parameters=1e6, parameter_s=1e-7) == (
         pytest.approx(1.7)
     )
-    assert repaired.forward_seconds(8, 1e9, 1e10) == pytest.approx(0.8)
-    assert repaired.forward_seconds(
+    assert zeng_formulas.forward_seconds(8, 1e9, 1e10) == pytest.approx(0.8)
+    assert zeng_formulas.forward_seconds(
         8, 1e9, 1e10, copied_bytes=1e9, copy_s_per_byte=1e-10
     ) == pytest.approx(0.9)
 
@@ -121,7 +122,7 @@ def test_odd_input_is_refused() -> None:
     with pytest.raises(ConfigError, match="num_servers"):
         iteration_parts([1.0], [1.0], 1.0, 0.0, num_servers=0)
     with pytest.raises(ConfigError, match="flops_per_s"):
-        repaired.forward_seconds(1, 1e9, 0)
+        zeng_formulas.forward_seconds(1, 1e9, 0)
     with pytest.raises(ConfigError, match="bytes_per_s"):
         repaired.repaired_transfer_s(1, -1, 1, TransferCosts())
     for field in ({"share": 0.0}, {"share": 1.2}, {"exposed": -0.1}, {"push_s": -1.0}):

@@ -9,6 +9,7 @@ import pytest
 
 from driple.analytic import zeng
 from driple.errors import ConfigError
+from scripts.fits import zeng_formulas
 from scripts.published.rows.cells import read_raw
 
 DATA = Path(__file__).parents[2] / "datasets" / "runs" / "published"
@@ -38,19 +39,19 @@ def test_the_closed_form_is_the_queue(seed: int) -> None:
 
 def test_equal_workers_are_equation_29_and_a_slow_network_equation_32() -> None:
     assert zeng.unequal_workers_seconds([2.0] * 4, 0.5, 0.25) == pytest.approx(
-        zeng.equal_workers_seconds(2.0, 0.5, 0.25, 4)
+        zeng_formulas.equal_workers_seconds(2.0, 0.5, 0.25, 4)
     )
     times = [1.0, 1.5, 2.0]
     assert zeng.unequal_workers_seconds(times, 5.0, 1.0) == pytest.approx(
-        zeng.network_bound_seconds(times, 5.0, 1.0)
+        zeng_formulas.network_bound_seconds(times, 5.0, 1.0)
     )
     assert zeng.unequal_workers_seconds(times, 0.0, 0.0) == pytest.approx(2.0)
 
 
 def test_example_of_figure_3() -> None:
     """Two windows of 2 x 2 x 3 over 5 x 5 x 3: 24 FLOPs an element, 576 in all."""
-    assert zeng.window_flops(3, 2, 2) == 24
-    assert zeng.convolution_flops(3, (2, 2), 2, (4, 4)) == 24 * 32
+    assert zeng_formulas.window_flops(3, 2, 2) == 24
+    assert zeng_formulas.convolution_flops(3, (2, 2), 2, (4, 4)) == 24 * 32
 
 
 @pytest.mark.parametrize("model", [name for name, row in FLOPS.items() if row["weights_params"]])
@@ -76,15 +77,15 @@ def test_predictions_of_tables_2_and_3_are_his(platform: str) -> None:
         if row["platform"] != platform or row["model"] not in FLOPS or not row["predicted_s"]:
             continue
         known = FLOPS[row["model"]]
-        flops = zeng.iteration_flops(
+        flops = zeng_formulas.iteration_flops(
             float(row["batch_per_worker"]),
             float(known["forward_all_flops_per_image"] or known["forward_conv_flops_per_image"]),
             float(known["backward_flops_per_iteration"]),
         )
         if platform == "standalone-cpu":
-            made = zeng.cpu_seconds(flops, CLOCKS[row["worker_device"]], _simd(row))
+            made = zeng_formulas.cpu_seconds(flops, CLOCKS[row["worker_device"]], _simd(row))
         else:
-            made = zeng.gpu_seconds(flops, 1.545e9, 2304)
+            made = zeng_formulas.gpu_seconds(flops, 1.545e9, 2304)
         off.append(abs(float(made) / float(row["predicted_s"]) - 1))
     assert len(off) > 25
     assert np.max(off) < 0.01
@@ -106,7 +107,7 @@ def test_odd_input_is_refused() -> None:
     with pytest.raises(ConfigError, match="bits_per_s must be above 0"):
         zeng.transfer_s(1e6, 0)
     with pytest.raises(ConfigError, match="num_workers"):
-        zeng.equal_workers_seconds(1, 1, 1, -2)
+        zeng_formulas.equal_workers_seconds(1, 1, 1, -2)
     with pytest.raises(ConfigError, match="one worker or more"):
         zeng.unequal_workers_seconds([], 1, 1)
 
@@ -114,9 +115,9 @@ def test_odd_input_is_refused() -> None:
 def test_what_is_no_number_or_no_worker_is_refused() -> None:
     """In our own words, not in those of NumPy."""
     with pytest.raises(ConfigError, match="numbers are needed, got 'fast'"):
-        zeng.gpu_seconds("fast", 1e9, 10)  # type: ignore[arg-type]
+        zeng_formulas.gpu_seconds("fast", 1e9, 10)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="numbers are needed"):
-        zeng.forward_flops([[1.0], [1.0, 2.0]])  # type: ignore[list-item]
+        zeng_formulas.forward_flops([[1.0], [1.0, 2.0]])  # type: ignore[list-item]
     for workers in (1.0, []):
         with pytest.raises(ConfigError, match="one worker or more"):
-            zeng.network_bound_seconds(workers, 1.0, 1.0)  # type: ignore[arg-type]
+            zeng_formulas.network_bound_seconds(workers, 1.0, 1.0)  # type: ignore[arg-type]

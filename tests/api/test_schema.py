@@ -68,7 +68,6 @@ QUESTIONS = {
 # Questions that other tests check, with the file.
 ELSEWHERE = {
     "tune": "cli/test_transfer_gpu.py",
-    "evaluate-published": "runs/validation/test_corrections.py",
     "build": "cli/test_stalls.py",
     "links": "cli/test_stalls.py",
     "profile": "cli/test_stalls.py",

@@ -136,6 +136,39 @@ def test_a_preset_that_is_not_shipped_is_refused_with_those_that_are() -> None:
         checkpoint_path(Setting.parse("V100"), "mine")
 
 
+def test_a_preset_that_left_the_shipped_ones_is_refused_with_how_to_make_it() -> None:
+    """One line names the presets that the setting has, and the command."""
+    for command in (
+        ("transfer", "--from", "2080Ti", "--to", "V100-P2w2", "--preset", "paper"),
+        ("predict", ROOT / "datasets/examples/resnet50.pbtxt", "--setting", "2080Ti", "--set",
+         "preset=paper"),
+    ):  # fmt: skip
+        line = refused(*command)
+        assert "no 'paper' checkpoint for 2080Ti-P1w2/ho-PCIe (its presets are: default)" in line
+        assert "driple train --setting 2080Ti-P1w2/ho-PCIe --preset paper" in line
+
+
+def test_preset_paper_of_the_first_gpu_setting_is_carried_over(tmp_path: Path) -> None:
+    """Its shipped checkpoint tunes a share of phi_r, which preset default leaves as it is."""
+    stored = read_dataset(ROOT / "datasets/settings/2080Ti-P1w2_ho-PCIe")
+    few = replace(stored, name="few", examples=stored.examples[::30])
+    write_dataset(few, tmp_path / "few")
+    done = driple(
+        "transfer", "--from", "V100", "--to", "2080Ti", "--preset", "paper", "--dataset",
+        tmp_path / "few", "--set", "threads=1", "--set", "curve=off", "-o", tmp_path / "run",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    before, _ = _checkpoint("V100", "paper")
+    after, _ = _checkpoint(str(tmp_path / "run/checkpoint.safetensors"), None)
+    assert (after.setting, after.preset) == ("2080Ti-P1w2/ho-PCIe", "paper")
+    assert after.num_tuned > 0
+    weights = after.weights
+    for name, values in before.weights.items():
+        assert np.array_equal(weights[name], values) != name.startswith("mlp"), name
+    phi_r = "conv.linear.weight"
+    assert not np.array_equal(weights[f"tuned.{phi_r}"], before.weights[f"shared.{phi_r}"])
+
+
 def test_another_split_than_the_sources_is_told_to_flatter(folder: Path, tmp_path: Path) -> None:
     """With how many of the tested workloads it has learned from; its own split needs no word."""
     command = (

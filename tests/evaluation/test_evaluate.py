@@ -269,7 +269,6 @@ def test_methods_are_compared_on_the_seeds_that_all_have(work: Path) -> None:
     assert list(common) == [seed for seed in errors if seed != hard]
     apart = replace(result, folds=(left[hard], *easy))
     assert {row.best for row in apart.rows()} == {None}
-    assert result.of_seeds((hard,)).methods == ("mean",)
 
 
 def test_a_method_with_fewer_seeds_does_not_hide_the_others() -> None:

@@ -14,7 +14,7 @@ COUNT = """
 import json, sys
 from driple.jobs import Workload
 from driple.graph.tf.op_kinds import kind_of_op_type
-from driple.jobs.counts import kind_counts
+from scripts.studies.catalogue.counts import kind_counts
 from driple.jobs.tensorflow.training import *
 use_graph_mode()
 facts = {}

@@ -42,7 +42,6 @@ QUESTIONS: Mapping[str, Any] = {
     "transfer": commands.TransferJson,
     "tune": validate.TuningJson,
     "evaluate": validate.EvaluateJson,
-    "evaluate-published": validate.PublishedJson,
     "measure": commands.MeasureJson,
     "record": commands.RecordJson,
     "measure_machine": commands.MachineJson,

@@ -11,7 +11,6 @@ from driple.evaluation.json_types import BenchmarkJson, ErrorBreakdownJson
 from driple.remarks import Remark
 from driple.runs.validation.baselines import BASELINES
 from driple.runs.validation.contest import HELD_OUT
-from driple.runs.validation.corrections import METHODS, SPLITS, TASKS, CorrectionScore
 from driple.runs.validation.held_out import ErrorRow
 from driple.runs.validation.paper_figures import Fact
 from driple.runs.validation.rankings import RankSummary
@@ -22,7 +21,6 @@ from driple.runs.validation.utilisation import UtilisationScore
 __all__ = [
     "EvaluateJson",
     "OwnRunJson",
-    "PublishedJson",
     "TunedStepJson",
     "TuningJson",
     "ValidateJson",
@@ -36,11 +34,6 @@ _SCORE = {
     "predictor": Annotated[str, Names(("simulator", *BASELINES, "given"))],
 }
 _RANKING = {"what": Literal["configurations", "devices"], "split": _SPLIT}
-_CORRECTION = {
-    "split": Annotated[str, Names(SPLITS)],
-    "task": Annotated[str, Names(TASKS)],
-    "method": Annotated[str, Names(("simulator", *METHODS))],
-}
 
 
 class OwnRunJson(TypedDict):
@@ -83,13 +76,6 @@ class ValidateJson(TypedDict):
     rankings: Sequence[Annotated[RankSummary, _RANKING]]
     utilisation: Sequence[UtilisationScore]
     runs: Sequence[OwnRunJson]
-
-
-class PublishedJson(TypedDict):
-    """Errors of corrections of the simulator on published steps on one GPU."""
-
-    question: Literal["evaluate-published"]
-    scores: Sequence[Annotated[CorrectionScore, _CORRECTION]]
 
 
 class EvaluateJson(BenchmarkJson):

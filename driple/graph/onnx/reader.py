@@ -25,9 +25,8 @@ from driple.graph.opgraph import OpGraph, ReadReport
 from driple.graph.options import ReadOptions
 from driple.remarks import Remark, remark
 
-__all__ = ["ONNX_SUFFIXES", "read_onnx", "read_onnx_step"]
+__all__ = ["read_onnx", "read_onnx_step"]
 
-ONNX_SUFFIXES = (".onnx", ".onnx.gz")
 _NO_OPTIONS = ReadOptions()
 _FEW = 3
 _FOLDED = "FuseBatchNormIntoConv"

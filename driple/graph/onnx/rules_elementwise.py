@@ -196,10 +196,6 @@ def _cast(call: Call) -> Tensors:
     return call.made("cast", call.inputs[:1])
 
 
-def _erf(call: Call) -> Tensors:
-    return call.made("erf", call.inputs)
-
-
 def _power(call: Call) -> Tensors:
     """A square is a product, as PyTorch computes it."""
     exponent = call.value(1)

@@ -25,8 +25,6 @@ from driple.jobs.training_config.trainer import BESIDE, DECISIVE, HARMLESS, READ
 
 __all__ = ["LLAMA_FACTORY"]
 
-_TYPES = {4: "nf4", 8: "int8"}
-
 
 def _finetuning(value: Any, values: Values) -> Mapping[str, Any]:
     if str(value) == "full":

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driple.jobs.training_config.config import BOTH, TIME, Changes
+from driple.jobs.training_config.config import BOTH, TIME
 from driple.jobs.training_config.fields import NotModelledError, RefusedError, Rule, Values
 
 __all__ = [
@@ -222,14 +222,5 @@ def offloaded(part: str) -> Rule:
         if word not in ("cpu", "true", "yes"):
             raise RefusedError("cpu, nvme or none")
         return {f"offload_{part}": True}
-
-    return read
-
-
-def not_modelled(changes: Changes) -> Rule:
-    """A rule of a value that its tool takes and Driple has no model of."""
-
-    def read(value: Any, _: Values) -> Mapping[str, Any]:
-        raise NotModelledError(changes)
 
     return read

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from driple.jobs.counts import OP_KINDS
+from scripts.studies.catalogue.counts import OP_KINDS
 from scripts.studies.catalogue.run import ONE_MACHINE, ROWS, SETTINGS
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row

@@ -22,12 +22,12 @@ from driple.files import atomic_write
 from driple.graph import graph_from_graphdef_bytes, read_graph
 from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import OpGraph
-from driple.jobs.counts import kind_counts
 from driple.jobs.lists import paper_workloads
 from driple.jobs.tensorflow.graphmode import begin_graph_mode
 from driple.jobs.workload import Workload
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.run import simulate
+from scripts.studies.catalogue.counts import kind_counts
 
 ROWS = Path(__file__).parent / "rows.json"
 SETTINGS = ("V100-P1w2/ho-PCIe", "V100-R1/ho-PCIe")

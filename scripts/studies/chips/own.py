@@ -30,7 +30,10 @@ __all__ = ["OwnStep", "own_steps"]
 
 FloatArray = npt.NDArray[np.float64]
 DATASETS = Path(__file__).resolve().parents[3] / "datasets"
-FOLDERS = {"H100": DATASETS / "runs" / "measured-h100", "H200": DATASETS / "runs" / "measured-h200"}
+FOLDERS = {
+    "H100": DATASETS / "runs" / "measured-h100",
+    "H200": DATASETS / "runs" / "measured-h200",
+}
 _NEAREST = 4
 _HALF = ("bf16", "amp-bf16")
 _MOST_APART = 0.1  # of a part's time in ops that the tables lack, by Driple's own times

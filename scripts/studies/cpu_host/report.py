@@ -11,7 +11,10 @@ from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, pick, read_results
 from scripts.studies.kit.tables import markdown
 
-_GROUP_WORDS = {"twelve": "twelve of `datasets/runs/other-hosts`", "families": "ten new families"}
+_GROUP_WORDS = {
+    "twelve": "twelve of `datasets/runs/other-hosts`",
+    "families": "ten new families",
+}
 _COMPUTING = "a factor on computing"
 
 

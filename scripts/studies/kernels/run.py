@@ -23,7 +23,6 @@ from driple.catalog.fields import TUNED
 from driple.runs.measured_run import fold_of
 from driple.runs.step_store import StepStore
 from driple.runs.tuning import tuned_step
-from driple.runs.validation.corrections import sampled_forward
 from driple.runs.validation.simulated import simulate_rows
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
@@ -31,6 +30,7 @@ from scripts.fits.gpu_fits import LeftOut
 from scripts.fits.heldout import fits, shipped
 from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
 from scripts.fits.measured_kernels import MEASURED_DEVICE, stored_job
+from scripts.fits.sampled import sampled_forward
 from scripts.studies.kit.results import add_result, pick, read_results
 
 FloatArray = npt.NDArray[np.float64]

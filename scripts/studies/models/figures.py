@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import NullLocator
 
-from driple.analytic.advice import BestCompression, best_compression, communication_ratio, speed_up
+from driple.analytic.advice import communication_ratio
 from driple.analytic.sweep import (
     Compression,
     ExchangeGranularity,
@@ -22,6 +22,7 @@ from driple.analytic.sweep import (
     iteration_seconds,
 )
 from scripts.studies.kit.pictures import plain, save
+from scripts.studies.models.advice import BestCompression, best_compression, speed_up
 from scripts.studies.models.checks import Halves
 
 COLOURS = {"vgg16": "#3b6ea8", "resnet50": "#c8612c", "alexnet": "#5b9e5b"}

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from driple.analytic import zeng
-from driple.analytic.advice import BestCompression
 from driple.analytic.closed_forms import work_of
 from driple.analytic.job_profile import profile_of
 from driple.dataset.graph_store import GraphStore
@@ -25,6 +24,7 @@ from scripts.fits.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s
 from scripts.published.rows.cells import read_raw
 from scripts.settings.shipped import inspector_file
 from scripts.studies.kit.stored import write_stored
+from scripts.studies.models.advice import BestCompression
 from scripts.studies.models.checks import (
     DEVIATIONS,
     MODELS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from driple.analytic.zeng import convolution_flops, dense_flops, forward_flops
+from scripts.fits.zeng_formulas import convolution_flops, dense_flops, forward_flops
 
 __all__ = ["LAYERS"]
 

@@ -2,8 +2,9 @@
 
     python -m scripts.studies.simulation.run
 
-It reads what scripts/fits/heldout.py predicted. The shipped inspectors of simulated settings are
-scored as well.
+It reads what scripts/fits/heldout.py predicted. Inspectors of simulated settings are scored as
+well: `python -m scripts.settings.checkpoints --labels simulated --all` makes those that do not
+ship.
 """
 
 from __future__ import annotations

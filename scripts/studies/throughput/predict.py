@@ -32,12 +32,12 @@ from driple.async_sgd.scaling import (
     simulate_workers,
     with_computing,
 )
-from driple.async_sgd.streams import stream_errors
 from driple.cli.progress import progress_bar
 from driple.errors import ConfigError
 from driple.files import atomic_write
 from scripts.studies.kit.results import Row
 from scripts.studies.throughput.run import CASES, Case, read_runs, trace_file
+from scripts.studies.throughput.streams import stream_errors
 
 HOME = Path(__file__).parent
 OURS, WHOLE = "window 28 MB", "no window"

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from driple.analytic.zeng import convolution_flops, dense_flops
 from driple.dataset.graph_store import GraphStore
 from driple.graph.cost import cost_of_graph, cost_of_op
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
+from scripts.fits.zeng_formulas import convolution_flops, dense_flops
 from scripts.published.rows.cells import read_raw
 from tests.jobs.test_architectures import PUBLISHED
 

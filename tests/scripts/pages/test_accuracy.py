@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from driple.evaluation.foldfiles import read_fold, write_fold
-from driple.plot.scatter import plot_scatter, plot_utilisation
-from driple.runs.validation.rankings import SweepRank
 from driple.runs.validation.utilisation import UtilisationScore
 from scripts.fits.coverage import Coverage
 from scripts.fits.reached import Errors, Reached
@@ -34,6 +32,8 @@ from scripts.pages.accuracy_tables import (
     sweep_table,
     utilisation_table,
 )
+from scripts.pages.scatter import plot_scatter, plot_utilisation
+from scripts.pages.sweep_ranks import SweepRank
 
 ERRORS = Errors(
     rows=30, families=4, median_pct=7.06, p90_pct=21.6, family_median_pct=8.0, family_p90_pct=25.2,

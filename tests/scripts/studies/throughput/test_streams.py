@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from driple.async_sgd.overhead import Overhead
-from driple.async_sgd.streams import stream_ends, stream_errors
 from driple.errors import TraceError
+from scripts.studies.throughput.streams import stream_ends, stream_errors
 from tests.async_sgd.jobs import RATE, job_of, trace_of
 
 MB = 1e6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,13 @@ import pytest
 from driple.errors import ConfigError
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.users_table import read_runs
-from driple.runs.validation.correction_inputs import correction_inputs
-from driple.runs.validation.corrections import METHODS, CorrectionScore, score_corrections
 from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.runs.validation.shipped import Shipped
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
-from tests.api.test_schema import errors_of
-from tests.cli.test_main import driple, refused
+from scripts.studies.corrections.inputs import correction_inputs
+from scripts.studies.corrections.run import evaluate, main
+from scripts.studies.corrections.scoring import METHODS, CorrectionScore, score_corrections
 from tests.simulate.jobs import net
 
 FAMILIES = 12
@@ -115,25 +113,14 @@ def test_rows_without_held_out_predictions_are_refused(rows: list[MeasuredRun]) 
         score_corrections(shipped, shipped_calibration())
 
 
-def test_other_splits_and_methods_are_refused() -> None:
-    assert "--split random" in refused(
-        "evaluate", "--dataset", "published-gpu", "--split", "random"
-    )
-    assert "--against knn" in refused("evaluate", "--dataset", "published-gpu", "--against", "knn")
-    assert "with one of seeds" in refused(
-        "evaluate", "--dataset", "published-gpu", "--set", "threads=2"
-    )
-    assert "--setting V100" in refused(
-        "evaluate", "--dataset", "published-gpu", "--setting", "V100"
-    )
-    assert "-o runs/x" in refused("evaluate", "--dataset", "published-gpu", "-o", "runs/x")
+def test_an_unknown_split_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--split", "random"])
+    assert "invalid choice: 'random'" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_the_table_of_published_steps() -> None:
-    shown = driple("evaluate", "--dataset", "published-gpu", "--against", "nearest", "--json")
-    found = json.loads(shown.stdout)
-    assert errors_of(found) == []
-    scores = found["scores"]
-    tasks = {(score["split"], score["task"]) for score in scores}
-    assert len(tasks) == 8
+    scores = evaluate(methods=["nearest"], seeds=1)
+    assert len({(score["split"], score["task"]) for score in scores}) == 8
+    assert {score["method"] for score in scores} == {"simulator", "nearest"}

@@ -8,8 +8,7 @@ devices, and corrects the rest; the simulated seconds are of fits that had not s
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,14 +17,15 @@ import numpy.typing as npt
 from driple.errors import ConfigError
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.baselines import require_trees
-from driple.runs.validation.correction_inputs import CorrectionInputs, correction_inputs
-from driple.runs.validation.correction_network import MOST, RowSplit, network, scaled
 from driple.runs.validation.metrics import family_weights
 from driple.runs.validation.shipped import Shipped
 from driple.runs.validation.splits import parts_of
 from driple.simulate.calibration import Calibration
+from scripts.fits.sampled import sampled_forward
+from scripts.studies.corrections.inputs import CorrectionInputs, correction_inputs
+from scripts.studies.corrections.network import MOST, RowSplit, network, scaled
 
-__all__ = ["METHODS", "SPLITS", "CorrectionScore", "sampled_forward", "score_corrections"]
+__all__ = ["METHODS", "SPLITS", "CorrectionScore", "score_corrections"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -35,7 +35,6 @@ Method = Callable[[CorrectionInputs, FloatArray, FloatArray, RowSplit, int], Flo
 SPLITS = ("family", "device")
 TASKS = ("training, timm", "training, others", "forward pass", "forward pass, compiled")
 _LEAST_ROWS = 10  # of a part whose errors count
-_EVERY_FORWARD = 4  # of so many forward rows one counts; neighbours are nearly the same job
 _RIDGE, _NEIGHBOURS, _NEAR = 3.0, 15, 0.2
 
 
@@ -120,15 +119,6 @@ def score_corrections(
             for name, found in predicted.items() if len(some) else ():
                 scores.append(_score(split, task, name, np.array(found)[:, some] - measured[some]))
     return scores
-
-
-def sampled_forward(rows: Iterable[MeasuredRun]) -> list[MeasuredRun]:
-    """The forward passes on one device that are fitted and predicted: one of four, by their ids."""
-    found = sorted(
-        (row for row in rows if row.task == "forward"),
-        key=lambda row: hashlib.sha256(row.id.encode()).digest(),
-    )
-    return found[::_EVERY_FORWARD]
 
 
 def _those(places: Sequence[int], known: npt.NDArray[np.bool_]) -> IntArray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from driple.runs.validation.correction_inputs import CorrectionInputs
+from scripts.studies.corrections.inputs import CorrectionInputs
 
 __all__ = ["MOST", "RowSplit", "network", "scaled"]
 
