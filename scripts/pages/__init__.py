@@ -1,0 +1,1 @@
+"""Makers of pages of the documentation, and of the schema of `--json`."""
