@@ -9,7 +9,6 @@ scripts/studies     ->  _generated/studies/             copies, with their pictu
 
 from __future__ import annotations
 
-import json
 import os
 import pkgutil
 import shutil
@@ -164,26 +163,6 @@ class CatalogFields(SphinxDirective):
         return self.parse_text_to_nodes(text)
 
 
-class UnseenFamilies(SphinxDirective):
-    """`{driple-unseen}`: errors of the shipped inspectors on held-out families, by setting."""
-
-    def run(self) -> list[nodes.Node]:
-        """A table as Markdown, parsed in place."""
-        file = ROOT / "scripts" / "studies" / "accuracy" / "unseen-families.json"
-        self.env.note_dependency(str(file))
-        rows = [
-            f"| `{setting}` | {errors['shipped']['iteration_time_median_pct']:.1f} % "
-            f"| {errors['trees']['iteration_time_median_pct']:.1f} % "
-            f"| {errors['shipped']['smape_pct']:.1f} % | {errors['trees']['smape_pct']:.1f} % |"
-            for setting, errors in json.loads(file.read_text(encoding="utf-8")).items()
-        ]
-        head = [
-            "| setting | step time, Driple | step time, trees | SMAPE, Driple | SMAPE, trees |",
-            "|---|---|---|---|---|",
-        ]
-        return self.parse_text_to_nodes("\n".join([*head, *rows]))
-
-
 def _bounds(field: object) -> str:
     kind, above, least, most = (getattr(field, name) for name in ("kind", "above", "least", "most"))
     if kind not in {"number", "whole"}:
@@ -196,6 +175,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register with Sphinx."""
     app.add_directive("driple", CommandOutput)
     app.add_directive("driple-fields", CatalogFields)
-    app.add_directive("driple-unseen", UnseenFamilies)
     app.connect("builder-inited", write_pages)
     return {"parallel_read_safe": True}

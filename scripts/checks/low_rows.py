@@ -7,7 +7,7 @@ Needs the extras for tracing. Formats are those of Transformer Engine on the dev
 each tensor on Hopper, MXFP8 on Blackwell (`fp8-block`: the tables have no blocks of 32), NVFP4.
 Element-wise ops are fused in NVIDIA's programs, and where the definition of a model says so.
 
-    python -m scripts.checks.low_rows --out rows.csv
+    python -m scripts.checks.low_rows --out scripts/studies/published/low_precision_rows.csv
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Replicas of NVIDIA's programs, InternEvo and SimuMax share out their states (dis
 With --checked, the split rows become runs that stated errors come from (then run
 `python -m scripts.fits.heldout --state`).
 
-    python -m scripts.checks.split_rows --out rows.csv --checked
-    datasets/runs/published/split_runs.json
+    python -m scripts.checks.split_rows --out scripts/studies/published/split_rows.csv
+    python -m scripts.checks.split_rows --checked datasets/runs/published/split_runs.json
 """
 
 from __future__ import annotations
@@ -96,9 +96,11 @@ def main(argv: list[str] | None = None) -> int:
     if given.out:
         with given.out.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["id", "job", "setting", "published_s", "simulated_s"])
+            writer.writerow(["id", "source", "job", "setting", "degrees", "published_s",
+                             "simulated_s"])  # fmt: skip
             for row, seconds in found:
-                writer.writerow([row.id, row.job, split_setting(row), row.step_s, f"{seconds:.4g}"])
+                writer.writerow([row.id, row.source, row.job, split_setting(row), kind_of(row),
+                                 row.step_s, f"{seconds:.4g}"])  # fmt: skip
     return 0
 
 
@@ -124,6 +126,11 @@ def chosen(rows: Sequence[PublishedRun]) -> list[PublishedRun]:
 def is_split(row: PublishedRun) -> bool:
     """Whether devices share a copy of the model, or its experts."""
     return any(degree > 1 for _, degree in _degrees(row))
+
+
+def kind_of(row: PublishedRun) -> str:
+    """Kinds of degrees above 1, such as `tp+pp`; `single` without any."""
+    return "+".join(name for name, degree in _degrees(row) if degree > 1) or "single"
 
 
 def split_setting(row: PublishedRun) -> str:
@@ -235,8 +242,7 @@ def _groups(
 ) -> dict[tuple[str, str], list[tuple[PublishedRun, float]]]:
     groups: dict[tuple[str, str], list[tuple[PublishedRun, float]]] = defaultdict(list)
     for row, seconds in found:
-        kind = "+".join(name for name, degree in _degrees(row) if degree > 1) or "single"
-        groups[row.source, kind].append((row, seconds))
+        groups[row.source, kind_of(row)].append((row, seconds))
     return dict(sorted(groups.items()))
 
 

@@ -9,7 +9,7 @@ made, its errors are None.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +19,17 @@ from driple.runs.measured_run import ALL_REDUCE, MeasuredRun, family_of_job
 from driple.runs.validation.held_out import HeldOutPrediction
 from driple.runs.validation.metrics import family_weights, weighted_quantile
 from driple.runs.validation.predictions import Predictions, RowPrediction
-from driple.runs.validation.speedups import compile_pairs, predicted_speedups
+from driple.runs.validation.speedups import (
+    CompilePair,
+    compile_pairs,
+    constant_speedups,
+    predicted_speedups,
+)
 
 __all__ = [
+    "CONSTANT_TASK",
     "RECURRENT",
+    "SPEEDUP_TASK",
     "SPLITS",
     "Errors",
     "Reached",
@@ -30,6 +37,7 @@ __all__ = [
     "errors_of",
     "reached",
     "reached_by_tensorflow",
+    "rows_of_tasks",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -91,11 +99,19 @@ class _Task:
     name: str
     is_of: RowTest
     wanted: dict[str, tuple[float, float]]
-    by_device: frozenset[str] | None = None  # sources that count where a device is left out
+    # Sources that count where a device is left out; where a family is, timm's rows count alone.
+    by_device: frozenset[str] | None = None
+
+    def counts(self, row: MeasuredRun, split: str) -> bool:
+        """Whether a row of the task counts where a split is left out."""
+        if self.by_device is None or split == "source":
+            return True
+        return row.source in self.by_device if split == "device" else row.source == "timm"
 
 
-_ONE_GPU = {"family": (7.0, 22.0), "device": (12.0, 30.0)}
-_TRANSFORMERS = {"family": (8.0, 22.0), "device": (12.0, 30.0)}
+_VISION = {"family": (7.0, 22.0), "device": (12.0, 35.0)}
+_FORWARD = {"family": (7.0, 22.0), "device": (10.0, 28.0)}
+_TRANSFORMERS = {"family": (8.0, 22.0), "device": (12.0, 35.0)}
 
 
 def _is_transformer(row: MeasuredRun) -> bool:
@@ -110,13 +126,13 @@ _TASKS = (
     _Task(
         "one GPU, vision, training in PyTorch (family left out: RTX 3090)",
         lambda row: (row.scheme, row.domain, row.task) == ("single", "vision", "train"),
-        _ONE_GPU,
+        _VISION,
         _BY_DEVICE,
     ),
     _Task(
         "one GPU, vision, forward pass (three GPUs)",
         lambda row: (row.scheme, row.domain, row.task) == ("single", "vision", "forward"),
-        _ONE_GPU,
+        _FORWARD,
     ),
     _Task(
         "one GPU, transformers of language, training",
@@ -130,31 +146,33 @@ _TASKS = (
             and row.domain != "vision"
             and not _is_transformer(row)
         ),
-        {},
+        {"family": (15.0, 50.0)},
     ),
     _Task(
         "DDP, 2 to 320 GPUs",
         lambda row: (
             row.scheme == ALL_REDUCE and not _is_mlperf(row) and row.num_devices <= _LARGEST_DDP
         ),
-        {"family": (8.0, 25.0)},
+        {"family": (10.0, 35.0)},
     ),
     _Task(
         "DDP, MLPerf, 8 to 3,456 GPUs",
         lambda row: row.scheme == ALL_REDUCE and _is_mlperf(row),
-        {},
+        {"family": (20.0, 60.0)},
     ),
     _Task(
         "FSDP and ZeRO, 1 to 512 GPUs", lambda row: row.scheme == "sharded",
-        {"family": (10.0, 25.0)},
+        {"family": (9.0, 25.0)},
     ),
 )  # fmt: skip
 _TENSORFLOW = {
-    "single": ("one GPU, TensorFlow", {"family": (8.0, 22.0), "device": (12.0, 30.0)}),
+    "single": ("one GPU, TensorFlow", _TRANSFORMERS),
     "ring": ("all-reduce, TensorFlow", {}),
 }
 _SERVERS_PCT = 10.0
-_SPEEDUP_PCT = 7.0
+_SPEEDUP_PCT = (7.0, 20.0)
+SPEEDUP_TASK = "speed-up by torch.compile"
+CONSTANT_TASK = f"{SPEEDUP_TASK}, a constant on the same rows"
 
 
 def errors_of(ratios: FloatArray, weights: FloatArray, families: Sequence[str]) -> Errors:
@@ -201,25 +219,35 @@ def errors_by(
     return {name: errors for name, errors in found.items() if errors is not None}
 
 
-def reached(rows: Sequence[MeasuredRun], predictions: Predictions) -> list[Reached]:
+def reached(
+    rows: Sequence[MeasuredRun],
+    predictions: Predictions,
+    folds: Mapping[str, int] | None = None,
+) -> list[Reached]:
     """All tasks of PyTorch, each with a family, a device and a source left out.
 
     Args:
         rows: with measured times.
         predictions: by fits that had not seen them.
+        folds: fold of each family.
     """
-    return [*_of_rows(rows, predictions), *_of_speedups(rows, predictions)]
+    return [*_of_rows(rows, predictions), *_of_speedups(rows, predictions, folds)]
+
+
+def rows_of_tasks(rows: Sequence[MeasuredRun]) -> dict[tuple[str, str], list[MeasuredRun]]:
+    """The rows that count of each task, by its name and by what is left out."""
+    return {
+        (task.name, split): [row for row in rows if task.is_of(row) and task.counts(row, split)]
+        for task in _TASKS
+        for split in SPLITS
+    }
 
 
 def _of_rows(rows: Sequence[MeasuredRun], predictions: Predictions) -> Iterator[Reached]:
     for task in _TASKS:
         some = [row for row in rows if task.is_of(row)]
         for split in SPLITS:
-            kept = some
-            if split == "device" and task.by_device is not None:
-                kept = [row for row in some if row.source in task.by_device]
-            if split == "family" and task.by_device is not None:
-                kept = [row for row in some if row.source == "timm"]
+            kept = [row for row in some if task.counts(row, split)]
             wanted = task.wanted.get(split, (None, None))
             yield Reached(
                 task=task.name,
@@ -241,24 +269,44 @@ def _errors_of_rows(
     return errors_of(ratios, family_weights(kept), [row.family for row in kept])
 
 
-def _of_speedups(rows: Sequence[MeasuredRun], predictions: Predictions) -> Iterator[Reached]:
-    """Errors of the ratio of two rows that differ in the compiler alone."""
+def _of_speedups(
+    rows: Sequence[MeasuredRun], predictions: Predictions, folds: Mapping[str, int] | None
+) -> Iterator[Reached]:
+    """Errors of the ratio of two rows that differ in the compiler alone.
+
+    The constant is the median of the pairs of other folds of families, on the pairs that the
+    simulator predicts.
+    """
     pairs = compile_pairs(rows)
+    constants = constant_speedups(pairs, folds)
     for split in SPLITS:
         seconds: list[RowPrediction | None] = [predictions.of(row.id, split) for row in rows]
         some, speedups = predicted_speedups(pairs, seconds)
-        errors = None
-        if some:
-            kept = [pair.row for pair in some]
-            ratios = speedups / np.array([pair.speedup for pair in some])
-            errors = errors_of(ratios, family_weights(kept), [row.family for row in kept])
+        wanted = _SPEEDUP_PCT if split == "family" else (None, None)
         yield Reached(
-            task="speed-up by torch.compile, forward pass",
+            task=SPEEDUP_TASK,
             split=split,
-            wanted_median_pct=_SPEEDUP_PCT if split == "family" else None,
-            wanted_p90_pct=None,
-            errors=errors,
+            wanted_median_pct=wanted[0],
+            wanted_p90_pct=wanted[1],
+            errors=_errors_of_pairs(some, speedups),
         )
+        if split == "family":
+            kept = np.array([constants[pair.eager] for pair in some])
+            yield Reached(
+                task=CONSTANT_TASK,
+                split=split,
+                wanted_median_pct=None,
+                wanted_p90_pct=None,
+                errors=_errors_of_pairs(some, kept),
+            )
+
+
+def _errors_of_pairs(pairs: Sequence[CompilePair], speedups: FloatArray) -> Errors | None:
+    if not pairs:
+        return None
+    kept = [pair.row for pair in pairs]
+    ratios = speedups / np.array([pair.speedup for pair in pairs])
+    return errors_of(ratios, family_weights(kept), [row.family for row in kept])
 
 
 def reached_by_tensorflow(predictions: Sequence[HeldOutPrediction]) -> list[Reached]:

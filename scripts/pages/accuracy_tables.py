@@ -1,8 +1,8 @@
-"""Tables of docs/accuracy.md: scores and errors -> Markdown."""
+"""Tables of errors on published runs, one for each CSV file of scripts/studies/published."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from scipy.stats import binom
@@ -12,14 +12,15 @@ from driple.runs.validation.rankings import RankSummary
 from driple.runs.validation.scores import GroupScore
 from driple.runs.validation.utilisation import UtilisationScore
 from scripts.fits.coverage import Coverage
-from scripts.fits.doubts import LARGE_ERROR, Answers, Doubt
+from scripts.fits.doubts import Answers, Doubt
 from scripts.fits.reached import Errors, Reached
 from scripts.pages.sweep_ranks import SweepRank
-from scripts.studies.kit.tables import markdown
+from scripts.studies.kit.written import Table
 
 __all__ = [
     "KINDS",
-    "NOT_MADE",
+    "SPLIT_WORDS",
+    "beyond_chance",
     "coverage_table",
     "doubt_table",
     "misfit_table",
@@ -38,8 +39,7 @@ KINDS = {
     "split": "tensor, context, expert, pipeline",
     "servers": "parameter servers",
 }
-NOT_MADE = "not made"
-_SPLITS = {
+SPLIT_WORDS = {
     "model": "model family",
     "family": "model family",
     "size": "size of a known family",
@@ -48,83 +48,89 @@ _SPLITS = {
     "nothing": "nothing",
 }
 _LEAST_RUNS = 20  # of a group whose share of runs is judged
-_SURE = 0.01  # that a group of all is called beyond chance though it is not
+_SURE = 0.01  # probability that any of all groups is called beyond chance though it is not
 
 
-def reached_table(lines: Iterable[Reached]) -> str:
-    """What was reached on each task beside what is wanted, by row and by family."""
-    return _table(
-        ["task", "left out", "rows", "families", "median", "90th percentile", "median, by family",
-         "90th percentile, by family", "wanted"],
+def reached_table(lines: Iterable[Reached]) -> Table:
+    """Errors of each task beside what is wanted, by row and by family; empty if not predicted."""
+    return Table(
+        ["task", "left_out", "rows", "families", "median_pct", "p90_pct", "family_median_pct",
+         "family_p90_pct", "wanted_median_pct", "wanted_p90_pct"],
         [
-            [one.task, _SPLITS[one.split], *_reached(one.errors), _wanted(one)] for one in lines
+            [line.task, SPLIT_WORDS[line.split], *_reached(line.errors),
+             *("" if aim is None else f"{aim:g}"
+               for aim in (line.wanted_median_pct, line.wanted_p90_pct))]
+            for line in lines
         ],
     )  # fmt: skip
 
 
 def _reached(errors: Errors | None) -> list[str]:
     if errors is None:
-        return ["", "", NOT_MADE, "", "", ""]
+        return [""] * 6
     return [
         str(errors.rows),
         str(errors.families),
-        f"{errors.median_pct:.1f} %",
-        f"{errors.p90_pct:.0f} %",
-        f"{errors.family_median_pct:.1f} %",
-        f"{errors.family_p90_pct:.0f} %",
+        f"{errors.median_pct:.1f}",
+        f"{errors.p90_pct:.1f}",
+        f"{errors.family_median_pct:.1f}",
+        f"{errors.family_p90_pct:.1f}",
     ]
 
 
-def _wanted(one: Reached) -> str:
-    given = (one.wanted_median_pct, one.wanted_p90_pct)
-    return ", ".join(f"{value:g} %" for value in given if value is not None)
-
-
-def stated_table(covered: Sequence[Coverage]) -> str:
-    """Whether intervals hold, of all runs and of each scheme and device with enough of them.
+def beyond_chance(covered: Sequence[Coverage], held_out: str) -> tuple[int, list[Coverage]]:
+    """Number of schemes and devices that are judged, and those whose share chance does not allow.
 
     A group keeps its intervals if as many of its runs are inside as chance allows of a true
-    `LEVEL`: two-sided, 1 % for all groups of one column `left out` together.
+    `LEVEL`: two-sided, 1 % for all groups of one kind of `held_out` together.
     """
+    groups = [
+        group
+        for group in covered
+        if group.held_out == held_out
+        and group.by in ("kind", "device")
+        and group.runs >= _LEAST_RUNS
+    ]
+    return len(groups), [group for group in groups if not _by_chance(group, _SURE / len(groups))]
+
+
+def stated_table(covered: Sequence[Coverage]) -> Table:
+    """Whether intervals hold, of all runs and of each scheme and device with enough of them."""
     lines = []
     for held_out in ("model", "size", "device"):
-        some = [one for one in covered if one.held_out == held_out]
-        groups = [one for one in some if one.by in ("kind", "device") and one.runs >= _LEAST_RUNS]
-        outside = [one for one in groups if not _by_chance(one, _SURE / len(groups))]
-        for one in (one for one in some if one.by == "all"):
-            own = [group for group in groups if group.task == one.task]
-            names = ", ".join(
+        _, outside = beyond_chance(covered, held_out)
+        for whole in covered:
+            if (whole.held_out, whole.by) != (held_out, "all"):
+                continue
+            names = "; ".join(
                 f"{KINDS.get(group.group, group.group)} ({100 * group.inside / group.runs:.0f} %)"
                 for group in outside
-                if group.task == one.task
+                if group.task == whole.task
             )
             lines.append([
-                one.task, _SPLITS[held_out], str(one.runs), f"{100 * one.inside / one.runs:.1f} %",
-                f"{one.row_width:.2f}", str(len(own)), names or "none",
+                whole.task, SPLIT_WORDS[held_out], str(whole.runs),
+                f"{100 * whole.inside / whole.runs:.1f}", f"{whole.row_width:.2f}", names,
             ])  # fmt: skip
-    return _table(
-        ["task", "left out", "runs", "in the 90 % interval", "median width", "schemes and devices",
-         "of these beyond chance"],
-        lines,
-    )  # fmt: skip
+    return Table(
+        ["task", "left_out", "runs", "inside_pct", "median_width", "groups_beyond_chance"], lines
+    )
 
 
-def _by_chance(one: Coverage, doubt: float) -> bool:
+def _by_chance(group: Coverage, doubt: float) -> bool:
     """Whether a true share of `LEVEL` gives such a count of runs, but for a small probability."""
-    law = binom(one.runs, LEVEL)
-    return 2 * min(float(law.cdf(one.inside)), float(law.sf(one.inside - 1))) >= doubt
+    law = binom(group.runs, LEVEL)
+    return 2 * min(float(law.cdf(group.inside)), float(law.sf(group.inside - 1))) >= doubt
 
 
-def doubt_table(doubts: Iterable[Doubt]) -> str:
-    """Whether stated errors say which answers are far off, of three kinds of answers."""
-    large = f"over {100 * LARGE_ERROR:.0f} % off"
-    return _table(
-        ["task", "left out", "area", "area, by family", "no error stated", large, "guesses", large,
-         "in the interval", "others", large, "in the interval"],
+def doubt_table(doubts: Iterable[Doubt]) -> Table:
+    """Whether stated errors show which answers are far off, of three kinds of answers."""
+    return Table(
+        ["task", "left_out", "area", "family_area", "unstated", "unstated_far_pct", "guesses",
+         "guesses_far_pct", "guesses_inside_pct", "others", "others_far_pct", "others_inside_pct"],
         [
-            [one.task, _SPLITS[one.held_out], _area(one.area), _area(one.family_area),
-             *_answers(one.unchecked)[:2], *_answers(one.guesses), *_answers(one.others)]
-            for one in doubts
+            [doubt.task, SPLIT_WORDS[doubt.held_out], _area(doubt.area), _area(doubt.family_area),
+             *_answers(doubt.unchecked)[:2], *_answers(doubt.guesses), *_answers(doubt.others)]
+            for doubt in doubts
         ],
     )  # fmt: skip
 
@@ -136,71 +142,74 @@ def _area(area: float | None) -> str:
 def _answers(some: Answers | None) -> list[str]:
     if some is None:
         return ["0", "", ""]
-    inside = "" if some.inside_pct is None else f"{some.inside_pct:.0f} %"
-    return [str(some.runs), f"{some.large_pct:.0f} %", inside]
+    inside = "" if some.inside_pct is None else f"{some.inside_pct:.0f}"
+    return [str(some.runs), f"{some.large_pct:.0f}", inside]
 
 
-def misfit_table(groups: Mapping[str, Errors], name: str, *, least_rows: int, count: int) -> str:
-    """The groups whose signed median is the largest, slow or fast, largest first."""
-    some = [one for one in groups.items() if one[1].rows >= least_rows]
-    worst = sorted(some, key=lambda one: -abs(one[1].signed_pct))[:count]
-    return _table(
-        [name, "rows", "signed median", "median", "90th percentile"],
+def misfit_table(groups: Mapping[str, Errors], name: str, *, least_rows: int) -> Table:
+    """Groups by their signed median, the farthest from 0 first."""
+    some = [(key, errors) for key, errors in groups.items() if errors.rows >= least_rows]
+    return Table(
+        [name, "rows", "signed_median_pct", "median_pct", "p90_pct"],
         [
-            [key, str(one.rows), f"{one.signed_pct:+.0f} %", f"{one.median_pct:.0f} %",
-             f"{one.p90_pct:.0f} %"]
-            for key, one in worst
+            [key, str(errors.rows), f"{errors.signed_pct:+.0f}", f"{errors.median_pct:.0f}",
+             f"{errors.p90_pct:.0f}"]
+            for key, errors in sorted(some, key=lambda group: -abs(group[1].signed_pct))
         ],
     )  # fmt: skip
 
 
-def ranking_table(rankings: Iterable[RankSummary]) -> str:
+def ranking_table(rankings: Iterable[RankSummary]) -> Table:
     """How well configurations and devices are ranked."""
-    return _table(
-        ["of", "left out", "source", "jobs", "choices", "mean tau", "predicted best is slower by"],
+    return Table(
+        ["of", "left_out", "source", "jobs", "choices", "mean_tau", "predicted_best_slower_pct"],
         [
-            [one.what, _SPLITS[one.split], one.source, str(one.jobs), str(one.choices),
-             f"{one.tau:.2f}", f"{one.best_pct:.1f} %"]
-            for one in rankings
+            [ranking.what, SPLIT_WORDS[ranking.split], ranking.source, str(ranking.jobs),
+             str(ranking.choices), f"{ranking.tau:.2f}", f"{ranking.best_pct:.1f}"]
+            for ranking in rankings
         ],
     )  # fmt: skip
 
 
-def utilisation_table(scores: Iterable[UtilisationScore], more: Iterable[UtilisationScore]) -> str:
+def utilisation_table(
+    scores: Iterable[UtilisationScore], more: Iterable[UtilisationScore]
+) -> Table:
     """Simulated against measured mean utilisation, and in the measured time of a step."""
-    of_step = {one.group: one for one in more}
+    of_step = {score.group: score for score in more}
 
-    def points(one: UtilisationScore | None) -> str:
-        return "" if one is None else f"{one.points:.1f} ({one.runs} runs)"
+    def points(score: UtilisationScore | None) -> list[str]:
+        return ["", ""] if score is None else [str(score.runs), f"{score.points:.1f}"]
 
-    return _table(
-        ["runs", "number", "measured", "simulated", "difference, points", "rank correlation",
-         "difference in the measured step, points"],
+    return Table(
+        ["runs", "number", "measured_pct", "simulated_pct", "difference_points",
+         "rank_correlation", "runs_of_known_step", "difference_in_measured_step_points"],
         [
-            [one.group, str(one.runs), f"{one.measured_pct:.0f} %", f"{one.predicted_pct:.0f} %",
-             f"{one.points:.1f}", "" if one.rank is None else f"{one.rank:.2f}",
-             points(of_step.get(one.group))]
-            for one in scores
+            [score.group, str(score.runs), f"{score.measured_pct:.0f}",
+             f"{score.predicted_pct:.0f}", f"{score.points:.1f}",
+             "" if score.rank is None else f"{score.rank:.2f}",
+             *points(of_step.get(score.group))]
+            for score in scores
         ],
     )  # fmt: skip
 
 
-def coverage_table(found: Sequence[Coverage], by: str) -> str:
-    """How well stated intervals hold, by one property of the runs."""
-    return _table(
-        [by, "task", "left out", "runs", "in the 90 % interval",
-         "below the stated 90th percentile", "width"],
+def coverage_table(covered: Iterable[Coverage]) -> Table:
+    """How well stated intervals hold, by each property of the runs."""
+    return Table(
+        ["by", "group", "task", "left_out", "runs", "inside_pct", "row_width",
+         "family_inside_pct", "family_below_stated_p90_pct", "family_width"],
         [
-            [KINDS.get(one.group, one.group), one.task, _SPLITS[one.held_out], str(one.runs),
-             f"{one.coverage_pct:.0f} %", f"{one.below_p90_pct:.0f} %", f"{one.width:.2f}"]
-            for one in found
-            if one.by == by
+            [group.by, KINDS.get(group.group, group.group), group.task,
+             SPLIT_WORDS[group.held_out], str(group.runs),
+             f"{100 * group.inside / group.runs:.0f}", f"{group.row_width:.2f}",
+             f"{group.coverage_pct:.0f}", f"{group.below_p90_pct:.0f}", f"{group.width:.2f}"]
+            for group in covered
         ],
     )  # fmt: skip
 
 
-def sweep_table(sweeps: Sequence[SweepRank], wanted: float) -> str:
-    """Spearman's correlation within sweeps, and the sweeps that are below what is wanted."""
+def sweep_table(sweeps: Sequence[SweepRank], wanted: float) -> Table:
+    """Spearman's correlation within sweeps, by source, and the lowest one."""
     lines = []
     for split in dict.fromkeys(sweep.split for sweep in sweeps):
         own = [sweep for sweep in sweeps if sweep.split == split]
@@ -209,33 +218,26 @@ def sweep_table(sweeps: Sequence[SweepRank], wanted: float) -> str:
             ranks = [sweep.rank for sweep in some]
             low = min(some, key=lambda sweep: sweep.rank)
             lines.append([
-                _SPLITS[split], source, str(len(some)), str(sum(sweep.settings for sweep in some)),
-                f"{median(ranks):.2f}", f"{sum(rank >= wanted for rank in ranks)} of {len(some)}",
-                f"{low.rank:.2f} ({low.job}, {low.place})",
+                SPLIT_WORDS[split], source, str(len(some)),
+                str(sum(sweep.settings for sweep in some)), f"{median(ranks):.2f}",
+                str(sum(rank >= wanted for rank in ranks)), f"{low.rank:.2f}",
+                f"{low.job}, {low.place}",
             ])  # fmt: skip
-    return _table(
-        ["left out", "source", "sweeps", "settings", "median", f"{wanted:g} or more", "lowest"],
+    return Table(
+        ["left_out", "source", "sweeps", "settings", "median", "kept", "lowest", "lowest_sweep"],
         lines,
     )
 
 
-def score_table(
-    scores: Iterable[GroupScore], by: str, *, is_shown: Callable[[GroupScore], bool] = bool
-) -> str:
-    """Errors of predictors by one property of the rows, each family weighted alike."""
-    some = [one for one in scores if one.by == by and is_shown(one)]
-    several = len({one.predictor for one in some}) > 1
-    return _table(
-        [by, "mode", "left out", *(["predictor"] if several else []), "rows", "families", "median",
-         "90th percentile", "signed median"],
+def score_table(scores: Iterable[GroupScore]) -> Table:
+    """Errors of predictors by group of rows, each family weighted alike."""
+    return Table(
+        ["by", "group", "mode", "left_out", "predictor", "rows", "families", "family_median_pct",
+         "family_p90_pct", "family_signed_pct"],
         [
-            [one.group, one.mode, _SPLITS[one.split], *([one.predictor] if several else []),
-             str(one.rows), str(one.families), f"{one.median_pct:.1f} %", f"{one.p90_pct:.1f} %",
-             f"{one.signed_pct:+.1f} %"]
-            for one in some
+            [score.by, score.group, score.mode, SPLIT_WORDS[score.split], score.predictor,
+             str(score.rows), str(score.families), f"{score.median_pct:.1f}",
+             f"{score.p90_pct:.1f}", f"{score.signed_pct:+.1f}"]
+            for score in scores
         ],
     )  # fmt: skip
-
-
-def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    return "\n".join(markdown(list(header), [list(line) for line in lines]))

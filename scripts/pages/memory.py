@@ -1,25 +1,22 @@
-"""Write the generated part of docs/memory.md: tables and pictures of memory on published runs.
+"""Write docs/memory.md, its pictures, and the CSV files of scripts/studies/memory/published.
 
     python -m scripts.pages.memory [--check]
 
 Everything comes from committed tables: rows, the tensors of their steps, and the calibration that
-ships. `--check` writes nothing and fails if the page is not up to date.
+ships. `--check` writes nothing and names what is not up to date.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from driple.errors import DripleError
-from driple.files import atomic_write
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
-from scripts.fits.calibration_memory import JUDGED, OLD, interval_of, level_of
+from scripts.fits.calibration_memory import JUDGED, MOST_WRONG, OLD, interval_of, level_of
 from scripts.fits.memory_check import (
     CheckedMemory,
     Pair,
@@ -32,86 +29,129 @@ from scripts.fits.memory_check import (
 )
 from scripts.fits.memory_rows import MEMORY_FILE, read_memory_runs
 from scripts.fits.memory_store import MEMORY_STEPS_FILE, MemoryStore
-from scripts.pages.memory_measured import measured_part
+from scripts.pages.memory_measured import FOLDERS, NOT_COMPILED, measured_tables
 from scripts.pages.memory_scatter import plot_memory, plot_need
+from scripts.studies.kit.page import fill
+from scripts.studies.kit.tables import read_rows
+from scripts.studies.kit.written import Table, csv_files, written
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED, PAGE = ROOT / "datasets" / "runs" / "published", ROOT / "docs" / "memory.md"
 PICTURES = ROOT / "docs" / "pictures"
-BEGIN, END = "<!-- memory: begin -->", "<!-- memory: end -->"
+HOME = ROOT / "scripts" / "studies" / "memory" / "published"
+TEMPLATE = HOME / "memory.in.md"
+ON_CPU = HOME.parent / "allocated.csv"  # steps beside PyTorch's profiler
 _GIB = 2.0**30
-_WORDS = {
-    "allocated": "allocated (`max_memory_allocated`)",
-    "reserved": "reserved (`max_memory_reserved`)",
-    "device_total": "the device (NVML)",
-}
+_WORDS = {"allocated": "allocated", "reserved": "reserved", "device_total": "device"}
+_ALL = "all sources"
 _LEAST = 30  # runs of a kind
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the page and the pictures, or check the page."""
-    parser = argparse.ArgumentParser(description="write the generated part of docs/memory.md")
-    parser.add_argument("--check", action="store_true", help="fail if the page is not up to date")
+    """Write the page, the CSV files and the pictures, or check the page and the CSV files."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="fail if a file is not up to date")
     given = parser.parse_args(argv)
-    known = shipped_memory_calibration()
-    checked = checked_rows(
+    known, checked = shipped_memory_calibration(), shipped_checks()
+    status = written(
+        files(checked, known), check=given.check, program="python -m scripts.pages.memory"
+    )
+    if not given.check:
+        draw(checked, known)
+    return status
+
+
+def shipped_checks() -> list[CheckedMemory]:
+    """Published runs with their estimates."""
+    return checked_rows(
         read_memory_runs(PUBLISHED / MEMORY_FILE),
         MemoryStore.open(PUBLISHED / MEMORY_STEPS_FILE),
-        known,
+        shipped_memory_calibration(),
     )
-    page = PAGE.read_text(encoding="utf-8")
-    wanted = with_part(page, part_of_page(checked, known))
-    if given.check:
-        if wanted != page:
-            print(f"{PAGE} is not up to date: run scripts/pages/memory.py", file=sys.stderr)
-        return int(wanted != page)
-    atomic_write(PAGE, wanted.encode(), error=DripleError)
-    draw(checked, known)
-    return 0
 
 
-def with_part(page: str, part: str) -> str:
-    """The page with the text between its markers replaced.
+def files(checked: Sequence[CheckedMemory], known: MemoryCalibration) -> dict[Path, str]:
+    """Text of the page and of all CSV files."""
+    tables = {
+        "sources": source_table(checked),
+        "families": family_table(checked),
+        "intervals": interval_table(checked),
+        "fits": fits_table(checked),
+        **measured_tables(known),
+        "constants": constant_table(known),
+    }
+    tables = {"summary": summary_table(tables), **tables}
+    page = fill(TEMPLATE.read_text(encoding="utf-8"), sentences(tables, known))
+    return {PAGE: page, **csv_files(HOME, tables)}
 
-    Raises:
-        SystemExit: a marker is missing.
-    """
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{PAGE} lacks the line {BEGIN if not begin else END}")
-    return f"{head}{BEGIN}\n\n{part}\n\n{END}{tail}"
+
+def _rows(table: Table) -> list[dict[str, str]]:
+    return [dict(zip(table.head, cells, strict=True)) for cells in table.rows]
 
 
-def part_of_page(checked: Sequence[CheckedMemory], known: MemoryCalibration) -> str:
-    """All tables."""
-    held = [one for one in checked if one.row.is_held_out]
-    return "\n\n".join(
-        [
-            "### Errors by source\n\nModel families of odd folds, which no constant was fitted on; "
-            "every family weighs the same. In brackets: all runs, those to fit included.",
-            source_table(held, checked),
-            "### Errors by model family",
-            family_table(checked),
-            "### Intervals\n\nEach family's interval is made from the other families' runs, at the "
-            "level of quantiles that ships.",
-            coverage_table(checked),
-            "### Fits or not\n\nRight: the mean of both classes' shares, so that a constant answer "
-            "gets 50 %. Wrong: of the answers `yes`, both classes being as frequent.",
-            fits_table(checked),
-            measured_part(known),
-            "### Constants",
-            constant_table(known),
-            "![estimated and measured memory of devices](pictures/memory-device.svg)\n\n"
-            "![estimated and measured allocated memory](pictures/memory-allocated.svg)\n\n"
-            "![need of runs that ran and that ran out of memory](pictures/memory-fits.svg)",
+def _row(table: Table, **fields: str) -> dict[str, str]:
+    """The row whose cells are these; empty cells if there is none."""
+    rows = (row for row in _rows(table) if fields.items() <= row.items())
+    return next(rows, dict.fromkeys(table.head, ""))
+
+
+def summary_table(tables: Mapping[str, Table]) -> Table:
+    """Errors and intervals of each number: of published runs held out, and of each GPU measured."""
+    lines = []
+    for where in ("published", *FOLDERS):
+        for number in _WORDS.values():
+            if where == "published":
+                errors = _row(tables["sources"], number=number, source=_ALL, half="held out")
+                stated = _row(tables["intervals"], number=number, kind="all")
+            else:
+                errors = _row(tables["measured"], device=where, number=number, kind=NOT_COMPILED)
+                stated = _row(tables["measured_intervals"], device=where, number=number)
+            lines.append([
+                where, number,
+                *(errors[name] for name in ("runs", "median_pct", "p90_pct", "signed_median_pct")),
+                *(stated[name] for name in ("runs", "inside_pct", "width")),
+            ])  # fmt: skip
+    return Table(
+        ["where", "number", "runs", "median_pct", "p90_pct", "signed_median_pct", "interval_runs",
+         "inside_pct", "width"],
+        lines,
+    )  # fmt: skip
+
+
+def shown_table(summary: Table) -> Table:
+    """The table of the page."""
+    names = ("where", "number", "runs", "median_pct", "p90_pct", "inside_pct", "width")
+    return Table(
+        ["where", "number", "runs", "median, %", "90th, %", "inside, %", "width"],
+        [[row[name] for name in names] for row in _rows(summary)],
+    )
+
+
+def sentences(tables: Mapping[str, Table], known: MemoryCalibration) -> dict[str, str]:
+    """Text for each place of the page."""
+    fits = _row(tables["fits"], runs="all, held out")
+    far = {
+        is_compiled: [
+            abs(float(row["error_pct"]))
+            for row in _rows(tables["measured_far"])
+            if (" compiled" in row["run"]) == is_compiled
         ]
-    )
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+        for is_compiled in (True, False)
+    }
+    on_cpu = read_rows(ON_CPU)
+    return {
+        "table": shown_table(tables["summary"]).markdown(),
+        "fits_right": fits["right_pct"],
+        "fits_wrong": fits["wrong_pct"],
+        "yes_below": f"{100 * known.yes_below:.0f}",
+        "usable": f"{100 * known.usable_share:.1f}",
+        "fits_aim": f"{100 * MOST_WRONG:.0f}",
+        "compiled_far": f"{max(far[True]):.0f}",
+        "plain_far": f"{max(far[False]):.0f}",
+        "cpu_steps": str(len(on_cpu)),
+        "cpu_models": str(len({row["model"] for row in on_cpu})),
+        "cpu_most": f"{max(abs(float(row['difference_pct'])) for row in on_cpu):.1f}",
+    }
 
 
 def _stated(pairs: Sequence[Pair]) -> tuple[str, str, str]:
@@ -126,95 +166,95 @@ def _stated(pairs: Sequence[Pair]) -> tuple[str, str, str]:
     )
 
 
-def source_table(held: Sequence[CheckedMemory], checked: Sequence[CheckedMemory]) -> str:
-    """A row for each number and source, and one for all sources together."""
-    rows = []
+def source_table(checked: Sequence[CheckedMemory]) -> Table:
+    """Errors by number and source: of families that no constant was fitted on, and of all."""
+    lines = []
     for number, words in _WORDS.items():
-        some, whole = pairs_of(held, number), pairs_of(checked, number)
-        sources = sorted({pair.row.source for pair in whole})
-        for source in [*sources, "all sources"]:
-            mine = [p for p in some if source in (p.row.source, "all sources")]
-            every = [p for p in whole if source in (p.row.source, "all sources")]
-            cells = _stated(mine) if mine else ("-", "-", "-")
-            others = _stated(every)
-            rows.append(
-                [words, source, f"{len(mine)} ({len(every)})",
-                 *(f"{a} ({b})" for a, b in zip(cells, others, strict=True))]
-            )  # fmt: skip
-    return _table(["measured", "source", "runs", "median %", "90th %", "signed median %"], rows)
+        whole = pairs_of(checked, number)
+        sources = [*sorted({pair.row.source for pair in whole}), _ALL]
+        for source in sources:
+            every = [pair for pair in whole if source in (pair.row.source, _ALL)]
+            held = [pair for pair in every if pair.row.is_held_out]
+            for half, some in (("held out", held), ("all", every)):
+                if some:
+                    lines.append([words, source, half, str(len(some)), *_stated(some)])
+    return Table(
+        ["number", "source", "half", "runs", "median_pct", "p90_pct", "signed_median_pct"], lines
+    )
 
 
-def family_table(checked: Sequence[CheckedMemory]) -> str:
-    """A row for each number and family."""
-    rows = []
+def family_table(checked: Sequence[CheckedMemory]) -> Table:
+    """Errors by number, source and family."""
+    lines = []
     for number, words in _WORDS.items():
         pairs = pairs_of(checked, number)
-        keys = sorted({(p.row.source, p.row.family) for p in pairs})
-        for source, family in keys:
-            mine = [p for p in pairs if (p.row.source, p.row.family) == (source, family)]
-            half = "held out" if mine[0].row.is_held_out else "fitted"
-            rows.append([words, source, family, half, str(len(mine)), *_stated(mine)])
-    header = ["measured", "source", "family", "half", "runs", "median %", "90th %", "signed %"]
-    return _table(header, rows)
+        for source, family in sorted({(pair.row.source, pair.row.family) for pair in pairs}):
+            some = [
+                pair for pair in pairs if (pair.row.source, pair.row.family) == (source, family)
+            ]
+            half = "held out" if some[0].row.is_held_out else "fitted"
+            lines.append([words, source, family, half, str(len(some)), *_stated(some)])
+    return Table(
+        ["number", "source", "family", "half", "runs", "median_pct", "p90_pct",
+         "signed_median_pct"],
+        lines,
+    )  # fmt: skip
 
 
-def coverage_table(checked: Sequence[CheckedMemory]) -> str:
+def interval_table(checked: Sequence[CheckedMemory]) -> Table:
     """Coverage and width by kind of scheme and samples."""
-    rows = []
+    lines = []
     for number, words in _WORDS.items():
         pairs = pairs_of(checked, number)
-        kinds = ["all", *sorted({p.kind for p in pairs})]
-        for kind in kinds:
-            mine = [p for p in pairs if kind in (p.kind, "all")]
-            if len(mine) < _LEAST or len({p.row.family for p in mine}) < 3:
+        for kind in ["all", *sorted({pair.kind for pair in pairs})]:
+            some = [pair for pair in pairs if kind in (pair.kind, "all")]
+            if len(some) < _LEAST or len({pair.row.family for pair in some}) < 3:
                 continue
-            inside = partial(interval_of, level=level_of(mine))
-            share, width = coverage_of(mine, inside)
-            rows.append([words, kind, str(len(mine)), f"{100 * share:.0f} %", f"{width:.2f}"])
-    return _table(["number", "kind", "runs", "within", "upper / lower end"], rows)
+            inside = partial(interval_of, level=level_of(some))
+            share, width = coverage_of(some, inside)
+            lines.append([words, kind, str(len(some)), f"{100 * share:.0f}", f"{width:.2f}"])
+    return Table(["number", "kind", "runs", "inside_pct", "width"], lines)
 
 
-def fits_table(checked: Sequence[CheckedMemory]) -> str:
-    """Answers by what happened."""
-    rows = []
+def fits_table(checked: Sequence[CheckedMemory]) -> Table:
+    """Answers by what happened.
+
+    `right`: the mean of both classes' shares, so that a constant answer gets 50 %. `wrong`: of the
+    answers `yes`, both classes being as frequent.
+    """
+    lines = []
     chosen: list[tuple[str, Callable[[CheckedMemory], bool]]] = [
         (f"{source}, {half}", _chooser(source, held=held))
         for source in JUDGED
         for half, held in (("fitted", False), ("held out", True))
     ]
     chosen += [
-        ("fms-acceleration and litgpt, all", lambda one: one.row.source in JUDGED[1:]),
-        ("all, held out", lambda one: one.row.source in JUDGED and one.row.is_held_out),
-        ("all", lambda one: one.row.source in JUDGED),
+        ("fms-acceleration and litgpt, all", lambda run: run.row.source in JUDGED[1:]),
+        ("all, held out", lambda run: run.row.source in JUDGED and run.row.is_held_out),
+        ("all", lambda run: run.row.source in JUDGED),
     ]
     for words, wanted in chosen:
-        score = fit_score([one for one in checked if wanted(one)])
-        answers = ("yes", "likely not", "no")
+        score = fit_score([run for run in checked if wanted(run)])
         counts = [
-            " / ".join(str(part.get(answer, 0)) for answer in answers)
+            str(part.get(answer, 0))
             for part in (score.ran, score.failed)
+            for answer in ("yes", "likely not", "no")
         ]
         both = sum(score.ran.values()) and sum(score.failed.values())
-        rows.append(
-            [words, *counts,
-             f"{100 * score.right:.1f} %" if both else "-",
-             f"{100 * score.wrong_fits:.1f} %" if both else "-"]
-        )  # fmt: skip
-    header = [
-        "runs",
-        "ran: yes / likely not / no",
-        "ran out: yes / likely not / no",
-        "right",
-        "wrong",
-    ]
-    return _table(header, rows)
+        shares = (score.right, score.wrong_fits)
+        lines.append([words, *counts, *(f"{100 * share:.1f}" if both else "" for share in shares)])
+    return Table(
+        ["runs", "ran_yes", "ran_likely_not", "ran_no", "failed_yes", "failed_likely_not",
+         "failed_no", "right_pct", "wrong_pct"],
+        lines,
+    )  # fmt: skip
 
 
 def _chooser(source: str, *, held: bool) -> Callable[[CheckedMemory], bool]:
-    return lambda one: one.row.source == source and one.row.is_held_out == held
+    return lambda run: run.row.source == source and run.row.is_held_out == held
 
 
-def constant_table(known: MemoryCalibration) -> str:
+def constant_table(known: MemoryCalibration) -> Table:
     """Every constant, and what it rests on."""
     mib = 2.0**20
     workspaces = ", ".join(
@@ -234,7 +274,7 @@ def constant_table(known: MemoryCalibration) -> str:
         ["does not fit from", f"{100 * known.no_above:.0f} %", "the same, of runs that ran"],
         ["cuBLAS workspaces", workspaces, "PyTorch's source, CublasHandlePool.cpp"],
     ]  # fmt: skip
-    return _table(["constant", "value", "from"], rows)
+    return Table(["constant", "value", "from"], rows)
 
 
 def draw(checked: Sequence[CheckedMemory], known: MemoryCalibration) -> None:

@@ -1,6 +1,6 @@
-"""The part of docs/memory.md on steps that we measured on GPUs: measured-h100, measured-h200.
+"""Memory of steps that we measured, datasets/runs/measured-h100 and -h200, against estimates.
 
-rows.csv.gz, memory_steps.xz, MemoryCalibration -> tables
+rows.csv.gz, memory_steps.xz, MemoryCalibration -> tables of scripts/studies/memory/published
 
 Nothing was fitted on these rows. A row is one run, and all weigh the same.
 """
@@ -8,7 +8,7 @@ Nothing was fitted on these rows. A row is one run, and all weigh the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from scripts.fits.measured_gpu import (
     read_profiled_runs,
 )
 from scripts.fits.memory_store import MemoryStore
+from scripts.studies.kit.written import Table
 
 _DATASETS = Path(__file__).resolve().parents[2] / "datasets"
 FOLDERS = {
@@ -33,13 +34,14 @@ FOLDERS = {
     "H200": _DATASETS / "runs" / "measured-h200",
 }
 _NUMBERS = (
-    ("allocated (`max_memory_allocated`)", "allocated", "allocated_bytes"),
-    ("reserved (`max_memory_reserved`)", "reserved", "reserved_bytes"),
-    ("the device (NVML)", "device_total", "device_bytes"),
+    ("allocated", "allocated", "allocated_bytes"),
+    ("reserved", "reserved", "reserved_bytes"),
+    ("device", "device_total", "device_bytes"),
 )
+NOT_COMPILED = "all that are not compiled"
 _FAR = 0.05  # errors beyond it are listed one by one
 _KINDS: Sequence[tuple[str, Callable[[ProfiledRun], bool]]] = (
-    ("all that are not compiled", lambda row: not row.compiled),
+    (NOT_COMPILED, lambda row: not row.compiled),
     ("images, training", lambda row: _is_plain(row) and row.has_images),
     ("text, training", lambda row: _is_plain(row) and not row.has_images),
     ("single precision", lambda row: _is_plain(row) and row.precision in ("fp32", "tf32")),
@@ -81,87 +83,75 @@ def checked(known: MemoryCalibration, device: str = "H100") -> tuple[list[Checke
     return found, len(rows) - len(found)
 
 
-def measured_part(known: MemoryCalibration) -> str:
-    """Tables of the page, device by device."""
-    return "\n\n".join(_part_of(device, known) for device in FOLDERS)
-
-
-def _part_of(device: str, known: MemoryCalibration) -> str:
-    pairs, missing = checked(known, device)
-    ran = [one for one in pairs if one.row.ran]
-    plain = [one for one in ran if not one.row.compiled]
-    capacity = Setting.parse(f"1x{device}").worker.memory_bytes / 1e9
-    return "\n\n".join(
-        [
-            f"### Measured on an {device}\n\nSteps that we measured ourselves "
-            f"(`datasets/{FOLDERS[device].name}`, by PyTorch's counters and NVML) on one {device} "
-            f"of {capacity:.0f} GB with PyTorch 2.11. No constant was fitted on them. "
-            f"{missing} of {len(pairs) + missing} rows have no estimate.",
-            _table(
-                ["measured", "kind", "runs", "median %", "90th %", "signed median %"],
-                _errors(ran),
-            ),
-            "The intervals, and the answers to `fits`, of rows that are not compiled:",
-            _table(["number", "runs", "within", "upper / lower end"], _coverage(plain)),
-            _table(
-                ["runs", "yes", "likely not", "no"],
-                [_answers("ran", plain),
-                 _answers("ran out of memory", [one for one in pairs if not one.row.ran])],
-            ),
-            f"Errors of allocated memory over {100 * _FAR:.0f} %:",
-            _table(["run", "measured", "error"], _far(ran)),
+def measured_tables(known: MemoryCalibration) -> dict[str, Table]:
+    """All tables, by name; each has a line for each device, number and kind of run."""
+    errors, intervals, fits, far = [], [], [], []
+    for device in FOLDERS:
+        pairs, missing = checked(known, device)
+        ran = [pair for pair in pairs if pair.row.ran]
+        failed = [pair for pair in pairs if not pair.row.ran]
+        plain = [pair for pair in ran if not pair.row.compiled]
+        errors += [[device, *cells] for cells in _errors(ran)]
+        intervals += [[device, *cells] for cells in _coverage(plain)]
+        fits += [
+            [device, *_answers("ran", plain)],
+            [device, *_answers("ran out of memory", failed)],
+            [device, "no estimate", str(missing), "", "", ""],
         ]
-    )  # fmt: skip
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+        far += [[device, *cells] for cells in _far(ran)]
+    return {
+        "measured": Table(
+            ["device", "number", "kind", "runs", "median_pct", "p90_pct", "signed_median_pct"],
+            errors,
+        ),
+        "measured_intervals": Table(["device", "number", "runs", "inside_pct", "width"], intervals),
+        "measured_fits": Table(["device", "what", "runs", "yes", "likely_not", "no"], fits),
+        "measured_far": Table(["device", "run", "allocated_gib", "error_pct"], far),
+    }
 
 
 def _errors(ran: Sequence[Checked]) -> list[list[str]]:
-    found = []
+    lines = []
     for words, number, measured in _NUMBERS:
         for kind, wanted in _KINDS:
-            errors = np.array([one.error(number, measured) for one in ran if wanted(one.row)])
+            errors = np.array([pair.error(number, measured) for pair in ran if wanted(pair.row)])
             if not len(errors):
                 continue
-            sizes = np.abs(errors)
-            cells = (np.median(sizes), np.quantile(sizes, 0.9))
-            found.append(
-                [words, kind, str(len(errors)), *(f"{100 * one:.1f}" for one in cells),
+            median, p90 = 100 * np.quantile(np.abs(errors), [0.5, 0.9])
+            lines.append(
+                [words, kind, str(len(errors)), f"{median:.1f}", f"{p90:.1f}",
                  f"{100 * np.median(errors):+.1f}"]
             )  # fmt: skip
-    return found
+    return lines
 
 
 def _coverage(ran: Sequence[Checked]) -> list[list[str]]:
-    found = []
+    lines = []
     for words, number, measured in _NUMBERS:
         ends = [
-            (made.lower, getattr(one.row, measured), made.upper)
-            for one in ran
-            if isinstance(made := getattr(one.made, number), Bytes)
-            and made.lower is not None
-            and made.upper is not None
+            (estimate.lower, getattr(pair.row, measured), estimate.upper)
+            for pair in ran
+            if isinstance(estimate := getattr(pair.made, number), Bytes)
+            and estimate.lower is not None
+            and estimate.upper is not None
         ]
         if not ends:
             continue
         inside = np.mean([low <= truth <= high for low, truth, high in ends])
         width = np.median([high / low for low, _, high in ends])
-        found.append([words, str(len(ends)), f"{100 * inside:.0f} %", f"{width:.2f}"])
-    return found
+        lines.append([words, str(len(ends)), f"{100 * inside:.0f}", f"{width:.2f}"])
+    return lines
 
 
 def _answers(words: str, some: Sequence[Checked]) -> list[str]:
-    counts = Counter(one.made.fits for one in some)
-    return [words, *(str(counts["yes"]), str(counts["likely not"]), str(counts["no"]))]
+    counts = Counter(pair.made.fits for pair in some)
+    return [words, str(len(some)), *(str(counts[answer]) for answer in ("yes", "likely not", "no"))]
 
 
 def _far(ran: Sequence[Checked]) -> list[list[str]]:
     gib = 2.0**30
     return [
-        [one.row.key, f"{(one.row.allocated_bytes or 0) / gib:.2f} GiB", f"{100 * error:+.1f} %"]
-        for one in ran
-        if abs(error := one.error("allocated", "allocated_bytes")) > _FAR
+        [pair.row.key, f"{(pair.row.allocated_bytes or 0) / gib:.2f}", f"{100 * error:+.1f}"]
+        for pair in ran
+        if abs(error := pair.error("allocated", "allocated_bytes")) > _FAR
     ]

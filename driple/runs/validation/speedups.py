@@ -23,7 +23,14 @@ from driple.runs.validation.metrics import (
 from driple.runs.validation.predictions import RowPrediction
 from driple.runs.validation.scores import GroupScore
 
-__all__ = ["SPEEDUP", "CompilePair", "compile_pairs", "predicted_speedups", "speedup_scores"]
+__all__ = [
+    "SPEEDUP",
+    "CompilePair",
+    "compile_pairs",
+    "constant_speedups",
+    "predicted_speedups",
+    "speedup_scores",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Predicted = Mapping[tuple[str, str], Sequence[RowPrediction | None]]
@@ -91,15 +98,20 @@ def speedup_scores(
 
     Returns:
         Scores of every predictor that predicts both rows of some pair, and of the constant: the
-        median speed-up of the pairs of the other folds of families.
+        median speed-up of the pairs of the other folds of families. It is scored on the pairs that
+        some predictor predicts.
     """
     pairs = compile_pairs(rows)
-    found = []
+    constants = constant_speedups(pairs, folds)
+    found, answered = [], set()
     for (split, predictor), predictions in predicted.items():
         some, ratios = predicted_speedups(pairs, predictions)
+        answered |= {pair.eager for pair in some}
         found += _scored(split, predictor, some, ratios)
-    if pairs:
-        found += _scored("family", CONSTANT, pairs, _constants(pairs, folds))
+    if answered:
+        same = [pair for pair in pairs if pair.eager in answered]
+        ratios = np.array([constants[pair.eager] for pair in same])
+        found += _scored("family", CONSTANT, same, ratios)
     return found
 
 
@@ -116,15 +128,26 @@ def predicted_speedups(
     return some, np.array(ratios)
 
 
-def _constants(pairs: Sequence[CompilePair], folds: Mapping[str, int] | None) -> FloatArray:
-    """For each pair the median measured speed-up of the other folds; of all, if there are none."""
+def constant_speedups(
+    pairs: Sequence[CompilePair], folds: Mapping[str, int] | None = None
+) -> dict[int, float]:
+    """For each pair the median measured speed-up of the other folds; of all, if there are none.
+
+    Args:
+        pairs: with measured speed-ups.
+        folds: fold of each family.
+
+    Returns:
+        By the position of the row without a compiler.
+    """
     fold = np.array([fold_of(pair.row.family, folds) for pair in pairs])
     measured = np.array([pair.speedup for pair in pairs])
     of_fold = {
         one: float(np.median(rest if len(rest := measured[fold != one]) else measured))
         for one in set(fold.tolist())
     }
-    return np.array([of_fold[one] for one in fold.tolist()])
+    places = (pair.eager for pair in pairs)
+    return dict(zip(places, (of_fold[one] for one in fold.tolist()), strict=True))
 
 
 def _scored(

@@ -86,5 +86,6 @@ def test_guesses_stand_apart_and_each_family_weighs_alike() -> None:
 
 
 def test_the_table_says_what_there_is() -> None:
-    *_, line = doubt_table(doubts_of([*SMALL, *LARGE])).splitlines()
-    assert line == "| train | model family | 1.00 | 1.00 | 0 |  | 0 |  |  | 5 | 40 % | 100 % |"
+    (line,) = doubt_table(doubts_of([*SMALL, *LARGE])).rows
+    assert line == ["train", "model family", "1.00", "1.00", "0", "", "0", "", "", "5", "40",
+                    "100"]  # fmt: skip

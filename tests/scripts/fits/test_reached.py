@@ -69,6 +69,21 @@ def test_errors_of_speedups_by_hand(tmp_path: Path) -> None:
     assert of["V100", "constant"].signed_pct == pytest.approx(100)
 
 
+def test_the_constant_is_scored_on_the_pairs_that_are_predicted(tmp_path: Path) -> None:
+    """The other pair still tells the constant, which is its speed-up of 1."""
+    rows = forward_rows(tmp_path)
+    predicted = [RowPrediction(8.0), RowPrediction(4.0), None, None, None]
+    scores = speedup_scores(rows, {("family", "simulator"): predicted}, {"a": 0, "b": 1})
+    of = {(one.group, one.predictor): one for one in scores}
+    assert set(of) == {
+        (group, predictor)
+        for group in ("all devices", "A100")
+        for predictor in ("simulator", "constant")
+    }
+    assert of["all devices", "constant"].rows == 1
+    assert of["A100", "constant"].signed_pct == pytest.approx(-50)
+
+
 def sharded_rows(tmp_path: Path) -> list[MeasuredRun]:
     """Four configurations of one model; per token the longest sequence is the fastest."""
     return rows_of(

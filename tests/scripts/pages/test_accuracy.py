@@ -1,30 +1,27 @@
-"""The generated part of the page on accuracy, and its pictures."""
+"""The page on accuracy, its tables and its pictures."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from driple.evaluation.foldfiles import read_fold, write_fold
 from driple.runs.validation.utilisation import UtilisationScore
 from scripts.fits.coverage import Coverage
 from scripts.fits.reached import Errors, Reached
 from scripts.pages.accuracy import (
-    BEGIN,
-    END,
     FOLDS_OF_INSPECTORS,
-    PAGE,
+    HOME,
+    LOW_ROWS,
     PICTURES,
     PICTURES_OF_TIMES,
+    SPLIT_ROWS,
     UTILISATION_PICTURE,
+    files,
     paper_on_families,
-    whole_page,
-    with_part,
+    simulated_table,
 )
 from scripts.pages.accuracy_tables import (
-    NOT_MADE,
     coverage_table,
     misfit_table,
     reached_table,
@@ -34,6 +31,7 @@ from scripts.pages.accuracy_tables import (
 )
 from scripts.pages.scatter import plot_scatter, plot_utilisation
 from scripts.pages.sweep_ranks import SweepRank
+from scripts.studies.kit.written import stale
 
 ERRORS = Errors(
     rows=30, families=4, median_pct=7.06, p90_pct=21.6, family_median_pct=8.0, family_p90_pct=25.2,
@@ -41,12 +39,19 @@ ERRORS = Errors(
 )  # fmt: skip
 
 
-def test_the_page_holds_what_the_command_writes() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert whole_page(page) == page, "run scripts/pages/accuracy.py"
+def test_the_page_and_its_tables_are_what_the_program_writes() -> None:
+    texts = files()
+    assert not stale(texts), "run python -m scripts.pages.accuracy"
+    assert set(HOME.glob("*.csv")) == {file for file in texts if file.suffix == ".csv"} | {
+        SPLIT_ROWS,
+        LOW_ROWS,
+    }
+    readme = (HOME / "README.md").read_text(encoding="utf-8")
+    for file in HOME.glob("*.csv"):
+        assert f"]({file.name})" in readme
     shown = {picture.name for picture in PICTURES_OF_TIMES if picture.runs()}
     for name in (*shown, UTILISATION_PICTURE):
-        assert f"](pictures/{name})" in page
+        assert f"/pictures/{name})" in readme
         assert (PICTURES / name).exists()
 
 
@@ -58,12 +63,8 @@ def test_folds_of_families_stand_by_size_and_random_ones_not_at_all(tmp_path: Pa
             shipped.test, num_workloads=count, smape_pct=60.4, iteration_time_mape_pct=2120.4
         )
         write_fold(tmp_path / f"paper-{number}.json.gz", replace(shipped, fold=fold, test=test))
-    words, _, _, _, *rows = paper_on_families(tmp_path).splitlines()
-    assert words == "2 families, 15 workloads, have been left out so far:"
-    assert rows == [
-        "| `nmt` | 8 | 60 % | 2,120 % |",
-        "| `vgg` | 7 | 60 % | 2,120 % |",
-    ]
+    rows = paper_on_families(tmp_path).rows
+    assert rows == [["nmt", "8", "60", "2120"], ["vgg", "7", "60", "2120"]]
 
 
 def coverage(
@@ -75,12 +76,10 @@ def coverage(
     )  # fmt: skip
 
 
-def test_a_table_by_hand() -> None:
-    last = coverage_table([coverage("ring", runs=7, below_p90_pct=88)], "kind").splitlines()[-1]
-    assert last == "| all-reduce | train | model family | 7 | 90 % | 88 % | 1.50 |"
-    assert with_part(f"a {BEGIN} old {END} z", "new") == f"a {BEGIN}\n\nnew\n\n{END} z"
-    with pytest.raises(SystemExit, match="lacks the line"):
-        with_part("a page", "new")
+def test_coverage_by_hand() -> None:
+    (row,) = coverage_table([coverage("ring", runs=8, inside=6, below_p90_pct=88)]).rows
+    assert row == ["kind", "all-reduce", "train", "model family", "8", "75", "1.60", "90", "88",
+                   "1.50"]  # fmt: skip
 
 
 def test_what_was_reached_stands_beside_what_was_wanted() -> None:
@@ -89,9 +88,19 @@ def test_what_was_reached_stands_beside_what_was_wanted() -> None:
             task="t", split=split, wanted_median_pct=7.0, wanted_p90_pct=22.0, errors=errors
         )
 
-    *_, made, missing = reached_table([line("family", ERRORS), line("source", None)]).splitlines()
-    assert made == "| t | model family | 30 | 4 | 7.1 % | 22 % | 8.0 % | 25 % | 7 %, 22 % |"
-    assert missing == f"| t | source |  |  | {NOT_MADE} |  |  |  | 7 %, 22 % |"
+    known, missing = reached_table([line("family", ERRORS), line("source", None)]).rows
+    assert known == ["t", "model family", "30", "4", "7.1", "21.6", "8.0", "25.2", "7", "22"]
+    assert missing == ["t", "source", *[""] * 6, "7", "22"]
+
+
+def test_rows_of_a_program_are_grouped_by_two_columns(tmp_path: Path) -> None:
+    """Twice 10 % too long, once half as long."""
+    file = tmp_path / "rows.csv"
+    file.write_text("source,degrees,published_s,simulated_s\na,tp,1,1.1\na,tp,2,2.2\na,pp,2,1\n")
+    assert simulated_table(file, ("source", "degrees")).rows == [
+        ["a", "pp", "1", "50.0", "50.0", "0.50"],
+        ["a", "tp", "2", "10.0", "10.0", "1.10"],
+    ]
 
 
 def test_groups_that_chance_does_not_allow_a_true_share_are_named() -> None:
@@ -102,11 +111,12 @@ def test_groups_that_chance_does_not_allow_a_true_share_are_named() -> None:
         coverage("ring", runs=100, inside=76),
         coverage("servers", runs=5, inside=0),
     ]
-    (line,) = stated_table(groups).splitlines()[2:]
-    assert line == "| train | model family | 305 | 88.5 % | 1.60 | 2 | all-reduce (76 %) |"
+    (line,) = stated_table(groups).rows
+    assert line == ["train", "model family", "305", "88.5", "1.60", "all-reduce (76 %)"]
     high = [groups[0], coverage("single", runs=100, inside=100)]
-    assert stated_table(high).splitlines()[-1].endswith("| 1 | one device (100 %) |")
-    assert stated_table([*high[:1], coverage("single", runs=40, inside=40)]).endswith("| none |")
+    assert stated_table(high).rows[-1][-1] == "one device (100 %)"
+    by_chance = coverage("single", runs=40, inside=40)
+    assert not stated_table([*high[:1], by_chance]).rows[-1][-1]
 
 
 def test_sweeps_are_counted_by_source() -> None:
@@ -114,9 +124,9 @@ def test_sweeps_are_counted_by_source() -> None:
         SweepRank(split="family", source=source, job="j", place="p", settings=5, rank=rank)
         for source, rank in (("a", 1.0), ("a", 0.8), ("b", 0.9))
     ]
-    lines = sweep_table(sweeps, 0.85).splitlines()[2:]
-    assert lines[0] == "| model family | all sources | 3 | 15 | 0.90 | 2 of 3 | 0.80 (j, p) |"
-    assert [line.split(" | ")[1] for line in lines] == ["all sources", "a", "b"]
+    lines = sweep_table(sweeps, 0.85).rows
+    assert lines[0] == ["model family", "all sources", "3", "15", "0.90", "2", "0.80", "j, p"]
+    assert [line[1] for line in lines] == ["all sources", "a", "b"]
 
 
 def test_the_worst_groups_come_first_and_small_ones_not_at_all() -> None:
@@ -127,9 +137,9 @@ def test_the_worst_groups_come_first_and_small_ones_not_at_all() -> None:
         )  # fmt: skip
 
     groups = {"a": errors(9, 20), "b": errors(9, -60), "c": errors(2, 99), "d": errors(9, 1)}
-    lines = misfit_table(groups, "family", least_rows=5, count=2).splitlines()[2:]
-    assert [line.split(" | ")[0] for line in lines] == ["| b", "| a"]
-    assert "| -60 % |" in lines[0]
+    lines = misfit_table(groups, "family", least_rows=5).rows
+    assert [line[0] for line in lines] == ["b", "a", "d"]
+    assert lines[0][2] == "-60"
 
 
 def test_utilisation_in_the_measured_step_stands_beside() -> None:
@@ -138,10 +148,10 @@ def test_utilisation_in_the_measured_step_stands_beside() -> None:
             group=group, runs=3, measured_pct=80.2, predicted_pct=97.8, points=points, rank=None
         )
 
-    text = utilisation_table([score("a", 17.6), score("b", 1.0)], [score("a", 7.4)])
-    assert text.splitlines()[2:] == [
-        "| a | 3 | 80 % | 98 % | 17.6 |  | 7.4 (3 runs) |",
-        "| b | 3 | 80 % | 98 % | 1.0 |  |  |",
+    table = utilisation_table([score("a", 17.6), score("b", 1.0)], [score("a", 7.4)])
+    assert table.rows == [
+        ["a", "3", "80", "98", "17.6", "", "3", "7.4"],
+        ["b", "3", "80", "98", "1.0", "", "", ""],
     ]
 
 

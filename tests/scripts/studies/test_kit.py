@@ -11,6 +11,7 @@ from scripts.studies.kit.page import MOST_WORDS, OLD_NUMBERS, fill, num_words, w
 from scripts.studies.kit.results import add_result, mean_and_std, pick, read_results
 from scripts.studies.kit.stored import read_stored, shown_parts, write_stored
 from scripts.studies.kit.tables import cells, markdown, read_rows, write_rows
+from scripts.studies.kit.written import written
 
 
 def test_a_table_has_a_head_a_rule_and_rows() -> None:
@@ -75,3 +76,16 @@ def test_stored_tables_come_back_and_only_shown_ones_are_parts(tmp_path: Path) -
     assert read_stored(tmp_path / "tables.json") == {"shown": lines, "other": lines, "n": "5"}
     (tmp_path / "page.in.md").write_text("{{shown}}")
     assert shown_parts(tmp_path) == {"shown": lines}
+
+
+def test_files_are_written_or_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A check writes nothing and fails for a file that is missing or was changed."""
+    files = {tmp_path / "new" / "a.csv": "x\n", tmp_path / "b.md": "text\n"}
+    assert written(files, check=True, program="make it") == 1
+    assert not (tmp_path / "new").exists()
+    assert written(files, check=False, program="make it") == 0
+    assert written(files, check=True, program="make it") == 0
+    (tmp_path / "b.md").write_text("changed\n")
+    capsys.readouterr()
+    assert written(files, check=True, program="make it") == 1
+    assert capsys.readouterr().err == f"{tmp_path / 'b.md'} is not up to date: run make it\n"
