@@ -8,11 +8,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import driple
-
 __all__ = ["data_fingerprint", "driple_version", "etag_of"]
 
-_PACKAGE = Path(driple.__file__).parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("numpy", "torch", "transformers", "timm", "onnx", "tensorflow-cpu")
 _DIGITS = 32
 
