@@ -63,7 +63,7 @@ def _reply(header: Mapping[str, Any], sources: Mapping[str, Source]) -> tuple[An
         if header["task"] == "read":
             return _read_job(header, *sources.values())
         with served(sources, _read_here):
-            question = Question.of(header["question"], header["asked"])
+            question = Question.of(header["question"], header["asked"], header["graph_bytes"])
             return {}, question.text(list(sources)).encode()
     except DripleError as error:
         return {"error": type(error).__name__, "message": str(error)}, b""

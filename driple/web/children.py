@@ -76,7 +76,12 @@ class Children:
         Raises:
             DripleError: as the question says, or that it took too long or too much memory.
         """
-        header = {"task": "ask", "question": question.name, "asked": question.asked}
+        header = {
+            "task": "ask",
+            "question": question.name,
+            "asked": question.asked,
+            "graph_bytes": self._limits.graph_bytes,
+        }
         _, content = self._ask(header, sources, self._limits.work_s)
         return content.decode()
 

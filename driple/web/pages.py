@@ -187,7 +187,9 @@ def _answer(service: Service, view: View, source: Source) -> asyncio.Future[Answ
         parts = answer_parts(cast("PredictResult", result), inspected)
         return str(_template("answer.html").render(view=view, **parts)).encode()
 
-    return service.once(etag, make)
+    future = service.once(etag, make)
+    future.add_done_callback(lambda _: service.read_ahead(question, source))
+    return future
 
 
 def _inspected(service: Service, view: View, source: Source) -> InspectResult | None:

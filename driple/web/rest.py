@@ -87,6 +87,8 @@ async def _ask(service: Service, request: Request, name: str, *, many: bool) -> 
         future = service.answer(question, sources)
     except DripleError as error:
         raise refusal_of(error) from error
+    except RecursionError as error:
+        raise Refusal(400, "the body is nested too deeply; send a flatter object") from error
     return await answered(service, future, request)
 
 

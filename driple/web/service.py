@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from driple.errors import ConfigError
+from driple.errors import ConfigError, DripleError
 from driple.web.children import Children
 from driple.web.fingerprint import etag_of
 from driple.web.job_store import BoundedStore, JobStore
@@ -143,6 +144,32 @@ class Service:
         known = {one.text: one for one in sources}
         with served(known, self.jobs.reader(known)):
             return ask(list(known))
+
+    def read_ahead(self, question: Question, source: Source) -> None:
+        """Read the job at half and at four times its batch while nobody waits.
+
+        The page's slider doubles the batch, and an answer needs the job at its batch and at twice
+        that, for the largest batch that fits.
+        """
+        if source.content is None or source.kind == "config":
+            self._threads.submit(copy_context().run, self._read_ahead, question, source)
+
+    def _read_ahead(self, question: Question, source: Source) -> None:
+        from driple.jobs.load import load_job, load_jobs
+
+        def read(texts: Sequence[str]) -> None:
+            settings = question.settings or []
+            job = load_jobs(texts[0], question.options, settings, forward=True)[0]
+            if not job.origin.is_model or job.batch_size is None:
+                return
+            for size in (4 * job.batch_size, job.batch_size // 2):
+                options = replace(question.options, batch_size=max(size, 1))
+                if self._num_waiting == 0:
+                    load_job(texts[0], options, setting=settings[0], forward=True)
+
+        if question.settings:
+            with suppress(DripleError):  # said where it is asked for
+                self.in_context([source], read)
 
     def result(self, question: Question, sources: Sequence[Source]) -> Result:
         """The result of a question, for pages that show more than its JSON."""

@@ -59,7 +59,7 @@ class WorkStore:
     def _drop_old(self) -> None:
         oldest = self._clock() - self._limits.work_kept_s
         for name in [name for name, (since, _) in self._kept.items() if since < oldest]:
-            self._kept.pop(name)[1].cancel()
+            del self._kept[name]  # it ends by its own limit; others may wait for it
 
 
 def _seen(future: asyncio.Future[Any]) -> None:
