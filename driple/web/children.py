@@ -31,6 +31,8 @@ from driple.web.streams import receive, send
 __all__ = ["Children"]
 
 _LATER_S = 5.0  # that the server waits beyond the time of a child
+# torch makes a folder for compiled kernels when it is imported; in /proc nothing can be made.
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": "/proc/self"}
 _FIRST_S = 60.0  # until the fork server has imported what it needs
 
 
@@ -154,7 +156,7 @@ class Children:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[other.fileno()],
-                env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+                env=os.environ | _ENVIRONMENT | {"PYTHONPATH": paths},
                 start_new_session=True,
             )
         self._control = own
