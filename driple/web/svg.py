@@ -74,7 +74,9 @@ def step_svg(step: StepProfile) -> str:
     for share in (0.0, 0.5, 1.0):
         anchor = "" if not share else " middle" if share < 1 else " end"
         x = _LEFT + share * plot
-        pieces.append(_text(x, bottom + 13, duration(share * step.step_s), f"tick{anchor}"))
+        pieces.append(
+            _text(x, bottom + 13, duration(share * step.step_s) if share else "0", f"tick{anchor}")
+        )
     legend = [(f"fill-{kind}", _kind_words(kind)) for kind in used] + [("burst-key", "burst")]
     return _picture(
         pieces, bottom + 22, legend, f"Use of four resources over a step of {duration(step.step_s)}"
@@ -160,7 +162,7 @@ def memory_svg(curve: Mapping[str, Any], num_nodes: int, capacity: float | None)
         )
         pieces.append(_text(_LEFT + 4, y(limit) + 11, f"device {size(limit)}", "tick"))
     for value in (0.0, most / 2, most):
-        pieces.append(_text(_LEFT - 4, y(value) + 4, size(value), "tick end"))
+        pieces.append(_text(_LEFT - 4, y(value) + 4, size(value) if value else "0", "tick end"))
     pieces.append(_text(_LEFT, _TOP + height + 13, "first op", "tick"))
     pieces.append(_text(_WIDTH - _RIGHT, _TOP + height + 13, "last op, update", "tick end"))
     legend = [(f"kind-{number % 8}", kind.replace("_", " ")) for number, kind in enumerate(shown)]

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from driple.codec import to_json
 from driple.errors import ConfigError, DripleError
 from driple.quantities import duration, rounded, size, timed
-from driple.render.answer_lines import answer_lines
+from driple.render.answer_lines import LABEL_WIDTH, answer_lines
 from driple.render.remarks import sentence, sentences, with_sentences
 from driple.web.fingerprint import data_fingerprint, driple_version
 from driple.web.questions import Question
@@ -208,12 +208,24 @@ def _answer_parts(answer: Answer) -> dict[str, Any]:
     told = cast("dict[str, Any]", with_sentences(to_json(answer.to_dict())))
     return {
         "name": answer.setting.name,
-        "lines": answer_lines(answer),
+        "lines": _labelled(answer_lines(answer)),
         "timeline": "" if step is None else step_svg(step),
         "numbers": _numbers(answer, told),
         "assumed": [*sentences(answer.job.assumptions), *sentences(answer.assumptions)],
         "error": (told["stated_error"] or {}),
     }
+
+
+def _labelled(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Labels and words of the lines of the command line; continued lines are joined."""
+    rows: list[tuple[str, str]] = []
+    for line in lines:
+        label, words = line[:LABEL_WIDTH].strip(), line[LABEL_WIDTH:].strip()
+        if not label and rows:
+            rows[-1] = (rows[-1][0], f"{rows[-1][1]} {words}")
+        else:
+            rows.append((label, words))
+    return rows
 
 
 def _numbers(answer: Answer, told: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
