@@ -25,7 +25,7 @@ from driple.graph.stored_graph import graph_to_bytes
 from driple.jobs.job import Job
 from driple.jobs.readers import JobReader, JobRequest
 from driple.web.questions import Question, options_of
-from driple.web.sources import Source, served
+from driple.web.sources import RequestJob, served
 from driple.web.streams import receive, send
 
 __all__ = ["JOB_FIELDS", "work_in_child"]
@@ -51,14 +51,14 @@ def work_in_child(stream: socket.socket, memory_bytes: int, limit_s: float) -> N
     sources = {}
     for given in header["sources"]:
         content = receive(stream) if given["has_content"] else None
-        sources[given["text"]] = Source(given["kind"], given["text"], content)
+        sources[given["text"]] = RequestJob(given["kind"], given["text"], content)
     reply, content = _reply(header, sources)
     with suppress(OSError):  # the server has given up
         send(stream, json.dumps(reply).encode())
         send(stream, content)
 
 
-def _reply(header: Mapping[str, Any], sources: Mapping[str, Source]) -> tuple[Any, bytes]:
+def _reply(header: Mapping[str, Any], sources: Mapping[str, RequestJob]) -> tuple[Any, bytes]:
     try:
         if header["task"] == "read":
             return _read_job(header, *sources.values())
@@ -78,7 +78,7 @@ def _read_here(base: JobReader, request: JobRequest) -> Job:
     return base.read(request)
 
 
-def _read_job(header: Mapping[str, Any], source: Source) -> tuple[Any, bytes]:
+def _read_job(header: Mapping[str, Any], source: RequestJob) -> tuple[Any, bytes]:
     from driple.cluster.setting import Setting
 
     name = header["setting"]

@@ -25,7 +25,7 @@ from driple.jobs.readers import JobReader, JobRequest
 from driple.web.limits import Limits
 from driple.web.questions import Question
 from driple.web.refusals import Refusal
-from driple.web.sources import Source
+from driple.web.sources import RequestJob
 from driple.web.streams import receive, send
 
 __all__ = ["Children"]
@@ -50,7 +50,7 @@ class Children:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
-    def read(self, base: JobReader, request: JobRequest, source: Source) -> Job:
+    def read(self, base: JobReader, request: JobRequest, source: RequestJob) -> Job:
         """Read a job.
 
         Raises:
@@ -72,7 +72,7 @@ class Children:
         }
         return Job(origin=base.origin, graph=graph, cost=cost_of_graph(graph), **facts)
 
-    def ask(self, question: Question, sources: Sequence[Source]) -> str:
+    def ask(self, question: Question, sources: Sequence[RequestJob]) -> str:
         """Answer a long question.
 
         Raises:
@@ -103,7 +103,7 @@ class Children:
             self._control = self._process = None
 
     def _ask(
-        self, header: Mapping[str, Any], sources: Sequence[Source], limit_s: float
+        self, header: Mapping[str, Any], sources: Sequence[RequestJob], limit_s: float
     ) -> tuple[dict[str, Any], bytes]:
         stated = [
             {"kind": one.kind, "text": one.text, "has_content": one.content is not None}

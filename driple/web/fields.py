@@ -1,6 +1,6 @@
 """Fields of a request: their types, their JSON Schema, and what is no path.
 
-Field.checked(value) -> the value as `driple.api` takes it, or ConfigError with the field's name
+RequestField.check(name, value) -> the value as `driple.api` takes it, or ConfigError
 """
 
 from __future__ import annotations
@@ -15,8 +15,18 @@ from driple.errors import ConfigError
 from driple.units import find_rate, parse_rate
 from driple.web.refusals import wrong_type
 
-__all__ = ["Field", "choice", "names", "number", "numbers", "rate", "rates", "switch", "whole",
-           "wholes"]  # fmt: skip
+__all__ = [
+    "RequestField",
+    "choice",
+    "names",
+    "number",
+    "numbers",
+    "rate",
+    "rates",
+    "switch",
+    "whole",
+    "wholes",
+]
 
 _MOST_VALUES = 1000  # of a list
 _LONGEST = 200
@@ -26,7 +36,7 @@ Schema = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RequestField:
     """One field of a request.
 
     Attributes:
@@ -42,7 +52,7 @@ class Field:
     check: Callable[[str, Any], Any]
 
 
-def names(name: str, help_: str, *, most: int = _MOST_VALUES) -> Field:
+def names(name: str, help_: str, *, most: int = _MOST_VALUES) -> RequestField:
     """One or several names, none of which is a path."""
 
     def check(field: str, value: Any) -> tuple[str, ...]:
@@ -58,10 +68,10 @@ def names(name: str, help_: str, *, most: int = _MOST_VALUES) -> Field:
 
     text = {"type": "string", "maxLength": _LONGEST}
     schema = {"anyOf": [text, {"type": "array", "items": text, "maxItems": most}]}
-    return Field(name, help_, schema, check)
+    return RequestField(name, help_, schema, check)
 
 
-def choice(name: str, help_: str, choices: Sequence[str]) -> Field:
+def choice(name: str, help_: str, choices: Sequence[str]) -> RequestField:
     """One of some names."""
 
     def check(field: str, value: Any) -> str:
@@ -69,30 +79,30 @@ def choice(name: str, help_: str, choices: Sequence[str]) -> Field:
         check_choice(field, value, choices)
         return str(value)
 
-    return Field(name, help_, {"enum": [*choices]}, check)
+    return RequestField(name, help_, {"enum": [*choices]}, check)
 
 
-def switch(name: str, help_: str) -> Field:
+def switch(name: str, help_: str) -> RequestField:
     """True or false."""
 
     def check(field: str, value: Any) -> bool:
         check_switch(field, value)
         return bool(value)
 
-    return Field(name, help_, {"type": "boolean"}, check)
+    return RequestField(name, help_, {"type": "boolean"}, check)
 
 
-def whole(name: str, help_: str, least: int, most: int) -> Field:
+def whole(name: str, help_: str, least: int, most: int) -> RequestField:
     """A whole number."""
 
     def check(field: str, value: Any) -> int:
         check_whole(field, value, least, most)
         return int(value)
 
-    return Field(name, help_, {"type": "integer", "minimum": least, "maximum": most}, check)
+    return RequestField(name, help_, {"type": "integer", "minimum": least, "maximum": most}, check)
 
 
-def wholes(name: str, help_: str, least: int, most: int) -> Field:
+def wholes(name: str, help_: str, least: int, most: int) -> RequestField:
     """One or several whole numbers."""
 
     def check(field: str, value: Any) -> tuple[int, ...]:
@@ -102,10 +112,10 @@ def wholes(name: str, help_: str, least: int, most: int) -> Field:
         return tuple(given)
 
     item = {"type": "integer", "minimum": least, "maximum": most}
-    return Field(name, help_, _or_list(item), check)
+    return RequestField(name, help_, _or_list(item), check)
 
 
-def number(name: str, help_: str, *, above: float, most: float) -> Field:
+def number(name: str, help_: str, *, above: float, most: float) -> RequestField:
     """A number."""
 
     def check(field: str, value: Any) -> float:
@@ -113,10 +123,10 @@ def number(name: str, help_: str, *, above: float, most: float) -> Field:
         return float(value)
 
     schema = {"type": "number", "exclusiveMinimum": above, "maximum": most}
-    return Field(name, help_, schema, check)
+    return RequestField(name, help_, schema, check)
 
 
-def numbers(name: str, help_: str, *, least: float, most: float) -> Field:
+def numbers(name: str, help_: str, *, least: float, most: float) -> RequestField:
     """One or several numbers."""
 
     def check(field: str, value: Any) -> tuple[float, ...]:
@@ -125,12 +135,12 @@ def numbers(name: str, help_: str, *, least: float, most: float) -> Field:
             check_number(field, one, least=least, most=most)
         return tuple(float(one) for one in given)
 
-    return Field(
+    return RequestField(
         name, help_, _or_list({"type": "number", "minimum": least, "maximum": most}), check
     )
 
 
-def rate(name: str, help_: str) -> Field:
+def rate(name: str, help_: str) -> RequestField:
     """A rate such as `5.08GB/s`, as text."""
 
     def check(field: str, value: Any) -> str:
@@ -140,17 +150,17 @@ def rate(name: str, help_: str) -> Field:
         parse_rate(field, value)
         return str(value)
 
-    return Field(name, help_, {"type": "string", "examples": ["5.08GB/s"]}, check)
+    return RequestField(name, help_, {"type": "string", "examples": ["5.08GB/s"]}, check)
 
 
-def rates(name: str, help_: str) -> Field:
+def rates(name: str, help_: str) -> RequestField:
     """One or several rates, in bit/s."""
     text = rate(name, help_)
 
     def check(field: str, value: Any) -> tuple[float, ...]:
         return tuple(parse_rate(field, text.check(field, one)) for one in _listed(field, value))
 
-    return Field(name, help_, _or_list(text.schema), check)
+    return RequestField(name, help_, _or_list(text.schema), check)
 
 
 def _listed(field: str, value: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from driple.jobs.job import Job
 from driple.jobs.readers import JobReader, JobRequest
 from driple.web.children import Children, options_json
 from driple.web.limits import Limits
-from driple.web.sources import Source
+from driple.web.sources import RequestJob
 
 __all__ = ["BoundedStore", "JobStore"]
 
@@ -77,7 +77,7 @@ class JobStore:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def reader(self, sources: Mapping[str, Source]) -> Callable[[JobReader, JobRequest], Job]:
+    def reader(self, sources: Mapping[str, RequestJob]) -> Callable[[JobReader, JobRequest], Job]:
         """Reads jobs of sources, each once."""
 
         def read(base: JobReader, request: JobRequest) -> Job:
@@ -85,7 +85,7 @@ class JobStore:
 
         return read
 
-    def _read(self, base: JobReader, request: JobRequest, source: Source) -> Job:
+    def _read(self, base: JobReader, request: JobRequest, source: RequestJob) -> Job:
         decided = None if request.setting is None else base.decided_by(request.setting)
         options = repr(sorted(options_json(request.options).items()))
         key = (source.digest, options, repr(decided), request.setting is None, request.training)

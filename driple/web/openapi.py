@@ -12,7 +12,7 @@ from typing import Any
 
 from driple.api.results import schema_text
 from driple.graph.options import LARGEST_DIMENSION
-from driple.web.fields import Field
+from driple.web.fields import RequestField
 from driple.web.fingerprint import driple_version
 from driple.web.questions import OPTION_ROWS, QUESTIONS
 from driple.web.sources import KINDS
@@ -168,7 +168,7 @@ def _get(summary: str, schema: Part) -> Part:
     }
 
 
-def _request(fields: tuple[Field, ...], *, many: bool) -> Part:
+def _request(fields: tuple[RequestField, ...], *, many: bool) -> Part:
     job = {"$ref": "#/components/schemas/Job"}
     jobs: Part = {"jobs": {"type": "array", "items": job, "minItems": 1, "maxItems": 16}}
     properties = jobs if many else {"job": job}

@@ -19,7 +19,7 @@ from driple.web.bodies import form_of, json_of
 from driple.web.fingerprint import etag_of
 from driple.web.refusals import Refusal, refusal_of
 from driple.web.service import Answered, Service
-from driple.web.sources import UPLOADED, Source, built_in_names, source_of, source_with
+from driple.web.sources import UPLOADED, RequestJob, built_in_names, source_of, source_with
 from driple.web.view import View, answer_parts, plan_parts
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _uploaded(service: Service, body: bytes, headers: Mapping[str, str]) -> View
     return View.of({**texts, "kind": kind, "job": source.digest, "config": ""})
 
 
-def _source_of(service: Service, view: View) -> Source:
+def _source_of(service: Service, view: View) -> RequestJob:
     """The job of a view.
 
     Raises:
@@ -176,7 +176,7 @@ async def _shown(service: Service, query: Mapping[str, str]) -> tuple[View, str,
     return view, *await _finished(service, future, "")
 
 
-def _answer(service: Service, view: View, source: Source) -> asyncio.Future[Answered]:
+def _answer(service: Service, view: View, source: RequestJob) -> asyncio.Future[Answered]:
     """The predictions of a view, as HTML."""
     question, inspecting = view.predict, view.inspect
     etag = service.etag(question, [source], f"page {inspecting.canonical} {view.url}")
@@ -192,7 +192,7 @@ def _answer(service: Service, view: View, source: Source) -> asyncio.Future[Answ
     return future
 
 
-def _inspected(service: Service, view: View, source: Source) -> InspectResult | None:
+def _inspected(service: Service, view: View, source: RequestJob) -> InspectResult | None:
     """The job's modules and memory; its modules alone where its memory is unknown."""
     from driple.api.inspecting import inspect
 
@@ -210,7 +210,7 @@ def _inspected(service: Service, view: View, source: Source) -> InspectResult | 
     return None
 
 
-def _plan(service: Service, view: View, source: Source) -> asyncio.Future[Answered]:
+def _plan(service: Service, view: View, source: RequestJob) -> asyncio.Future[Answered]:
     """The plan of a view, as HTML."""
     question = view.planned
     etag = service.etag(question, [source], f"page plan {view.url}")

@@ -19,7 +19,7 @@ from driple.errors import ConfigError
 from driple.jobs.option_row import JobOption
 from driple.jobs.options import JOB_OPTIONS, JobOptions
 from driple.web.fields import (
-    Field,
+    RequestField,
     choice,
     names,
     number,
@@ -64,7 +64,7 @@ _PREDICT = (
 )
 _MOST_MACHINES = 1024
 
-QUESTIONS: Mapping[str, tuple[Field, ...]] = {
+QUESTIONS: Mapping[str, tuple[RequestField, ...]] = {
     "predict": _PREDICT,
     "inspect": (
         _CLUSTER,

@@ -39,7 +39,9 @@ class Refusal(DripleError):  # noqa: N818  # it is an answer
 
 def refusal_of(error: DripleError) -> Refusal:
     """The refusal that an error of a question stands for: 422, as the request makes no sense."""
-    return error if isinstance(error, Refusal) else Refusal(422, str(error))
+    from driple.web.field_names import with_fields
+
+    return error if isinstance(error, Refusal) else Refusal(422, with_fields(str(error)))
 
 
 def unknown(what: str, name: object, known: tuple[str, ...]) -> Refusal:

@@ -19,7 +19,7 @@ from driple.web.metrics import CONTENT_TYPE
 from driple.web.questions import QUESTIONS, Question
 from driple.web.refusals import Refusal, refusal_of
 from driple.web.service import Answered, Service
-from driple.web.sources import UPLOADED, Source, built_in_names, source_of, source_with
+from driple.web.sources import UPLOADED, RequestJob, built_in_names, source_of, source_with
 
 __all__ = ["answered", "rest_router"]
 
@@ -94,7 +94,7 @@ async def _ask(service: Service, request: Request, name: str, *, many: bool) -> 
 
 def _read(
     body: bytes, content_type: str, service: Service, *, many: bool
-) -> tuple[list[Source], Mapping[str, Any]]:
+) -> tuple[list[RequestJob], Mapping[str, Any]]:
     """The jobs of a request, and its other fields.
 
     Raises:
@@ -117,7 +117,7 @@ def _read(
     return [source_of(one) for one in given], asked
 
 
-def _read_form(fields: Mapping[str, Sequence[bytes]]) -> tuple[list[Source], Mapping[str, Any]]:
+def _read_form(fields: Mapping[str, Sequence[bytes]]) -> tuple[list[RequestJob], Mapping[str, Any]]:
     """A form with a file, `graph`, `onnx` or `config`, and `request` with the rest in JSON."""
     kinds = ("config", *UPLOADED)
     odd = [name for name in fields if name not in (*kinds, "request")]

@@ -21,7 +21,7 @@ from driple.web.limits import Limits
 from driple.web.metrics import Metrics
 from driple.web.questions import Question
 from driple.web.refusals import busy
-from driple.web.sources import Source, served
+from driple.web.sources import RequestJob, served
 from driple.web.work import WorkStore
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ class Service:
         self.children = Children(limits)
         self.jobs = JobStore(limits, self.children)
         self.work = WorkStore(limits)
-        self.sources: BoundedStore[Source] = BoundedStore(limits.jobs_kept_bytes, limits.jobs_kept)
+        self.sources: BoundedStore[RequestJob] = BoundedStore(
+            limits.jobs_kept_bytes, limits.jobs_kept
+        )
         self._answers: BoundedStore[bytes] = BoundedStore(limits.answers_kept_bytes)
         self._running: dict[str, asyncio.Future[Answered]] = {}
         self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="question")
@@ -70,11 +72,11 @@ class Service:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.children.end()
 
-    def etag(self, question: Question, sources: Sequence[Source], form: str = "json") -> str:
+    def etag(self, question: Question, sources: Sequence[RequestJob], form: str = "json") -> str:
         """The ETag of an answer that need not be there."""
         return etag_of(form, question.canonical, *(one.digest for one in sources))
 
-    def check(self, question: Question, sources: Sequence[Source]) -> None:
+    def check(self, question: Question, sources: Sequence[RequestJob]) -> None:
         """Refuse more than one request may ask, and what needs no reading.
 
         Raises:
@@ -88,7 +90,7 @@ class Service:
                 f"predictions, at most {self.limits.predictions} are made at once"
             )
 
-    def answer(self, question: Question, sources: Sequence[Source]) -> asyncio.Future[Answered]:
+    def answer(self, question: Question, sources: Sequence[RequestJob]) -> asyncio.Future[Answered]:
         """The JSON answer, which may be there already, or is shared with who asked the same.
 
         Raises:
@@ -138,14 +140,14 @@ class Service:
             done.exception()
 
     def in_context(
-        self, sources: Sequence[Source], ask: Callable[[Sequence[str]], _Value]
+        self, sources: Sequence[RequestJob], ask: Callable[[Sequence[str]], _Value]
     ) -> _Value:
         """What a question gives for the texts of sources, whose jobs are read here."""
         known = {one.text: one for one in sources}
         with served(known, self.jobs.reader(known)):
             return ask(list(known))
 
-    def read_ahead(self, question: Question, source: Source) -> None:
+    def read_ahead(self, question: Question, source: RequestJob) -> None:
         """Read the job at half and at four times its batch while nobody waits.
 
         The page's slider doubles the batch, and an answer needs the job at its batch and at twice
@@ -154,7 +156,7 @@ class Service:
         if source.content is None or source.kind == "config":
             self._threads.submit(copy_context().run, self._read_ahead, question, source)
 
-    def _read_ahead(self, question: Question, source: Source) -> None:
+    def _read_ahead(self, question: Question, source: RequestJob) -> None:
         from driple.jobs.load import load_job, load_jobs
 
         def read(texts: Sequence[str]) -> None:
@@ -171,7 +173,7 @@ class Service:
             with suppress(DripleError):  # said where it is asked for
                 self.in_context([source], read)
 
-    def result(self, question: Question, sources: Sequence[Source]) -> Result:
+    def result(self, question: Question, sources: Sequence[RequestJob]) -> Result:
         """The result of a question, for pages that show more than its JSON."""
         return self.in_context(sources, question.result)
 

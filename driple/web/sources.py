@@ -1,6 +1,6 @@
 """Where the job of a request comes from, and the readers that find it there.
 
-    {"config": {...}} --source_of--> Source    with served(sources, read): predict(source.text)
+    {"config": {...}} --source_of--> RequestJob    with served(sources, read): predict(source.text)
 
 A request's job is a name of the catalogue or of timm, or content. Within `served`, the readers of
 jobs know its text, and nothing else of the request: no text is looked up as a file.
@@ -32,7 +32,15 @@ from driple.jobs.timm_name import TIMM
 from driple.jobs.workload_name import CATALOGUE
 from driple.web.refusals import unknown, wrong_type
 
-__all__ = ["KINDS", "UPLOADED", "Source", "built_in_names", "served", "source_of", "source_with"]
+__all__ = [
+    "KINDS",
+    "UPLOADED",
+    "RequestJob",
+    "built_in_names",
+    "served",
+    "source_of",
+    "source_with",
+]
 
 KINDS = ("catalogue", "timm", "config", "graph", "onnx")
 UPLOADED = ("graph", "onnx")  # whose content no link can hold
@@ -46,7 +54,7 @@ Read = Callable[[JobReader, JobRequest], Job]
 
 
 @dataclass(frozen=True)
-class Source:
+class RequestJob:
     """The job of a request.
 
     Attributes:
@@ -73,7 +81,7 @@ class Source:
         return _OF_KIND[self.kind]
 
 
-def source_with(kind: str, content: bytes) -> Source:
+def source_with(kind: str, content: bytes) -> RequestJob:
     """The source of a file's content.
 
     Raises:
@@ -81,11 +89,11 @@ def source_with(kind: str, content: bytes) -> Source:
     """
     if not content.strip():
         raise ConfigError(f"the {kind} is empty; send the content of a file")
-    bare = Source(kind, kind, content)
+    bare = RequestJob(kind, kind, content)
     return replace(bare, text=f"{kind}-{bare.digest[:_DIGITS]}")
 
 
-def source_of(value: object) -> Source:
+def source_of(value: object) -> RequestJob:
     """The source that a request's `job` states.
 
     Args:
@@ -116,11 +124,11 @@ def source_of(value: object) -> Source:
     return _named(kind, given)
 
 
-def _named(kind: str, name: str) -> Source:
+def _named(kind: str, name: str) -> RequestJob:
     if kind == "timm":
         if not _TIMM.fullmatch(name):
             raise ConfigError(f"job.timm is no name of a model of timm: {name[:80]!r}")
-        return Source(kind, f"timm:{name}")
+        return RequestJob(kind, f"timm:{name}")
     from driple.jobs.names import workload_named
 
     if not _NAME.fullmatch(name) or ".." in name:
@@ -129,7 +137,7 @@ def _named(kind: str, name: str) -> Source:
         if "/" not in name:
             raise unknown("job", name, built_in_names())
         workload_named(name)
-    return Source(kind, name)
+    return RequestJob(kind, name)
 
 
 @cache
@@ -142,7 +150,7 @@ def built_in_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Served:
-    sources: Mapping[str, Source]
+    sources: Mapping[str, RequestJob]
     read: Read
 
 
@@ -151,7 +159,7 @@ _INSTALLING = threading.Lock()
 
 
 @contextmanager
-def served(sources: Mapping[str, Source], read: Read) -> Iterator[None]:
+def served(sources: Mapping[str, RequestJob], read: Read) -> Iterator[None]:
     """Have the texts of these sources read by a function, in this context.
 
     Args:
