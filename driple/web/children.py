@@ -120,6 +120,8 @@ class Children:
                             send(stream, one.content)
                     reply, content = json.loads(receive(stream)), receive(stream)
                 except (EOFError, OSError) as error:
+                    if self._process is None or self._process.poll() is not None:
+                        raise _no_children() from error
                     name = sources[0].text if sources else "the question"
                     raise GraphError(
                         f"{name} took longer than {limit_s:g} s, or more memory than the server "
@@ -142,7 +144,7 @@ class Children:
                 except OSError:  # it has ended; start another
                     own.close()
                     self._process = None
-        raise Refusal(503, "child processes cannot be started; look at the server's output", 30)
+        raise _no_children()
 
     def _running(self) -> socket.socket:
         """The control socket of a fork server that runs."""
@@ -161,6 +163,10 @@ class Children:
             )
         self._control = own
         return own
+
+
+def _no_children() -> Refusal:
+    return Refusal(503, "child processes cannot be started; look at the server's output", 30)
 
 
 def options_json(options: Any) -> dict[str, Any]:
