@@ -13,6 +13,7 @@ __all__ = [
     "require_timm",
     "require_torch",
     "require_transformers",
+    "require_web",
 ]
 
 
@@ -55,6 +56,12 @@ def require_timm(task: str) -> None:
 def require_onnx(task: str) -> None:
     """Raise MissingExtraError if the package onnx is not installed; nothing is imported."""
     _require("onnx", "the package onnx", "onnx", task)
+
+
+def require_web(task: str) -> None:
+    """Raise MissingExtraError if the packages of the server are not installed."""
+    for module, name in (("fastapi", "FastAPI"), ("uvicorn", "uvicorn"), ("jinja2", "Jinja2")):
+        _require(module, name, "web", task)
 
 
 def _require(module: str, name: str, extra: str, task: str) -> None:

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "arrays_of",
     "check_regular",
     "is_lfs_pointer",
     "lfs_advice",
@@ -203,7 +204,15 @@ def read_npz(file: Path, names: Iterable[str], max_bytes: int) -> dict[str, npt.
         ValueError: no such file, too large, an array is missing, holds objects, or is not as long
             as its header claims.
     """
-    data = read_bytes(file, max_bytes)
+    return arrays_of(read_bytes(file, max_bytes), names, max_bytes)
+
+
+def arrays_of(data: bytes, names: Iterable[str], max_bytes: int) -> dict[str, npt.NDArray[Any]]:
+    """The same of content that is in memory.
+
+    Raises:
+        ValueError: see `read_npz`.
+    """
     if is_lfs_pointer(data):
         raise ValueError(lfs_advice("file of arrays"))
     if len(data) > max_bytes:

@@ -271,6 +271,8 @@ def reached_by() -> dict[tuple[str, str], set[str]]:
     """Commands that reach each symbol."""
     found: dict[tuple[str, str], set[str]] = {}
     for path, command in commands(typer.main.get_command(app)):
+        if tuple(path) == ("serve",):
+            continue  # it answers requests, whose messages name fields: driple.web.field_names
         function = inspect.unwrap(command.callback)
         for symbol in reachable((function.__module__, function.__name__)):
             found.setdefault(symbol, set()).add(" ".join(path))

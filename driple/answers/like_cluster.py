@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from driple.answers.checked_runs import CheckedRun
 from driple.catalog import link_named
@@ -157,7 +158,9 @@ def unlike_servers(cluster: ClusterKind, clusters: Sequence[CheckedRun]) -> Rema
     return None
 
 
+@cache
 def _rate(link: str) -> float:
+    """Of a link of the installed catalogue."""
     return link_named(link).bytes_per_s
 
 

@@ -6,8 +6,9 @@ Job -> ReadyJob: PreparedJob, JobKind, step of one device alone
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from driple.analytic.closed_forms import Work, work_of
 from driple.answers.job_kind import JobKind, job_kind
@@ -16,6 +17,8 @@ from driple.jobs.job import Job
 from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["ReadyJob"]
+
+_READY: WeakKeyDictionary[Job, ReadyJob] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,14 @@ class ReadyJob:
     job: Job
     alone: dict[tuple[str, int], Alone] = field(default_factory=dict)
     enough: dict[Hashable, float | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: Job) -> ReadyJob:
+        """The job's, which is kept as long as the job is: a later question starts from it."""
+        kept = _READY.get(job)
+        if kept is None:
+            kept = _READY[job] = cls(replace(job))  # a copy, as a kept value must not hold its key
+        return kept
 
     @cached_property
     def prepared(self) -> PreparedJob:

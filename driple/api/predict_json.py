@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from driple.api.measured_beside import measured_dict
 from driple.api.memory import memory_dict
+from driple.api.quantiles import quantiles_of
 from driple.api.results import Cell, job_facts
 from driple.estimate import estimate, optional_estimate
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
@@ -43,6 +44,9 @@ def answer_dict(answer: Answer) -> AnswerJson:
         "method": answer.method,
         "reason": answer.reason,
         "iteration_time_s": None if answer.best is None else answer.best.step_time,
+        "iteration_time_quantiles_s": None
+        if answer.best is None
+        else quantiles_of(answer.best.step_time),
         "throughput": None if answer.best is None else throughput_of(answer),
         "memory": memory_dict(answer.memory),
         "targets": _targets(answer),

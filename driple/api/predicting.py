@@ -306,7 +306,7 @@ def predict(
             chosen = usual(read[0].usual_setting)
         from driple.answers.ready_job import ReadyJob
 
-        ready = {job: ReadyJob(job) for job in dict.fromkeys(read)}
+        ready = {job: ReadyJob.of(job) for job in dict.fromkeys(read)}
         for plan, job in zip(chosen, read, strict=True):
             answer = _answer(plan, ready[job], asked)
             memory = memory_beside(job, plan.setting)

@@ -49,6 +49,7 @@ _EXTRAS = (
     _Extra("calibration", ("torch", "scipy", "sklearn", "pyarrow"), "validate, and fits anew"),
     _Extra("async", ("numba",), "asynchronous training from a trace"),
     _Extra("yaml", ("yaml",), "cluster files, instance files for plan, training configs"),
+    _Extra("web", ("fastapi", "uvicorn", "jinja2"), "serve"),
     _Extra("gpu", ("pynvml",), "counters of NVIDIA GPUs"),
 )
 

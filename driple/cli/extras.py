@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from driple.extras import require_numba, require_tensorflow, require_torch
+from driple.extras import require_numba, require_tensorflow, require_torch, require_web
 
-__all__ = ["require_numba", "require_tensorflow", "require_torch"]
+__all__ = ["require_numba", "require_tensorflow", "require_torch", "require_web"]

@@ -22,6 +22,7 @@ driple --help lists all commands; driple COMMAND --help explains one, with examp
 # Commands in the order of the help; a command that is not listed here comes last.
 PURPOSES = (
     ("Answer a question about a job", ("predict", "plan", "sweep", "inspect", "validate")),
+    ("Ask in a browser, or from programs", ("serve",)),
     ("Record a run", ("record", "profile", "trace", "measure")),
     ("Data sets and inspectors", ("data", "train", "transfer", "evaluate")),
     ("Look up", ("jobs", "list", "env")),

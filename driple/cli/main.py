@@ -49,6 +49,7 @@ _COMMANDS = {
     "record": ("record", "record"),
     "list": ("listing", "list_"),
     "env": ("env", "env"),
+    "serve": ("serve", "serve"),
     "profile": ("profile", "profile_app"),
     "trace": ("trace", "trace_app"),
     "data": ("data", "data_app"),

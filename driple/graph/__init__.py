@@ -2,7 +2,12 @@
 
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, require_training
 from driple.graph.options import ReadOptions
-from driple.graph.tf.reader import graph_from_graphdef_bytes, graph_from_text, read_graph
+from driple.graph.tf.reader import (
+    graph_from_file_bytes,
+    graph_from_graphdef_bytes,
+    graph_from_text,
+    read_graph,
+)
 from driple.graph.version import READER_VERSION
 
 __all__ = [
@@ -11,6 +16,7 @@ __all__ = [
     "ReadOptions",
     "ReadReport",
     "RemoteOps",
+    "graph_from_file_bytes",
     "graph_from_graphdef_bytes",
     "graph_from_text",
     "read_graph",

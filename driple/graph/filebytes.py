@@ -11,7 +11,7 @@ from pathlib import Path
 from driple.errors import GraphError
 from driple.storedfiles import read_bytes
 
-__all__ = ["DEFAULT_MAX_BYTES", "unpacked_bytes"]
+__all__ = ["DEFAULT_MAX_BYTES", "unpacked", "unpacked_bytes"]
 
 DEFAULT_MAX_BYTES = 512 * 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -34,7 +34,15 @@ def unpacked_bytes(file: Path, max_bytes: int) -> bytes:
     size = file.stat().st_size
     if size > max_bytes:
         raise GraphError(_too_large(f"{size} bytes", max_bytes))
-    data = read_bytes(file, max_bytes)
+    return unpacked(read_bytes(file, max_bytes), max_bytes)
+
+
+def unpacked(data: bytes, max_bytes: int) -> bytes:
+    """The same of content that is in memory.
+
+    Raises:
+        GraphError: too large, or damaged gzip.
+    """
     if len(data) > max_bytes:
         raise GraphError(_too_large(f"over {max_bytes} bytes", max_bytes))
     return _gunzip(data, max_bytes) if data.startswith(_GZIP_MAGIC) else data

@@ -17,9 +17,9 @@ from driple.codec import from_json, to_json
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.signature import signatures_from_json, signatures_to_json
-from driple.storedfiles import parse_json, read_npz
+from driple.storedfiles import arrays_of, parse_json, read_bytes
 
-__all__ = ["MAX_GRAPH_BYTES", "graph_to_bytes", "read_stored_graph"]
+__all__ = ["MAX_GRAPH_BYTES", "graph_from_stored", "graph_to_bytes", "read_stored_graph"]
 
 MAX_GRAPH_BYTES = 2**31
 _SIGNATURES, _REST = "signatures", "rest"
@@ -44,11 +44,29 @@ def read_stored_graph(file: Path) -> OpGraph:
         GraphError: the file cannot be read, or is damaged.
     """
     try:
-        arrays = read_npz(file, (*_array_names(OpGraph, ""), _SIGNATURES, _REST), MAX_GRAPH_BYTES)
-        rest = parse_json(arrays[_REST].tobytes())
-        signatures = arrays[_SIGNATURES].tobytes().decode()
+        data = read_bytes(file, MAX_GRAPH_BYTES)
     except (OSError, ValueError) as error:
         raise GraphError(f"{file} is no stored graph: {error}; make it again") from error
+    return graph_from_stored(data, str(file))
+
+
+def graph_from_stored(data: bytes, where: str) -> OpGraph:
+    """The graph of what `graph_to_bytes` made.
+
+    Args:
+        data: its bytes.
+        where: they come from, for messages.
+
+    Raises:
+        GraphError: they are damaged.
+    """
+    try:
+        names = (*_array_names(OpGraph, ""), _SIGNATURES, _REST)
+        arrays = arrays_of(data, names, MAX_GRAPH_BYTES)
+        rest = parse_json(arrays[_REST].tobytes())
+        signatures = arrays[_SIGNATURES].tobytes().decode()
+    except ValueError as error:
+        raise GraphError(f"{where} is no stored graph: {error}; make it again") from error
     graph: OpGraph = _unpacked(OpGraph, "", arrays, rest, signatures)
     return graph
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from driple.errors import CheckpointError
 __all__ = ["checkpoint_files", "checkpoint_path", "settings_with_checkpoint"]
 
 _HERE = Path("checkpoints")
-_ANY = "*.safetensors"
+_SUFFIX = ".safetensors"
+_ANY = f"*{_SUFFIX}"
 _TRAINABLE = ("default", "paper")  # presets of `driple train`
 
 
@@ -24,9 +26,10 @@ def _folders() -> list[Path]:
 def settings_with_checkpoint() -> list[str]:
     """Names of the settings that have a checkpoint, sorted."""
     names = {
-        path.parent.name.replace("_", "/", 1)
+        place.name.replace("_", "/", 1)
         for folder in _folders()
-        for path in folder.glob(f"*/{_ANY}")
+        for place in os.scandir(folder)  # many times as fast as a glob, and asked for each answer
+        if place.is_dir() and any(file.name.endswith(_SUFFIX) for file in os.scandir(place))
     }
     return sorted(names)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from driple.errors import ConfigError, GraphError
-from driple.graph import OpGraph, read_graph, require_training
+from driple.graph import OpGraph, graph_from_file_bytes, read_graph, require_training
 from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES
 from driple.jobs.job import Job, JobOrigin, job_of
 from driple.jobs.options import JobOptions, flags_for
@@ -32,9 +32,15 @@ def _refuse(text: str) -> None:
 
 def _read(request: JobRequest) -> Job:
     path, options = Path(request.text), request.options
-    if not path.exists():
+    if request.content is not None:
+        try:
+            graph = graph_from_file_bytes(request.content, options.max_bytes, options.read)
+        except GraphError as error:
+            raise GraphError(f"{path}: {error}") from error
+    elif not path.exists():
         raise GraphError(f"there is no graph file {path}; give one, or a workload")
-    graph = read_graph(path, max_bytes=options.max_bytes, options=options.read)
+    else:
+        graph = read_graph(path, max_bytes=options.max_bytes, options=options.read)
     if request.training:
         try:
             require_training(graph)

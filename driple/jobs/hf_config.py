@@ -19,7 +19,7 @@ from driple.errors import ConfigError
 from driple.remarks import Remark, remark
 from driple.storedfiles import parse_json, read_bytes
 
-__all__ = ["HfConfig", "read_hf_config"]
+__all__ = ["HfConfig", "hf_config_of", "read_hf_config"]
 
 CONFIG_FILE = "config.json"
 _MAX_BYTES = 2**20
@@ -85,11 +85,24 @@ def read_hf_config(name: str) -> HfConfig:
             model.
     """
     file = _place(name)
-    source = f"hf:{name}"
     try:
         data = read_bytes(file, _MAX_BYTES)
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror or error}; give a config.json") from error
+    return hf_config_of(data, file, f"hf:{name}")
+
+
+def hf_config_of(data: bytes, file: Path, source: str) -> HfConfig:
+    """The config in the content of a config.json.
+
+    Args:
+        data: content.
+        file: where it lies, for messages.
+        source: JOB as typed, for messages.
+
+    Raises:
+        ConfigError: as for `read_hf_config`.
+    """
     if len(data) > _MAX_BYTES:
         raise ConfigError(f"{file} has over {_MAX_BYTES} bytes, so it is no model's config")
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from driple.extras import require_transformers
 from driple.jobs.assumed import assumed_options
 from driple.jobs.job import Job, JobOrigin, job_of
@@ -16,11 +18,14 @@ _OPTIMIZER = "adamw"  # default of their training scripts
 
 def _read(request: JobRequest) -> Job:
     require_transformers("a Hugging Face model")
-    from driple.jobs.hf_config import read_hf_config
+    from driple.jobs.hf_config import hf_config_of, read_hf_config
     from driple.jobs.pytorch.huggingface import hugging_face_step
 
     options = request.options
-    config = read_hf_config(request.text.removeprefix(_PREFIX))
+    if request.content is None:
+        config = read_hf_config(request.text.removeprefix(_PREFIX))
+    else:
+        config = hf_config_of(request.content, Path(request.text), request.text)
     step = options.step_options(_OPTIMIZER, request.compute_capability)
     made = hugging_face_step(
         config,

@@ -50,7 +50,7 @@ class JobOrigin:
         return precision in _HALF or self.casts_itself
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, slots=True, weakref_slot=True, eq=False, repr=False)
 class Job:
     """A training job, ready for every question.
 

@@ -26,7 +26,7 @@ def _read(request: JobRequest) -> Job:
     from driple.graph.onnx.reader import read_onnx_step
 
     path, options = Path(request.text), request.options
-    if not path.exists():
+    if request.content is None and not path.exists():
         raise GraphError(f"there is no ONNX file {path}; give one, or a workload")
     if options.loss not in (None, *_LOSSES):
         raise ConfigError(
@@ -45,6 +45,7 @@ def _read(request: JobRequest) -> Job:
         optimizer=options.optimizer or _OPTIMIZER,
         loss=loss,
         precision=precision,
+        content=request.content,
     )
     assumed = [remark("derived_from_forward")]
     if options.optimizer is None:

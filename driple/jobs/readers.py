@@ -47,12 +47,14 @@ class JobRequest:
         options: that the user added, all of which the reader takes.
         setting: cluster that the job is for; None if the question has none.
         training: whether a graph without a training step is refused.
+        content: of the file, where it is in memory; None to read it at `text`.
     """
 
     text: str
     options: JobOptions
     setting: Setting | None = None
     training: bool = True
+    content: bytes | None = None
 
     @property
     def compute_capability(self) -> tuple[int, int] | None:
@@ -197,6 +199,6 @@ def _odd_words(odd: list[str], text: str, reader: JobReader) -> str:
     advice = f"give {' or '.join(instead)}" if instead else "leave it out"
     if len(odd) > 1 and not instead:
         advice = "leave them out"
-    others = [one.name for one in _READERS if set(odd) <= one.flags]
+    others = list(dict.fromkeys(one.name for one in _READERS if set(odd) <= one.flags))
     uses = f"for {' or '.join(others)}, and" if others else "not for this job:"
     return f"{' and '.join(odd)}: {uses} {text[:200]} is {reader.name}; {advice}"

@@ -9,6 +9,8 @@ second runs beside them.
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +24,8 @@ __all__ = ["NUM_KINDS", "bytes_by_kind", "played_steps"]
 IntArray = npt.NDArray[np.int64]
 NUM_KINDS = COMMUNICATION + 1
 _STEPS = 2
+_MOST_PLAYED = 10_000
+_PLAYED: dict[bytes, AllocatorPeak] = {}  # by digest of the requests
 
 
 def played_steps(
@@ -33,21 +37,34 @@ def played_steps(
 ) -> AllocatorPeak:
     """The allocator's peaks over two steps.
 
+    The same requests are played once: clusters that hold a job alike differ in nothing here.
+
     Args:
         tensors: of a step.
         capacity_bytes: memory that the allocator may reserve; None for no limit.
         expandable: whether its segments grow.
         rounding: bytes, each request takes a multiple of it.
     """
+    digest = hashlib.sha256(repr((capacity_bytes, expandable, rounding)).encode())
     sizes = np.concatenate([tensors.nbytes, tensors.states, tensors.temporary])
-    events = _events(tensors)
-    return played(
-        sizes.tolist(),
-        events,
-        capacity_bytes=capacity_bytes,
-        expandable=expandable,
-        rounding=rounding,
-    )
+    for part in (sizes, tensors.made_by, tensors.freed_after):
+        digest.update(repr(part.shape).encode())
+        digest.update(part.astype(np.int64).tobytes())
+    digest.update(repr((tensors.num_nodes, len(tensors.states))).encode())
+    key = digest.digest()
+    peak = _PLAYED.get(key)
+    if peak is None:
+        peak = played(
+            sizes.tolist(),
+            _events(tensors),
+            capacity_bytes=capacity_bytes,
+            expandable=expandable,
+            rounding=rounding,
+        )
+        if len(_PLAYED) >= _MOST_PLAYED:
+            _PLAYED.clear()
+        _PLAYED[key] = peak
+    return peak
 
 
 def _events(tensors: DeviceTensors) -> list[int]:

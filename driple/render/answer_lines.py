@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from driple.inspector.predict import Prediction
     from driple.memory.memory_estimate import MemoryEstimate
 
-__all__ = ["MOST_LABELS", "answer_lines", "shows_targets"]
+__all__ = ["LABEL_WIDTH", "MOST_LABELS", "answer_lines", "shows_targets"]
 
 MOST_LABELS = 8
-_LABEL = 10  # columns
+LABEL_WIDTH = 10  # columns
 _WIDTH = 100  # columns of a line
 _GIB = 2.0**30
 _CONTRADICTIONS = {"other_scheme", "engine_keeps_masters", "batches_agree_on"}  # these come first
@@ -112,7 +112,7 @@ def _wrapped(label: str, words: str) -> list[str]:
 
 def _lines(words: str) -> list[str]:
     """Words beside a label, in lines; names and paths stay whole."""
-    return wrap(words, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
+    return wrap(words, _WIDTH - LABEL_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _warnings(answer: Answer) -> tuple[Remark, ...]:
@@ -122,7 +122,7 @@ def _warnings(answer: Answer) -> tuple[Remark, ...]:
 
 
 def _line(label: str, words: str) -> str:
-    return f"{label:{_LABEL}}{words}"
+    return f"{label:{LABEL_WIDTH}}{words}"
 
 
 def _guess(answer: Answer) -> str:
@@ -356,7 +356,7 @@ def _assumed(answer: Answer, most: int) -> list[str]:
     text = f"{'; '.join(words) or 'nothing'} (all: --explain)"
     lines = _lines(text)
     if len(lines) > most:
-        room = _WIDTH - _LABEL - len(_MORE)
+        room = _WIDTH - LABEL_WIDTH - len(_MORE)
         last = lines[most - 1]
         last = last if len(last) <= room else last[:room].rsplit(" ", 1)[0]
         lines = [*lines[: most - 1], last + _MORE]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from driple.trace.targets import Targets
 
 __all__ = [
+    "json_text",
     "note",
     "note_unknown_costs",
     "print_assumptions",
@@ -65,8 +66,13 @@ def print_json(value: Mapping[str, object], question: str = "") -> None:
         value: the object; its values may be dataclasses.
         question: which part of the schema it is; empty if the object states it.
     """
+    print(json_text(value, question))
+
+
+def json_text(value: Mapping[str, object], question: str = "") -> str:
+    """What `print_json` prints, without the end of the line."""
     whole = {"question": question, **value} if question else value
-    print(json.dumps(with_sentences(to_json(whole)), allow_nan=False))
+    return json.dumps(with_sentences(to_json(whole)), allow_nan=False)
 
 
 def print_table(

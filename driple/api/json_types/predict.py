@@ -11,6 +11,7 @@ from driple.answers.error_statement import StatedErrorJson
 from driple.answers.slow_hosts import SlowHost
 from driple.api.json_types.memory import MemoryJson
 from driple.api.json_types.shared import JobJson, StepPartJson, TargetsJson, UnitsJson
+from driple.api.quantiles import Quantiles
 from driple.api.throughput import Throughput
 from driple.codec import Names
 from driple.estimate import Estimate, Interval, Method, Source
@@ -187,6 +188,7 @@ class AnswerJson(TypedDict):
     Attributes:
         reason: why this method was chosen; null if the user chose it.
         iteration_time_s: null if a field of the training config changes it and was not read.
+        iteration_time_quantiles_s: that follow from the interval; null where it has no level.
         throughput: of all workers together; null if the batch size is unknown.
         memory: of one device; null on processors.
         targets: null of closed forms.
@@ -207,6 +209,7 @@ class AnswerJson(TypedDict):
     method: Annotated[str, Names(("inspector", "simulator", "analytic", "all"))]
     reason: Remark | None
     iteration_time_s: Estimate | None
+    iteration_time_quantiles_s: Quantiles | None
     throughput: Throughput | None
     memory: MemoryJson | None
     targets: TargetsJson | None

@@ -13,7 +13,7 @@ from typing import Any
 
 from driple.errors import GraphError
 from driple.extras import require_onnx
-from driple.graph.filebytes import DEFAULT_MAX_BYTES, unpacked_bytes
+from driple.graph.filebytes import DEFAULT_MAX_BYTES, unpacked, unpacked_bytes
 from driple.graph.onnx.assemble import assembled_graph
 from driple.graph.onnx.inputs import BoundInputs, bind_inputs
 from driple.graph.onnx.model import parse_model
@@ -78,11 +78,18 @@ def read_onnx_step(
     optimizer: str = DEFAULT_OPTIMIZER,
     loss: str = LOSSES[0],
     precision: str = "fp32",
+    content: bytes | None = None,
 ) -> tuple[OpGraph, int | None]:
-    """What `read_onnx` gives, and the samples of a batch, None if open or unknown."""
-    file = Path(path)
+    """What `read_onnx` gives, and the samples of a batch, None if open or unknown.
+
+    Where `content` is given, it is what the file holds, and `path` is its name in messages.
+    """
     try:
-        return _step_of(unpacked_bytes(file, max_bytes), options, optimizer, loss, precision)
+        if content is None:
+            data = unpacked_bytes(Path(path), max_bytes)
+        else:
+            data = unpacked(content, max_bytes)
+        return _step_of(data, options, optimizer, loss, precision)
     except OSError as error:
         raise GraphError(f"{path}: {error.strerror or error}; give an ONNX file") from error
     except GraphError as error:

@@ -11,13 +11,19 @@ from itertools import islice
 from pathlib import Path
 
 from driple.errors import GraphError
-from driple.graph.filebytes import DEFAULT_MAX_BYTES, unpacked_bytes
+from driple.graph.filebytes import DEFAULT_MAX_BYTES, unpacked, unpacked_bytes
 from driple.graph.opgraph import OpGraph
 from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES, ReadOptions
 from driple.graph.tf.build import graph_of
 from driple.storedfiles import is_lfs_pointer, lfs_advice
 
-__all__ = ["DEFAULT_MAX_BYTES", "graph_from_graphdef_bytes", "graph_from_text", "read_graph"]
+__all__ = [
+    "DEFAULT_MAX_BYTES",
+    "graph_from_file_bytes",
+    "graph_from_graphdef_bytes",
+    "graph_from_text",
+    "read_graph",
+]
 
 _NO_OPTIONS = ReadOptions()
 _SNIFFED_BYTES = 4096
@@ -56,6 +62,22 @@ def read_graph(
         raise GraphError(f"{path}: {error.strerror or error}; give a graph file") from error
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
+
+
+def graph_from_file_bytes(
+    data: bytes, max_bytes: int = DEFAULT_MAX_BYTES, options: ReadOptions = _NO_OPTIONS
+) -> OpGraph:
+    """What `read_graph` makes of a file with this content.
+
+    Args:
+        data: binary or text, gzipped or not.
+        max_bytes: largest size, also after gunzip.
+        options: as for `read_graph`.
+
+    Raises:
+        GraphError: as for `read_graph`.
+    """
+    return _graph_from_bytes(unpacked(data, max_bytes), options)
 
 
 def graph_from_graphdef_bytes(data: bytes, options: ReadOptions = _NO_OPTIONS) -> OpGraph:
