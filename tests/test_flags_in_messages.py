@@ -32,7 +32,9 @@ FLAG = re.compile(r"(?<![\w-])--(?:set (?!needs|applies)[a-z_]+|[a-z][a-z-]*[a-z
 OTHER_PROGRAMS = {
     "driple.profiler.train": "flags of the script `python -m driple.profiler.train`",
     "driple.profiler.api": "command lines of driple.profiler.train",
-    "driple.api.job_files": "flags of sbatch and torchrun, in the job files that it writes",
+    "driple.render.emit.slurm": "flags of sbatch and torchrun, in the script that it writes",
+    "driple.render.emit.kubernetes": "flags of torchrun, in the manifests that it writes",
+    "driple.render.emit.skypilot": "flags of torchrun, in the task that it writes",
     "driple.measure.testbed.network": "flags of nsenter",
     "driple.cli.oldnames": "options that are gone, printed as old names",
 }

@@ -50,6 +50,7 @@ _EXTRAS = (
     _Extra("async", ("numba",), "asynchronous training from a trace"),
     _Extra("yaml", ("yaml",), "cluster files, instance files for plan, training configs"),
     _Extra("gpu", ("pynvml",), "counters of NVIDIA GPUs"),
+    _Extra("mcp", ("mcp",), "mcp: tools for assistants"),
 )
 
 

@@ -11,6 +11,7 @@ import typer
 
 from driple.answers.options import LEAST_STEPS, MOST_STEPS
 from driple.checks import MOST_SEED
+from driple.cli.emitting import EmitOption, TrainingAmount, check_emit, print_answers
 from driple.cli.jobnotes import show_doubts, show_job
 from driple.cli.joboptions import (
     LINK_BANDWIDTH_HELP,
@@ -20,6 +21,7 @@ from driple.cli.joboptions import (
     SettingOption,
     job_options,
 )
+from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, text, whole
 from driple.jobs.load import JobOptions
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
 
 __all__ = ["predict"]
+
+
+_MOST_STEPS = 10**12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +110,27 @@ def predict(
             "--explain", help="parts of the step, the twelve numbers, workers, errors and sources"
         ),
     ] = False,
+    emit: EmitOption = None,
+    training_steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="with --emit: updates of the parameters in the whole training",
+            callback=whole_number(1, _MOST_STEPS),
+        ),
+    ] = None,
+    samples: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="with --emit: samples of an epoch, such as 50000 or 1.2M"),
+    ] = None,
+    tokens: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="with --emit: tokens of an epoch in place of samples"),
+    ] = None,
+    epochs: Annotated[
+        float | None,
+        typer.Option(help="with --emit: epochs; 1", callback=finite_number(above=0, most=1e9)),
+    ] = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
@@ -138,12 +164,18 @@ def predict(
       driple predict train.py:build --setting 8xH100 --measured runs/record
 
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
+
+      driple predict resnet50 --setting 8xH100 --epochs 90 --emit slurm
     """
     from driple.api.arguments import machine_of, own_setting
     from driple.api.predicting import predict as ask
     from driple.cluster.setting import parse_setting
 
     values = override(_Values, set_)
+    amount = TrainingAmount(training_steps, samples, tokens, epochs)
+    amount.check_used(emit)
+    if emit is not None:
+        check_emit(emit, json=json)
     if plot is not None:
         from driple.plot.pattern import check_picture
 
@@ -182,6 +214,9 @@ def predict(
     if plot is not None:
         _draw(answers, plot)
         note(f"wrote {plot}")
+    if emit is not None:
+        print_answers(result, amount, emit)
+        return
     if json:
         print_json(result.to_dict())
         return
