@@ -61,7 +61,7 @@ ROWS = (
     ("api",),
     ("render",),
     ("plot",),
-    ("cli", "web", "__main__"),
+    ("cli", "web", "integrations", "__main__"),
 )
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}
 FACES = ROW_OF["cli"]  # nobody imports from this row on
@@ -82,6 +82,7 @@ EXTRAS = {
         "evaluation.",
         "graph.torch.",
         "inspector.",
+        "integrations.",
         "jobs.pytorch.",
         "measure.machine.",
         "profiler.",
@@ -93,7 +94,8 @@ EXTRAS = {
     "onnx": ("graph.onnx.",),
     "timm": ("jobs.pytorch.",),
     "torchvision": ("jobs.pytorch.",),
-    "transformers": ("jobs.pytorch.",),
+    "transformers": ("integrations.hugging_face.", "jobs.pytorch."),
+    "lightning": ("integrations.lightning.",),
     "pynvml": ("measure.counters.nvml.",),
 }
 
