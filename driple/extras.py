@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from driple.errors import MissingExtraError, install_hint
 
 __all__ = [
+    "require_mcp",
     "require_numba",
     "require_onnx",
     "require_tensorflow",
@@ -55,6 +56,11 @@ def require_timm(task: str) -> None:
 def require_onnx(task: str) -> None:
     """Raise MissingExtraError if the package onnx is not installed; nothing is imported."""
     _require("onnx", "the package onnx", "onnx", task)
+
+
+def require_mcp(task: str) -> None:
+    """Raise MissingExtraError if the package mcp is not installed; nothing is imported."""
+    _require("mcp", "the package mcp", "mcp", task)
 
 
 def _require(module: str, name: str, extra: str, task: str) -> None:

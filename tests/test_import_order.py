@@ -61,6 +61,7 @@ ROWS = (
     ("api",),
     ("render",),
     ("plot",),
+    ("agents",),
     ("cli", "web", "integrations", "__main__"),
 )
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}
@@ -96,6 +97,8 @@ EXTRAS = {
     "torchvision": ("jobs.pytorch.",),
     "transformers": ("integrations.hugging_face.", "jobs.pytorch."),
     "lightning": ("integrations.lightning.",),
+    "mcp": ("agents.",),
+    "mcp_types": ("agents.",),
     "pynvml": ("measure.counters.nvml.",),
 }
 

@@ -24,6 +24,7 @@ PURPOSES = (
     ("Answer a question about a job", ("predict", "plan", "sweep", "inspect", "validate")),
     ("Record a run", ("record", "profile", "trace", "measure")),
     ("Data sets and inspectors", ("data", "train", "transfer", "evaluate")),
+    ("Answer others", ("mcp",)),
     ("Look up", ("jobs", "list", "env")),
 )
 _OTHERS = "Other commands"
