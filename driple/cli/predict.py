@@ -11,7 +11,7 @@ import typer
 
 from driple.answers.options import LEAST_STEPS, MOST_STEPS
 from driple.checks import MOST_SEED
-from driple.cli.emitting import EmitOption, TrainingAmount, check_emit, print_answers
+from driple.cli.emitting import EmitOption, amount_of_values, check_emit, print_answers
 from driple.cli.jobnotes import show_doubts, show_job
 from driple.cli.joboptions import (
     LINK_BANDWIDTH_HELP,
@@ -21,7 +21,6 @@ from driple.cli.joboptions import (
     SettingOption,
     job_options,
 )
-from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, text, whole
 from driple.jobs.load import JobOptions
@@ -64,6 +63,12 @@ class _Values:
     datasets: str | None = text(
         None, "folder of data sets with measured values, for --method all; ./datasets"
     )
+    training_steps: int | None = whole(
+        None, "with --emit: updates of the parameters in the whole training", 1, _MOST_STEPS
+    )
+    samples: str | None = text(None, "with --emit: samples of an epoch, such as 50000 or 1.2M")
+    tokens: str | None = text(None, "with --emit: tokens of an epoch, in place of samples")
+    epochs: float | None = number(None, "with --emit: epochs", above=0, most=1e9)
 
 
 @job_options
@@ -111,26 +116,6 @@ def predict(
         ),
     ] = False,
     emit: EmitOption = None,
-    training_steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="with --emit: updates of the parameters in the whole training",
-            callback=whole_number(1, _MOST_STEPS),
-        ),
-    ] = None,
-    samples: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="with --emit: samples of an epoch, such as 50000 or 1.2M"),
-    ] = None,
-    tokens: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="with --emit: tokens of an epoch in place of samples"),
-    ] = None,
-    epochs: Annotated[
-        float | None,
-        typer.Option(help="with --emit: epochs; 1", callback=finite_number(above=0, most=1e9)),
-    ] = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
@@ -165,15 +150,16 @@ def predict(
 
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
 
-      driple predict resnet50 --setting 8xH100 --epochs 90 --emit slurm
+      driple predict resnet50 --setting 8xH100 --set epochs=90 --emit slurm
     """
     from driple.api.arguments import machine_of, own_setting
     from driple.api.predicting import predict as ask
     from driple.cluster.setting import parse_setting
 
     values = override(_Values, set_)
-    amount = TrainingAmount(training_steps, samples, tokens, epochs)
-    amount.check_used(emit)
+    amount = amount_of_values(
+        emit, values.training_steps, values.samples, values.tokens, values.epochs
+    )
     if emit is not None:
         check_emit(emit, json=json)
     if plot is not None:
@@ -214,7 +200,7 @@ def predict(
     if plot is not None:
         _draw(answers, plot)
         note(f"wrote {plot}")
-    if emit is not None:
+    if emit is not None and amount is not None:
         print_answers(result, amount, emit)
         return
     if json:

@@ -23,10 +23,10 @@ from driple.jobs.load import JobOptions
 from driple.jobs.training_config.fields import NotModelledError
 from driple.jobs.training_config.rules import optimizer_named
 
-__all__ = ["DripleCallback", "options_of_arguments", "watch"]
+__all__ = ["TrainerWatch", "options_of_arguments", "watch"]
 
 
-class DripleCallback(TrainerCallback):
+class TrainerWatch(TrainerCallback):
     """Prints and logs predicted beside measured step time and memory.
 
     Args:
@@ -102,7 +102,7 @@ def watch(
     *,
     options: JobOptions | None = None,
     table: Path | str | None = None,
-) -> DripleCallback:
+) -> TrainerWatch:
     """Add the callback to a trainer, and log by it.
 
     Args:
@@ -112,7 +112,7 @@ def watch(
         options: of the job; what is left out is taken from the training arguments.
         table: CSV file for `driple transfer --from gpu`; None for none.
     """
-    callback = DripleCallback(job, setting, options=options, table=table, log=trainer.log)
+    callback = TrainerWatch(job, setting, options=options, table=table, log=trainer.log)
     trainer.add_callback(callback)
     return callback
 

@@ -1,6 +1,6 @@
 """A callback of Lightning's Trainer.
 
-    Trainer(callbacks=[DripleCallback("train.py:build_model", "1xH100", table="my-runs.csv")])
+    Trainer(callbacks=[LightningWatch("train.py:build_model", "1xH100", table="my-runs.csv")])
 
 Predicted and measured step time and memory are logged by `log_dict` of the module, so that they
 stand in every logger of the trainer. What the trainer states is taken from there.
@@ -18,7 +18,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from driple.integrations.step_watch import StepWatch, with_options
 from driple.jobs.load import JobOptions
 
-__all__ = ["DripleCallback", "options_of_trainer"]
+__all__ = ["LightningWatch", "options_of_trainer"]
 
 _PRECISIONS = {
     "16-mixed": "amp-fp16",
@@ -29,7 +29,7 @@ _PRECISIONS = {
 }
 
 
-class DripleCallback(Callback):
+class LightningWatch(Callback):
     """Prints and logs predicted beside measured step time and memory.
 
     Args:

@@ -11,7 +11,7 @@ import transformers
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from driple.errors import DripleError
-from driple.integrations.hugging_face import DripleCallback, options_of_arguments, watch
+from driple.integrations.hugging_face import TrainerWatch, options_of_arguments, watch
 from driple.jobs.load import JobOptions
 from driple.runs.users_table import read_runs
 from tests.planning.gpt import write_gpt
@@ -83,7 +83,7 @@ def test_as_an_argument_it_prints_and_an_evaluation_is_no_step(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     args = _arguments(tmp_path, eval_strategy="steps", eval_steps=1, max_steps=9)
-    callback = DripleCallback(write_gpt(tmp_path), "1xCPU", options=JobOptions(seq_len=SEQ_LEN))
+    callback = TrainerWatch(write_gpt(tmp_path), "1xCPU", options=JobOptions(seq_len=SEQ_LEN))
     trainer = _trainer(tmp_path, args)
     trainer.add_callback(callback)
     trainer.train()

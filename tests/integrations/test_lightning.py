@@ -11,7 +11,7 @@ import pytest
 import torch
 from lightning.pytorch.loggers import CSVLogger
 
-from driple.integrations.lightning import DripleCallback, options_of_trainer
+from driple.integrations.lightning import LightningWatch, options_of_trainer
 from driple.jobs.load import JobOptions
 from driple.runs.users_table import read_runs
 
@@ -49,7 +49,7 @@ def _loader() -> torch.utils.data.DataLoader[Any]:
     return torch.utils.data.DataLoader(data, batch_size=4)
 
 
-def _trainer(folder: Path, callback: DripleCallback, **more: Any) -> lightning.pytorch.Trainer:
+def _trainer(folder: Path, callback: LightningWatch, **more: Any) -> lightning.pytorch.Trainer:
     given: dict[str, Any] = {
         "max_epochs": 1, "accelerator": "cpu", "accumulate_grad_batches": 2,
         "log_every_n_steps": 1, "enable_progress_bar": False, "enable_model_summary": False,
@@ -73,7 +73,7 @@ def test_a_training_logs_prints_and_adds_its_run(
     """20 batches are 10 updates, of which four are timed: one for each after the warm-up."""
     table = tmp_path / "runs.csv"
     options = JobOptions(input_shape=(3, 8, 8))
-    callback = DripleCallback(job, "1xCPU", options=options, table=table)
+    callback = LightningWatch(job, "1xCPU", options=options, table=table)
     _trainer(tmp_path, callback).fit(Classifier(), _loader())
     assert callback.steps.num_steps == 4
     assert "driple: step " in capsys.readouterr().out
@@ -91,14 +91,14 @@ def test_a_training_logs_prints_and_adds_its_run(
 
 def test_a_validation_is_no_step(job: str, tmp_path: Path) -> None:
     """Ten validations in an epoch of ten updates stand between all of them."""
-    callback = DripleCallback(job, "1xCPU", options=JobOptions(input_shape=(3, 8, 8)))
+    callback = LightningWatch(job, "1xCPU", options=JobOptions(input_shape=(3, 8, 8)))
     trainer = _trainer(tmp_path, callback, val_check_interval=2)
     trainer.fit(Classifier(), _loader(), _loader())
     assert callback.steps.num_steps == 0
 
 
 def test_the_trainer_states_what_the_user_left_out(job: str, tmp_path: Path) -> None:
-    callback = DripleCallback(job, "1xCPU", options=JobOptions(input_shape=(3, 8, 8)))
+    callback = LightningWatch(job, "1xCPU", options=JobOptions(input_shape=(3, 8, 8)))
     trainer = _trainer(tmp_path, callback, precision="bf16-mixed")
     trainer.fit(Classifier(torch.optim.AdamW), _loader())
     read = options_of_trainer(trainer, JobOptions(batch_size=7))

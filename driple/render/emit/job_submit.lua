@@ -1,6 +1,6 @@
 -- Slurm submit filter: fills empty fields of a job from a file of Driple's answers.
 --
---   driple predict JOB --setting 8xH100 --training-steps N --emit slurm-answer >> answers.tsv
+--   driple predict JOB --setting 8xH100 --set training_steps=N --emit slurm-answer >> answers.tsv
 --   slurm.conf: JobSubmitPlugins=lua; this file as job_submit.lua beside slurm.conf
 --
 -- A line of the file has the columns name, nodes, gpus_per_node, time_minutes, time_min_minutes and

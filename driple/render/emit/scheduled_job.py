@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from driple.cluster.cluster import Host
     from driple.cluster.setting import Setting
     from driple.memory.memory_estimate import MemoryEstimate
-    from driple.planning.amount import AmountAsked
     from driple.planning.offers import Offer
 
 __all__ = [
@@ -31,6 +30,7 @@ __all__ = [
     "NEEDS_AMOUNT",
     "SCRIPT",
     "ScheduledJob",
+    "TrainingAmount",
     "scheduled_answer",
     "scheduled_offers",
     "scheduled_plan",
@@ -43,9 +43,42 @@ _MOST_NAME = 40
 _MINUTE_S = 60
 _ROUNDING = 1e-9  # of a quotient that is a whole number
 NEEDS_AMOUNT = (  # of predict
-    "--emit states a training time and needs to know how much is trained; give --training-steps N, "
-    "or --samples N or --tokens N with --epochs N"
+    "--emit states a training time and needs to know how much is trained; give "
+    "--set training_steps=N, or --set samples=N or --set tokens=N, and --set epochs=N"
 )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingAmount:
+    """How much an answer of `predict` is to train.
+
+    Attributes:
+        steps: updates of the parameters; None: by samples.
+        samples: of an epoch; None: those of the job's data set, or by tokens.
+        tokens: of an epoch; None: by samples.
+        epochs: how often the samples are trained on; None if the user gave none.
+    """
+
+    steps: float | None = None
+    samples: float | None = None
+    tokens: float | None = None
+    epochs: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse no amount, and two that may contradict each other.
+
+        Raises:
+            ConfigError: which value is needed, or is one too many.
+        """
+        stated = {"training_steps": self.steps, "samples": self.samples, "tokens": self.tokens}
+        names = [name for name, value in stated.items() if value is not None]
+        if len(names) > 1 or (self.steps is not None and self.epochs is not None):
+            raise ConfigError(
+                f"--set {names[0]} and --set {[*names, 'epochs'][1]} both state the amount; give "
+                "one of them"
+            )
+        if not names and self.epochs is None:
+            raise ConfigError(NEEDS_AMOUNT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,20 +133,17 @@ class ScheduledJob:
         return None if self.host.num_cpus is None else int(self.host.num_cpus)
 
 
-def scheduled_answer(answer: Answer, asked: AmountAsked | None, steps: int | None) -> ScheduledJob:
+def scheduled_answer(answer: Answer, amount: TrainingAmount) -> ScheduledJob:
     """The training of one answer of `predict`.
 
     Args:
         answer: of one setting.
-        asked: samples or tokens and epochs; None if the user gave none of them.
-        steps: updates of the parameters, in place of samples.
+        amount: how much is trained.
 
     Raises:
-        ConfigError: nobody stated how much is trained, the setting has servers or no GPU, the job
-            does not fit, or no time is known.
+        ConfigError: the samples are not known, the setting has servers or no GPU, the job does not
+            fit, or no time is known.
     """
-    if asked is None and steps is None:
-        raise ConfigError(NEEDS_AMOUNT)
     setting, time = answer.setting, answer.iteration_time_s
     if setting.num_servers or setting.on_cpu:
         raise ConfigError(
@@ -126,7 +156,7 @@ def scheduled_answer(answer: Answer, asked: AmountAsked | None, steps: int | Non
             f"{answer.job.name} does not fit on {setting.name}, so there is nothing to submit; "
             "driple predict without --emit says what would help"
         )
-    factor = float(steps) if steps is not None else _steps_of_samples(answer, asked)
+    factor = _steps_of_samples(answer, amount) if amount.steps is None else amount.steps
     interval, machines = time.interval, setting.cluster.machines
     high = None if interval is None or interval.high is None else factor * interval.high
     low = None if interval is None else factor * interval.low
@@ -213,22 +243,28 @@ def _scheduled_offer(result: PlanResult, offer: Offer) -> ScheduledJob:
     )
 
 
-def _steps_of_samples(answer: Answer, asked: AmountAsked | None) -> float:
+def _steps_of_samples(answer: Answer, amount: TrainingAmount) -> float:
     """Steps until all samples were trained on."""
     from driple.api.throughput import throughput_of
-    from driple.planning.amount import amount_of
 
-    if asked is None or (asked.samples is None and asked.tokens is None
-                         and answer.job.samples is None):  # fmt: skip
+    job, samples = answer.job, amount.samples
+    if amount.tokens is not None:
+        if job.seq_len is None:
+            raise ConfigError(f"samples of {job.name} are no tokens; give --set samples=N")
+        samples = math.ceil(amount.tokens / job.seq_len)
+    if samples is None:
+        samples = job.samples
+    if samples is None:
         raise ConfigError(NEEDS_AMOUNT)
     throughput = throughput_of(answer)
     if throughput is None:
         raise ConfigError(
-            f"the batch size of {answer.job.name} is not known, so samples state no time; give "
-            "--training-steps N"
+            f"the batch size of {job.name} is not known, so samples state no time; give "
+            "--set training_steps=N"
         )
     per_step = throughput.samples_per_s.value * answer.iteration_time_s.value
-    return math.ceil((1 - _ROUNDING) * amount_of(answer.job, asked).samples / per_step)
+    epochs = 1.0 if amount.epochs is None else amount.epochs
+    return math.ceil((1 - _ROUNDING) * epochs * samples / per_step)
 
 
 def _instance_of(setting: Setting) -> Instance | None:

@@ -11,11 +11,15 @@ from driple.api.planning import PlanResult
 from driple.api.predicting import predict
 from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
-from driple.planning.amount import AmountAsked
 from driple.planning.ranking import Choice
 from driple.remarks import Remark
 from driple.render.emit.forms import FORMS, emitted
-from driple.render.emit.scheduled_job import scheduled_answer, scheduled_offers, scheduled_plan
+from driple.render.emit.scheduled_job import (
+    TrainingAmount,
+    scheduled_answer,
+    scheduled_offers,
+    scheduled_plan,
+)
 from tests.planning.gpt import write_gpt
 from tests.render.emit.trainings import gpt_plan, two_machines
 
@@ -69,26 +73,41 @@ def test_an_answer_takes_as_many_steps_as_its_samples_need(tmp_path: Path) -> No
     time = answer.iteration_time_s
     assert time.interval is not None
     assert time.interval.high is not None
-    job = scheduled_answer(answer, AmountAsked(samples=100_000, epochs=2), None)
+    job = scheduled_answer(answer, TrainingAmount(samples=100_000, epochs=2))
     assert job.training_s == pytest.approx(6250 * time.value)
     assert job.lower_s == pytest.approx(6250 * time.interval.low)
     assert job.limit_s == pytest.approx(6250 * time.interval.high)
-    assert scheduled_answer(answer, None, 6250).training_s == pytest.approx(job.training_s)
-    tokens = scheduled_answer(answer, AmountAsked(tokens=6_400_000, epochs=2), None)
+    assert scheduled_answer(answer, TrainingAmount(steps=6250)).training_s == pytest.approx(
+        job.training_s
+    )
+    tokens = scheduled_answer(answer, TrainingAmount(tokens=6_400_000, epochs=2))
     assert tokens.training_s == pytest.approx(job.training_s)
-    for asked in (None, AmountAsked(epochs=3)):
-        with pytest.raises(ConfigError, match="give --training-steps N"):
-            scheduled_answer(answer, asked, None)
+    with pytest.raises(ConfigError, match="give --set training_steps=N"):
+        scheduled_answer(answer, TrainingAmount(epochs=3))
+
+
+@pytest.mark.parametrize(
+    ("amount", "message"),
+    [
+        ({}, "give --set training_steps=N"),
+        ({"steps": 3, "samples": 5}, "--set training_steps and --set samples both"),
+        ({"steps": 3, "epochs": 5}, "--set training_steps and --set epochs both"),
+        ({"samples": 3, "tokens": 5}, "--set samples and --set tokens both"),
+    ],
+)
+def test_no_amount_and_two_are_refused(amount: dict[str, float], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TrainingAmount(**amount)
 
 
 def test_what_cannot_be_submitted_is_refused(tmp_path: Path) -> None:
     job = write_gpt(tmp_path, layers=48, width=2048)
     (large,) = predict(job, "1xT4", options=JobOptions(seq_len=256, batch_size=64)).answers
     with pytest.raises(ConfigError, match="does not fit on 1xT4"):
-        scheduled_answer(large, None, 10)
+        scheduled_answer(large, TrainingAmount(steps=10))
     (servers,) = predict("datasets/examples/resnet20.pbtxt", "V100-P1w2").answers
     with pytest.raises(ConfigError, match="is not of them; give --setting"):
-        scheduled_answer(servers, None, 10)
+        scheduled_answer(servers, TrainingAmount(steps=10))
 
 
 def test_all_forms_are_deterministic_and_an_unknown_one_is_refused(result: PlanResult) -> None:
