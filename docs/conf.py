@@ -35,7 +35,8 @@ smartquotes = False  # -- begins a flag
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_mock_imports = ["tensorflow"]  # seconds to import, and no page needs it
+# Seconds to import, and no page needs them.
+autodoc_mock_imports = ["tensorflow", "lightning", "transformers"]
 napoleon_use_ivar = True
 napoleon_attr_annotations = False  # the signature has the types, in short form
 napoleon_google_docstring = True

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from driple.errors import MissingExtraError, install_hint
 
 __all__ = [
+    "require_mcp",
     "require_numba",
     "require_onnx",
     "require_tensorflow",
@@ -62,6 +63,11 @@ def require_web(task: str) -> None:
     """Raise MissingExtraError if the packages of the server are not installed."""
     for module, name in (("fastapi", "FastAPI"), ("uvicorn", "uvicorn"), ("jinja2", "Jinja2")):
         _require(module, name, "web", task)
+
+
+def require_mcp(task: str) -> None:
+    """Raise MissingExtraError if the package mcp is not installed; nothing is imported."""
+    _require("mcp", "the package mcp", "mcp", task)
 
 
 def _require(module: str, name: str, extra: str, task: str) -> None:

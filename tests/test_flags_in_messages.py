@@ -32,7 +32,9 @@ FLAG = re.compile(r"(?<![\w-])--(?:set (?!needs|applies)[a-z_]+|[a-z][a-z-]*[a-z
 OTHER_PROGRAMS = {
     "driple.profiler.train": "flags of the script `python -m driple.profiler.train`",
     "driple.profiler.api": "command lines of driple.profiler.train",
-    "driple.api.job_files": "flags of sbatch and torchrun, in the job files that it writes",
+    "driple.render.emit.slurm": "flags of sbatch and torchrun, in the script that it writes",
+    "driple.render.emit.kubernetes": "flags of torchrun, in the manifests that it writes",
+    "driple.render.emit.skypilot": "flags of torchrun, in the task that it writes",
     "driple.measure.testbed.network": "flags of nsenter",
     "driple.cli.oldnames": "options that are gone, printed as old names",
 }
@@ -42,6 +44,8 @@ OTHER_FLAGS = {
     "--verbose": "of driple itself, which any command may be given",
     "--epochs": "of the user's script, after --",
 }
+# What these print reaches an assistant, whose tools have an argument for a flag of the same name.
+TO_ASSISTANTS = ("mcp",)
 SENTENCES_IN = "driple.render.remarks"
 # What a command reaches, but cannot print, since it gives that value itself.
 # The same for all of a package: these commands build their graphs, read them without options, and
@@ -303,6 +307,7 @@ def wrong_flags(extra: dict[tuple[str, str], Symbol] | None = None) -> list[str]
                 if not users and not any(flag in known for known in options().values()):
                     found.append(f"{module}.{name}: no command has {flag}: {message}")
                 excused, _ = CANNOT_PRINT.get((f"{module}.{name}", flag), ((), ""))
+                excused = (*excused, *TO_ASSISTANTS)
                 if module.startswith(BUILD_THEIR_GRAPHS[0]) and not command:
                     excused = (*excused, *BUILD_THEIR_GRAPHS[1])
                 if module in TABLE_OF_OPTIONS[0]:

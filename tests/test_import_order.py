@@ -62,8 +62,9 @@ ROWS = (
     ("api",),
     ("render",),
     ("plot",),
+    ("agents",),
     ("web",),
-    ("cli", "__main__"),
+    ("cli", "integrations", "__main__"),
 )
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}
 FACES = ROW_OF[
@@ -85,6 +86,7 @@ EXTRAS = {
         "evaluation.",
         "graph.torch.",
         "inspector.",
+        "integrations.",
         "jobs.pytorch.",
         "measure.machine.",
         "profiler.",
@@ -96,7 +98,10 @@ EXTRAS = {
     "onnx": ("graph.onnx.",),
     "timm": ("jobs.pytorch.",),
     "torchvision": ("jobs.pytorch.",),
-    "transformers": ("jobs.pytorch.",),
+    "transformers": ("integrations.hugging_face.", "jobs.pytorch."),
+    "lightning": ("integrations.lightning.",),
+    "mcp": ("agents.",),
+    "mcp_types": ("agents.",),
     "pynvml": ("measure.counters.nvml.",),
     "fastapi": ("web.",),
     "starlette": ("web.",),

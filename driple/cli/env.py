@@ -51,6 +51,7 @@ _EXTRAS = (
     _Extra("yaml", ("yaml",), "cluster files, instance files for plan, training configs"),
     _Extra("web", ("fastapi", "uvicorn", "jinja2"), "serve"),
     _Extra("gpu", ("pynvml",), "counters of NVIDIA GPUs"),
+    _Extra("mcp", ("mcp",), "mcp: tools for assistants"),
 )
 
 

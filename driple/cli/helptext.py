@@ -25,6 +25,7 @@ PURPOSES = (
     ("Ask in a browser, or from programs", ("serve",)),
     ("Record a run", ("record", "profile", "trace", "measure")),
     ("Data sets and inspectors", ("data", "train", "transfer", "evaluate")),
+    ("Answer others", ("mcp",)),
     ("Look up", ("jobs", "list", "env")),
 )
 _OTHERS = "Other commands"

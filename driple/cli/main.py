@@ -47,6 +47,7 @@ _COMMANDS = {
     "evaluate": ("evaluate", "evaluate"),
     "measure": ("measure", "measure"),
     "record": ("record", "record"),
+    "mcp": ("mcp", "mcp"),
     "list": ("listing", "list_"),
     "env": ("env", "env"),
     "serve": ("serve", "serve"),

@@ -80,6 +80,7 @@ OLD_NAMES = (
     OldName("graph show", "inspect JOB"),
     OldName("graph", "inspect JOB"),
     OldName("stalls cost", "plan JOB"),
+    OldName("plan", "plan JOB --emit NAME", "--format"),
     OldName("stalls run", "profile run -- SCRIPT"),
     OldName("stalls show", "profile show PROFILE"),
     OldName("stalls fit", "profile links PROFILE..."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.emitting import EmitOption, check_emit, print_choice
 from driple.cli.jobnotes import show_doubts
 from driple.cli.joboptions import CatalogOption, MachineOption, job_options
 from driple.cli.numbers import finite_number, whole_number
@@ -27,7 +28,6 @@ __all__ = ["plan"]
 
 _MOST_BATCH = 10**9
 RANKS = ("cost", "time", "memory")
-_FORMATS = ("slurm", "kueue", "skypilot")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,14 +149,7 @@ def plan(
         Path | None,
         typer.Option(help="draw time against cost (.png, .svg, .pdf)", callback=output_file),
     ] = None,
-    job_file: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="print a job file of the recommended offer: slurm, kueue or skypilot",
-        ),
-    ] = None,
+    emit: EmitOption = None,
 ) -> None:
     """Estimate time, cost and memory of a training in many ways, and recommend one.
 
@@ -176,7 +169,7 @@ def plan(
 
       driple plan train.py:build_model --data train.py:build_dataset --prices my.csv --spot
 
-      driple plan bert-large --setting 4x8xH100/NVLink+400G --format slurm
+      driple plan bert-large --setting 4x8xH100/NVLink+400G --emit slurm
 
       driple plan --profile runs/profile=p3.8xlarge --catalog my.toml
     """
@@ -184,7 +177,7 @@ def plan(
     from driple.api.planning import plan as ask
 
     values = override(_Values, set_)
-    _check_outputs(plot, html, job_file, json=json)
+    _check_outputs(plot, html, emit, json=json)
     read = {"--prices": prices or [], "--catalog": catalog or [],
             "--machine": [] if machine is None else [machine]}  # fmt: skip
     if job is not None:
@@ -218,21 +211,17 @@ def plan(
             progress=advance,
         )
     if result.job is not None:
-        show_doubts(result.job, json=json or job_file is not None)
+        show_doubts(result.job, json=json or emit is not None)
     for words in sentences(result.remarks):
         note(words)
-    _show(result, values, job_file, json=json, explain=explain, would_help=what_would_help)
+    _show(result, values, emit, json=json, explain=explain, would_help=what_would_help)
     _write(result, csv, html, plot)
 
 
-def _check_outputs(
-    plot: Path | None, html: Path | None, job_file: str | None, *, json: bool
-) -> None:
+def _check_outputs(plot: Path | None, html: Path | None, emit: str | None, *, json: bool) -> None:
     """Refuse outputs that cannot be made before any work."""
-    if job_file is not None and job_file not in _FORMATS:
-        raise ConfigError(f"--format must be one of {', '.join(_FORMATS)}, got '{job_file}'")
-    if job_file is not None and json:
-        raise ConfigError("--format prints a job file and --json an object; give one of them")
+    if emit is not None:
+        check_emit(emit, json=json)
     if plot is not None:
         from driple.plot.pattern import check_picture
 
@@ -244,16 +233,14 @@ def _check_outputs(
 def _show(
     result: PlanResult,
     values: _Values,
-    job_file: str | None,
+    emit: str | None,
     *,
     json: bool,
     explain: bool,
     would_help: bool,
 ) -> None:
-    if job_file is not None:
-        from driple.api.job_files import job_file_of
-
-        print(job_file_of(result, job_file), end="")
+    if emit is not None:
+        print_choice(result, emit)
     elif json:
         print_json(result.to_dict())
     else:

@@ -11,6 +11,7 @@ import typer
 
 from driple.answers.options import LEAST_STEPS, MOST_STEPS
 from driple.checks import MOST_SEED
+from driple.cli.emitting import EmitOption, amount_of_values, check_emit, print_answers
 from driple.cli.jobnotes import show_doubts, show_job
 from driple.cli.joboptions import (
     LINK_BANDWIDTH_HELP,
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
 
 __all__ = ["predict"]
+
+
+_MOST_STEPS = 10**12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +63,12 @@ class _Values:
     datasets: str | None = text(
         None, "folder of data sets with measured values, for --method all; ./datasets"
     )
+    training_steps: int | None = whole(
+        None, "with --emit: updates of the parameters in the whole training", 1, _MOST_STEPS
+    )
+    samples: str | None = text(None, "with --emit: samples of an epoch, such as 50000 or 1.2M")
+    tokens: str | None = text(None, "with --emit: tokens of an epoch, in place of samples")
+    epochs: float | None = number(None, "with --emit: epochs", above=0, most=1e9)
 
 
 @job_options
@@ -105,6 +115,7 @@ def predict(
             "--explain", help="parts of the step, the twelve numbers, workers, errors and sources"
         ),
     ] = False,
+    emit: EmitOption = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
@@ -138,12 +149,19 @@ def predict(
       driple predict train.py:build --setting 8xH100 --measured runs/record
 
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
+
+      driple predict resnet50 --setting 8xH100 --set epochs=90 --emit slurm
     """
     from driple.api.arguments import machine_of, own_setting
     from driple.api.predicting import predict as ask
     from driple.cluster.setting import parse_setting
 
     values = override(_Values, set_)
+    amount = amount_of_values(
+        emit, values.training_steps, values.samples, values.tokens, values.epochs
+    )
+    if emit is not None:
+        check_emit(emit, json=json)
     if plot is not None:
         from driple.plot.pattern import check_picture
 
@@ -182,6 +200,9 @@ def predict(
     if plot is not None:
         _draw(answers, plot)
         note(f"wrote {plot}")
+    if emit is not None and amount is not None:
+        print_answers(result, amount, emit)
+        return
     if json:
         print_json(result.to_dict())
         return

@@ -1,24 +1,19 @@
-"""Everything that a plan can be written as: CSV, page, picture and job files."""
+"""Everything that a plan can be written as: CSV, page and picture."""
 
 from __future__ import annotations
 
 import csv
-import re
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
 
 import pytest
-import yaml
 
-from driple.api.job_files import FORMS, job_file_of
 from driple.api.planning import PlanResult, plan
 from driple.api.tables import csv_text
 from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
-from driple.planning.ranking import Choice
 from driple.plot.plan_page import page_text
 from driple.plot.plans import plot_plan
 from driple.remarks import Remark
@@ -38,12 +33,6 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> PlanResult:
         schemes=["ddp"],
         would_help=True,
     )
-
-
-def sharing(result: PlanResult) -> PlanResult:
-    """The same, with the offer of two machines of eight devices recommended."""
-    best = next(offer for offer in result.offers if offer.name == "2xp4d.24xlarge")
-    return replace(result, choice=Choice(best=best, why=Remark.of_text("take it")))
 
 
 def test_each_machine_and_each_epoch_is_paid(result: PlanResult) -> None:
@@ -114,69 +103,6 @@ def test_the_picture_is_drawn_with_and_without_prices(result: PlanResult, tmp_pa
     assert (tmp_path / "b.png").stat().st_size > 5_000
     with pytest.raises(ConfigError, match="nothing to draw"):
         plot_plan(replace(result, offers=()), tmp_path / "c.png")
-
-
-def test_a_slurm_file_is_a_shell_script_with_a_time_limit(
-    result: PlanResult, tmp_path: Path
-) -> None:
-    """The limit is the upper end of the interval, in whole minutes."""
-    shared = sharing(result)
-    best = shared.choice.best
-    assert best is not None
-    assert best.factors is not None
-    text = job_file_of(shared, "slurm")
-    file = tmp_path / "job.sh"
-    file.write_text(text)
-    subprocess.run(["bash", "-n", str(file)], check=True)
-    assert text.startswith("#!/bin/bash\n#SBATCH")
-    header = dict(re.findall(r"^#SBATCH --([a-z-]+)=(.*)$", text, re.MULTILINE))
-    assert (header["nodes"], header["gpus-per-node"]) == ("2", "8")
-    days, hours, minutes, seconds = (int(part) for part in re.split("[-:]", header["time"]))
-    limit_s = ((24 * days + hours) * 60 + minutes) * 60 + seconds
-    assert 0 <= limit_s - best.factors[1] * best.training_s < 60
-    assert "REPLACE" in text
-    assert "--nnodes=2 --nproc-per-node=8" in text
-
-
-def test_a_kueue_file_asks_for_the_devices_of_each_machine(result: PlanResult) -> None:
-    service, job = yaml.safe_load_all(job_file_of(sharing(result), "kueue"))
-    assert service["spec"]["selector"]["job-name"] == job["metadata"]["name"]
-    assert "kueue.x-k8s.io/queue-name" in job["metadata"]["labels"]
-    assert job["spec"]["parallelism"] == job["spec"]["completions"] == 2
-    assert job["spec"]["activeDeadlineSeconds"] % 60 == 0
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
-    assert "--nnodes=2 --nproc-per-node=8" in container["command"][2]
-    name = job["metadata"]["name"]
-    assert re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name)
-
-
-def test_a_skypilot_file_names_the_instance(result: PlanResult) -> None:
-    task = yaml.safe_load(job_file_of(sharing(result), "skypilot"))
-    assert task["num_nodes"] == 2
-    assert task["resources"] == {
-        "cloud": "aws", "instance_type": "p4d.24xlarge", "use_spot": False, "region": "us-east-1",
-    }  # fmt: skip
-    assert re.search(r"timeout \d+s torchrun", task["run"])
-
-
-def test_an_unknown_error_leaves_the_limit_to_the_user(result: PlanResult) -> None:
-    best = sharing(result).choice.best
-    assert best is not None
-    odd = replace(result, choice=Choice(best=replace(best, answer=None)))
-    assert "##SBATCH --time=FILL_IN" in job_file_of(odd, "slurm")
-    assert "# activeDeadlineSeconds: FILL_IN" in job_file_of(odd, "kueue")
-    yaml.safe_load(job_file_of(odd, "skypilot"))
-    dated = replace(odd, limits=replace(odd.limits, deadline_s=7200.0))
-    assert "#SBATCH --time=0-02:00:00" in job_file_of(dated, "slurm")
-
-
-def test_nothing_recommended_has_no_job_file(result: PlanResult) -> None:
-    for form in FORMS:
-        with pytest.raises(ConfigError, match="needs a recommended offer"):
-            job_file_of(replace(result, choice=Choice(why=Remark.of_text("nothing fits"))), form)
-    with pytest.raises(ConfigError, match="--format must be one of"):
-        job_file_of(result, "pbs")
 
 
 def test_parts_of_a_step_add_up_and_changes_are_gains(result: PlanResult) -> None:

@@ -344,7 +344,7 @@ def test_budget_deadline_and_own_machines(gpt: str, tmp_path: Path) -> None:
     assert "in limits" not in free
     late = driple(*ask, "--instance", "p3", "--deadline", "1ms")
     assert "No setting does it within 1 ms; the fastest is p3" in late.stdout
-    own = driple(*ask, "--setting", "8xA100/NVLink", "--set", "rank=time", "--format", "slurm")
+    own = driple(*ask, "--setting", "8xA100/NVLink", "--set", "rank=time", "--emit", "slurm")
     assert own.stdout.startswith("#!/bin/bash")
     assert "--gpus-per-node=8" in own.stdout
     priced = tmp_path / "mine.toml"
@@ -365,8 +365,8 @@ def test_bad_questions_get_one_line(gpt: str, tmp_path: Path) -> None:
     assert "are less than one sample" in refused(*ask, "--epochs", 0.0001)
     assert "--set vary must name" in refused(*ask, "--set", "vary=colour")
     assert "rank" in refused(*ask, "--set", "rank=beauty")
-    assert "--format must be one of" in refused(*ask, "--format", "pbs")
-    assert "give one of them" in refused(*ask, "--format", "slurm", "--json")
+    assert "--emit must be one of" in refused(*ask, "--emit", "pbs")
+    assert "give one of them" in refused(*ask, "--emit", "slurm", "--json")
     assert "--catalog" in refused(*ask, "--devices", "own")
     assert "--setting names all machines" in refused(*ask, "--setting", "8xA100")
     assert "no scheme is called 'fsdp3'" in refused(*ask, "--scheme", "fsdp3")
@@ -383,7 +383,7 @@ def test_machines_of_ones_own_need_no_price(tmp_path: Path) -> None:
     assert re.search(r" -  [\d.]+ GiB( |$)", row)
     explained = driple(*ask, "--explain").stdout
     assert "no price is known of your own 8xH100/NVLink" in explained
-    assert driple(*ask, "--format", "slurm").stdout.startswith("#!/bin/bash")
+    assert driple(*ask, "--emit", "slurm").stdout.startswith("#!/bin/bash")
     found = json.loads(driple(*ask, "--json").stdout)
     assert found["rank"] == "time"
     assert len(found["offers"]) == 1, "the same machines by two names"

@@ -433,3 +433,29 @@ def test_the_hosts_speed_is_refused_where_it_changes_nothing(
     line: tuple[str, ...], words: str
 ) -> None:
     assert words in refused(*line, "--set", "host_us_per_op=20")
+
+
+def test_an_answer_is_written_for_a_scheduler() -> None:
+    """90 epochs of ImageNet in batches of 32 on 8 devices are 450,411 steps."""
+    ask = ("predict", "resnet50", "--setting", "8xH100")
+    done = driple(*ask, "--set", "epochs=90", "--emit", "slurm")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("#!/bin/bash\n#SBATCH --job-name=driple-resnet50\n")
+    assert "450,411 steps of " in done.stdout
+    assert re.search(r"^#SBATCH --time=0-\d\d:\d\d:00$", done.stdout, re.MULTILINE)
+    several = driple(*ask, "--setting", "8xA100", "--set", "training_steps=1000",
+                     "--emit", "skypilot-estimator")  # fmt: skip
+    assert "('H100', 8, 1): 2" in several.stdout
+    assert "('A100', 8, 1): " in several.stdout
+
+
+def test_a_scheduler_needs_to_know_how_much_is_trained() -> None:
+    ask = ("predict", "resnet50", "--setting", "8xH100")
+    assert "give --set training_steps=N, or --set samples=N" in refused(*ask, "--emit", "slurm")
+    assert "are for --emit" in refused(*ask, "--set", "epochs=3")
+    asked = (*ask, "--set", "training_steps=10")
+    assert "both state the amount" in refused(*asked, "--emit", "kai", "--set", "epochs=2")
+    assert "--emit must be one of slurm" in refused(*asked, "--emit", "pbs")
+    assert "give one of them" in refused(*asked, "--emit", "slurm", "--json")
+    both = (*asked, "--setting", "8xA100", "--emit", "slurm")
+    assert "give one --setting" in refused(*both)
