@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from driple.errors import ConfigError
 
@@ -24,11 +25,25 @@ __all__ = [
 MOST_SEED = 2**32 - 1  # NumPy's and PyTorch's generators both take it
 
 
-def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise ConfigError unless the value is one of the choices."""
+def check_choice(
+    name: str,
+    value: object,
+    choices: Iterable[str],
+    offers: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Raise ConfigError unless the value is one of the choices.
+
+    Args:
+        name: of the value, as a user types it.
+        value: to check.
+        choices: what it may be.
+        offers: what to take in place of other names, in small letters with `-` between words.
+    """
     allowed = tuple(choices)
     if value not in allowed:
-        raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+        offer = offers.get(str(value).lower().replace("_", "-"))
+        advice = f"; {offer}" if offer else ""
+        raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {value!r}{advice}")
 
 
 def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:

@@ -8,9 +8,10 @@ A rule is declared once for an option; the command line reads texts by it, Pytho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 from driple.checks import check_choice, check_number, check_switch, check_text, check_whole
@@ -64,9 +65,9 @@ def texts() -> OptionRule:
     return OptionRule(str, lambda _, given: given, lambda _, value: value, adds=True)
 
 
-def choice(names: Iterable[str]) -> OptionRule:
-    """One of some names."""
-    checked = _checked_by(check_choice, choices=tuple(names))
+def choice(names: Iterable[str], offers: Mapping[str, str] = MappingProxyType({})) -> OptionRule:
+    """One of some names; a message offers what to take in place of others."""
+    checked = _checked_by(check_choice, choices=tuple(names), offers=offers)
     return OptionRule(str, checked, checked)
 
 

@@ -8,6 +8,7 @@ something in the grammar of settings are here: what `P` and `R` of the paper's n
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from driple.errors import SettingError
@@ -124,9 +125,17 @@ ONE_DEVICE = Degrees()
 """Each device has the whole model."""
 
 
-def divisors_near(size: int, wanted: int) -> str:
-    """The nearest divisors of a size below and above a number, in words: `4 or 8`."""
-    divisors = [one for one in range(1, size + 1) if size % one == 0]
+def divisors_near(sizes: int | Iterable[int], wanted: int, *, least: int = 1) -> str:
+    """The nearest divisors below and above a number, in words: `4 or 8`.
+
+    Args:
+        sizes: one size, or several of which a divisor has to divide one.
+        wanted: the number.
+        least: smallest divisor.
+    """
+    several = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    numbers = range(least, max(several) + 1)
+    divisors = [one for one in numbers if any(size % one == 0 for size in several)]
     below = [one for one in divisors if one <= wanted][-1:]
     above = [one for one in divisors if one > wanted][:1]
     return " or ".join(str(one) for one in (*below, *above))

@@ -12,6 +12,7 @@ from typing import Any
 
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.errors import ConfigError
+from driple.graph.low_precision import OTHER_SPELLINGS
 from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
 from driple.graph.torch.lora import BASE_WEIGHTS, LoraAdapters
 from driple.graph.torch.options import (
@@ -93,7 +94,7 @@ class JobOptions:
         suits=MODELS, stated=True,
     )
     precision: str | None = option(
-        None, "--precision", choice(PRECISIONS),
+        None, "--precision", choice(PRECISIONS, OTHER_SPELLINGS),
         f"of a model: {', '.join(PRECISIONS)} (bf16: the whole model; amp: torch.autocast; mixed: "
         "DeepSpeed, FSDP's MixedPrecision and Megatron, with a copy in fp32; fp8, nvfp4: mixed, "
         "linear layers in 8 or 4 bits); fp32",

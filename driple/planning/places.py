@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from driple.catalog import Instance, shipped_hardware
 from driple.catalog.catalog import Catalog
 from driple.cluster.names import instance_cluster_setting
+from driple.cluster.schemes import SchemeChoice, divisors_near
 from driple.cluster.setting import Setting
 from driple.errors import CatalogError, ConfigError, DripleError, SettingError
 from driple.planning.variants import Variant
@@ -22,6 +23,7 @@ __all__ = [
     "Machines",
     "Refused",
     "bare_name",
+    "check_degrees_fit",
     "chosen_instances",
     "full_name",
     "lacking_facts",
@@ -250,13 +252,19 @@ def place_of_setting(setting: Setting) -> Machines:
 def schemes_for(place: Machines, asked: Sequence[str], *, is_model: bool) -> list[str]:
     """Schemes to try on some machines.
 
+    One device needs no scheme, but degrees that were asked for are not answered without them:
+    machines that they do not fit are refused with the reason.
+
     Args:
         place: the machines.
         asked: by the user; if empty those that are tried of their own accord.
         is_model: whether the job is a PyTorch model.
     """
     own = place.setting.scheme
-    if not own.is_usual or place.num_devices == 1:
+    if not own.is_usual:
+        return [own.suffix]
+    only_degrees = bool(asked) and all(SchemeChoice.parse(name).is_split for name in asked)
+    if place.num_devices == 1 and not only_degrees:
         return [own.suffix]
     if asked:
         return list(dict.fromkeys(asked))
@@ -266,6 +274,55 @@ def schemes_for(place: Machines, asked: Sequence[str], *, is_model: bool) -> lis
         for scheme in registered_schemes()
         if scheme.is_planned(cluster, is_model=is_model)
     ]
+
+
+def check_degrees_fit(places: Sequence[Machines], asked: Sequence[str]) -> None:
+    """Refuse degrees that fit none of the machines.
+
+    Args:
+        places: the machines.
+        asked: schemes that a user names.
+
+    Raises:
+        SettingError: no number of devices is a multiple of the group, or no stage of the experts'.
+    """
+    free = [place.setting for place in places if place.setting.scheme.is_usual]
+    if not free or len(free) < len(places):
+        return  # a setting that states its scheme is checked where it is read
+    for name in asked:
+        if name == ANY_SCHEME or not SchemeChoice.parse(name).is_split:
+            continue
+        errors = [_error_of(setting, name) for setting in free]
+        if None not in errors:
+            raise SettingError(_fits_none(free, name, [one for one in errors if one is not None]))
+
+
+def _error_of(setting: Setting, name: str) -> SettingError | None:
+    """Why a scheme does not fit a setting; None if it does."""
+    try:
+        setting.with_scheme(name)
+    except SettingError as error:
+        return error
+    return None
+
+
+def _fits_none(settings: Sequence[Setting], name: str, errors: Sequence[SettingError]) -> str:
+    """Which groups of devices fit, where no number of devices is a multiple of a scheme's."""
+    group = SchemeChoice.parse(name).degrees.of_replica
+    counts = sorted({setting.num_workers for setting in settings})
+    fitting = [
+        error
+        for setting, error in zip(settings, errors, strict=True)
+        if setting.num_workers % group == 0
+    ]
+    if fitting or len(counts) == 1:
+        return str((fitting or errors)[0])
+    near = divisors_near(counts, group, least=2)
+    *first, last = [str(count) for count in counts]
+    return (
+        f"--scheme {name} needs groups of {group} devices (tp x cp x pp), which divide none of "
+        f"these machines ({', '.join(first)} or {last} devices); a group of {near} does"
+    )
 
 
 def _counted(name: str, count: int) -> str:

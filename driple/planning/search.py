@@ -20,7 +20,14 @@ from driple.memory.last_that import last_that
 from driple.planning.degrees import degrees_to_try
 from driple.planning.evaluator import Evaluator, passes_kept
 from driple.planning.offers import Offer
-from driple.planning.places import ANY_SCHEME, Candidate, Machines, Refused, schemes_for
+from driple.planning.places import (
+    ANY_SCHEME,
+    Candidate,
+    Machines,
+    Refused,
+    check_degrees_fit,
+    schemes_for,
+)
 from driple.planning.variants import Variant
 from driple.schemes.registry import scheme_asked
 from driple.step.splittable import splittable
@@ -98,7 +105,11 @@ def search(
         places: machines to try.
         asked: what may differ.
         progress: called after each group of candidates with how many groups there are.
+
+    Raises:
+        SettingError: degrees that were asked for fit none of the machines.
     """
+    check_degrees_fit(places, asked.schemes)
     found = SearchResult()
     groups = [*_groups(evaluator, places, asked, found.refused)]
     for group in groups:
@@ -138,10 +149,10 @@ def _schemes(evaluator: Evaluator, place: Machines, asked: Sequence[str]) -> lis
     """Schemes to try on some machines; where any will do, degrees that fit the model, too."""
     is_model = evaluator.variants.can_vary
     named = [name for name in asked if name != ANY_SCHEME]
+    if len(named) < len(asked) and place.num_devices == 1:
+        return [place.setting.scheme.suffix]
     schemes = schemes_for(place, named, is_model=is_model)
     if len(named) == len(asked) or not is_model or not place.setting.scheme.is_usual:
-        return schemes
-    if place.num_devices == 1:
         return schemes
     try:
         graph = evaluator.ready(evaluator.variants.usual, place.setting).job.graph

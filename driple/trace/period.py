@@ -12,7 +12,7 @@ steps (accumulated gradients); `ambiguous_s` names such lengths where they fit n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -36,6 +36,7 @@ _WEAK = 0.25  # a lower peak of the autocorrelation is no period
 _AS_GOOD = 0.85  # of the highest peak: the smallest such lag is the period
 _NEAR = 0.5  # logarithm: pieces that are slower or faster than that have another period
 _PERIODS, _SHORT_PIECE = 20, 150  # in a piece of the window: periods, and samples at least
+_MULTIPLES, _SAME = (2, 3), 0.05  # of one axis's period on another, and how near it lies
 _FOLLOWED = 0.4  # of the first peak: multiples of the period are followed down to this height
 
 
@@ -82,8 +83,26 @@ def find_period(exact: FloatArray, others: FloatArray, grid_s: float) -> Period 
         periods = [_on_axis(axis, [*even, *uneven], grid_s) for axis in axes]
         known = [period for period in periods if period is not None]
         if known:
-            return max(known, key=_support)
+            return _shortest(max(known, key=_support), known)
     return None
+
+
+def _shortest(best: Period, known: list[Period]) -> Period:
+    """The period that the best one is a multiple of on another axis, if there is one.
+
+    Counters that repeat every step repeat every second and third one too, so of two axes the one
+    with the shorter period shows steps, the other pairs of them. The longer one stays a doubt.
+    """
+    shorter = (each for each in known if _is_multiple(best, each))
+    shortest = min(shorter, key=lambda period: period.period_s, default=best)
+    longer = {each.period_s for each in known if _is_multiple(each, shortest)}
+    return replace(shortest, ambiguous_s=tuple(sorted({*shortest.ambiguous_s, *longer})))
+
+
+def _is_multiple(longer: Period, shorter: Period) -> bool:
+    """Whether a period is about two or three times another one."""
+    ratio = longer.period_s / shorter.period_s
+    return round(ratio) in _MULTIPLES and abs(ratio / round(ratio) - 1) < _SAME
 
 
 def _support(period: Period) -> float:

@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
+from driple.errors import TraceError
 from driple.measure.counters.cgroups import CpuShare
 from driple.measure.record.steps import steps_of
 from driple.measure.record.store import HostRecord, read_record
@@ -67,9 +68,15 @@ def check_periods(out: Path, seconds: float) -> list[dict[str, object]]:
         if not (folder / "samples.bin").exists():
             address = ("--address", f"127.0.0.1:{29610 + number}")
             command = _record_words(folder, _job_words(name, seconds, *address))
-            subprocess.run(command, check=True, env=_environment(), cwd=ROOT)
+            # Gloo aborts now and then when a rank leaves first; the record is whole.
+            subprocess.run(command, check=False, env=_environment(), cwd=ROOT)
         record = read_record(folder)
-        period, marked = steps_of(record, by_period=True), steps_of(record)
+        marked = steps_of(record)
+        try:
+            period = steps_of(record, by_period=True)
+        except TraceError:  # no period stands out: the recorder says so and gives no step
+            rows.append({"job": name, "marked_ms": 1000 * marked.step_s, "period_ms": None})
+            continue
         same_s = _marked_within(record, period.start_ns, period.end_ns)
         end = record.about.end
         rows.append(
@@ -98,7 +105,8 @@ def _marked_within(record: HostRecord, start_ns: int, end_ns: int) -> float:
 
 def check_kills(out: Path, seed: int) -> list[dict[str, object]]:
     """What 50 killed recorders lost: seconds from the last sample to the kill, and cut bytes."""
-    draw, rows = random.Random(seed), []  # noqa: S311  # no secret
+    draw = random.Random(seed)  # noqa: S311  # no secret
+    rows: list[dict[str, object]] = []
     shutil.rmtree(out / "kills", ignore_errors=True)
     for number in range(_NUM_KILLS):
         folder = out / "kills" / str(number)

@@ -10,7 +10,9 @@ import pytest
 
 import driple
 from driple.errors import ConfigError
+from driple.graph.low_precision import OTHER_SPELLINGS
 from driple.graph.options import ReadOptions
+from driple.graph.torch.options import PRECISIONS
 from driple.jobs.training_config import TrainingConfig
 from driple.render.job_facts import facts_words
 
@@ -118,3 +120,28 @@ def test_a_training_config_gives_the_batch_size_that_is_left_out() -> None:
     config = TrainingConfig(batch_size=4)
     assert driple.JobOptions(config=config).with_config().read.batch_size == 4
     assert driple.JobOptions(batch_size=8, config=config).with_config().read.batch_size == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "offer"),
+    [
+        ("mxfp8", "take fp8-block, the nearest on Blackwell"),
+        ("MXFP4", "take nvfp4"),
+        ("fp4", "take nvfp4"),
+        ("float8", "take fp8, "),
+        ("fp8_blockwise", "take fp8-block, "),
+    ],
+)
+def test_formats_that_frameworks_name_otherwise_are_refused_with_what_to_take(
+    name: str, offer: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"--precision must be one of .*{offer}") as refused:
+        driple.JobOptions(precision=name)
+    assert "\n" not in str(refused.value)
+
+
+def test_other_spellings_offer_precisions_that_there_are() -> None:
+    for name, advice in OTHER_SPELLINGS.items():
+        offered = advice.split("take ")[1].split(",")[0]
+        assert offered in PRECISIONS, name
+        assert name not in PRECISIONS

@@ -12,6 +12,7 @@ from driple.cluster.topology import topology_of
 from driple.errors import ConfigError, SettingError
 from driple.planning.places import (
     Refused,
+    check_degrees_fit,
     chosen_instances,
     lacking_facts,
     least_needed,
@@ -146,6 +147,33 @@ def test_schemes_suit_machines_and_jobs() -> None:
     assert schemes_for(own, [], is_model=True) == ["fsdp"]
     with pytest.raises(SettingError, match="parameter servers"):
         place_of_setting(Setting.parse("V100-P1w2/ho-PCIe"))
+
+
+def test_degrees_are_asked_of_one_device_too() -> None:
+    """It is refused later, with the reason; what it could run as instead was not asked for."""
+    (single,), _ = places_of([KNOWN["p3.2xlarge"]], [1])
+    assert schemes_for(single, ["tp3"], is_model=True) == ["tp3"]
+    assert schemes_for(single, ["ep8", "tp2-pp2"], is_model=True) == ["ep8", "tp2-pp2"]
+    assert schemes_for(single, ["tp2", "fsdp"], is_model=True) == ["ddp"]
+    assert schemes_for(single, ["tp1"], is_model=True) == ["ddp"]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "words"),
+    [
+        ("tp3", r"divide none of these machines \(1, 2, 8 or 16 devices\); a group of 2 or 4 does"),
+        ("tp32", "a group of 16 does"),
+        ("tp2-ep3", "ep3 does not divide"),
+    ],
+)
+def test_degrees_that_fit_no_machines_are_refused_at_once(scheme: str, words: str) -> None:
+    places, _ = places_of([KNOWN["p3.2xlarge"], KNOWN["p4d.24xlarge"]], [1, 2])
+    with pytest.raises(SettingError, match=words):
+        check_degrees_fit(places, ["fsdp", scheme])
+    check_degrees_fit(places, ["fsdp", "any", "tp8-pp2"])  # 16 devices
+    check_degrees_fit([], [scheme])
+    with pytest.raises(SettingError, match=r"must divide the 1 device of p3\.2xlarge"):
+        check_degrees_fit(places[:1], ["pp2"])
 
 
 def test_of_reasons_for_memory_the_least_need_is_kept() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from driple.api.planning import PlanResult, plan
-from driple.errors import ConfigError
+from driple.errors import ConfigError, SettingError
 from driple.jobs.load import JobOptions
 from driple.memory.last_that import last_that
 from driple.planning.ranking import TrainingLimits, choose
@@ -216,3 +216,18 @@ def test_any_scheme_tries_degrees_that_fit(gpt: str) -> None:
     assert usual < every
     assert {scheme for scheme in every if scheme.startswith("tp")} == every - usual != set()
     assert named == {"fsdp", *(every - usual)}
+
+
+def test_degrees_are_answered_by_placements_that_have_them(gpt: str) -> None:
+    """One device has no tp2: it is refused with the reason, in place of an answer without."""
+    found = plan(
+        gpt, options=OPTIONS, samples=1e4, instances=["p3.2xlarge", "p3.8xlarge"], schemes=["tp2"]
+    )
+    assert {offer.scheme for offer in found.offers} == {"tp2"}
+    (alone,) = {one.reason for one in found.refused if one.name == "p3.2xlarge"}
+    assert "tp2 needs groups of 2 devices" in alone
+    with pytest.raises(SettingError, match="--scheme tp3 needs groups of 3 devices"):
+        plan(
+            gpt, options=OPTIONS, samples=1e4, instances=["p3.2xlarge", "p3.8xlarge"],
+            schemes=["tp3"],
+        )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -51,6 +53,23 @@ def test_steps_that_vary_by_a_quarter_are_counted(seed: int) -> None:
     period = _period(_sent(steps))
     own = steps[np.cumsum(steps) > period.start_s]
     assert period.period_s == pytest.approx(own.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("strong", [0.9, 0.3])
+def test_of_two_axes_the_one_that_tells_steps_from_pairs_counts(
+    monkeypatch: pytest.MonkeyPatch, strong: float
+) -> None:
+    """Records of 2026-11-29: bytes of loopback repeated by pairs of steps, allocated ones by each.
+
+    Whichever axis repeats better, the step is the shorter period, and the longer one a doubt.
+    """
+    pair = _period(_sent(np.full(200, 0.12)))
+    single = replace(pair, period_s=pair.period_s / 2.01, num_steps=400, strength=0.4)
+    answers = iter([replace(pair, strength=strong), single])
+    monkeypatch.setattr("driple.trace.period._on_axis", lambda *_: next(answers))
+    period = _period(np.concatenate([_sent(np.full(200, 0.12))] * 2))
+    assert period.period_s == single.period_s
+    assert period.ambiguous_s == (pair.period_s,)
 
 
 def test_units_and_offsets_do_not_matter_and_a_still_counter_says_nothing() -> None:

@@ -21,16 +21,20 @@ def errors_pct(rows: Sequence[Row]) -> np.ndarray:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """A line for each way and group."""
+    """A line for each machine, way and group."""
     lines = []
-    for way in dict.fromkeys(row["way"] for row in rows):
+    pairs = dict.fromkeys((row["machine"], row["way"]) for row in rows)
+    for machine, way in pairs:
         for group in (*GROUPS, None):
-            mine = [row for row in pick(rows, way=way) if group in (None, row["group"])]
+            mine = [
+                row for row in pick(rows, way=way, machine=machine) if group in (None, row["group"])
+            ]
             errors = errors_pct(mine)
             inside = [row["low_s"] <= row["measured_s"] <= row["high_s"] for row in mine]
             width = np.median([row["high_s"] / row["low_s"] for row in mine])
             lines.append(
                 [
+                    machine,
                     way,
                     "both" if group is None else _GROUP_WORDS[group],
                     f"{np.median(errors):.1f} %",
@@ -40,8 +44,8 @@ def summary(rows: Sequence[Row]) -> list[str]:
                     f"{width:.2f}",
                 ]
             )
-    head = ["way", "workloads", "step, median", "90th percentile", "twelve numbers, SMAPE",
-            "inside", "width"]  # fmt: skip
+    head = ["machine of", "way", "workloads", "step, median", "90th percentile",
+            "twelve numbers, SMAPE", "inside", "width"]  # fmt: skip
     return markdown(head, lines, right=True)
 
 
@@ -49,6 +53,7 @@ def each(rows: Sequence[Row]) -> list[str]:
     """A line for each workload."""
     lines = [
         [
+            row["machine"],
             row["workload"],
             f"{row['measured_s']:.3f} s",
             f"{row['predicted_s']:.3f} s",
@@ -57,7 +62,14 @@ def each(rows: Sequence[Row]) -> list[str]:
         ]
         for row in pick(rows, way=_COMPUTING)
     ]
-    return markdown(["workload", "measured", "predicted", "off", "interval"], lines, right=True)
+    return markdown(
+        ["machine of", "workload", "measured", "predicted", "off", "interval"], lines, right=True
+    )
+
+
+def _factors(rows: Sequence[Row], name: str) -> str:
+    """A factor of each machine, in words."""
+    return " and ".join(f"{value:.2f}" for value in dict.fromkeys(row[name] for row in rows))
 
 
 def parts() -> Parts:
@@ -66,6 +78,6 @@ def parts() -> Parts:
     return {
         "summary": summary(rows),
         "each": each(rows),
-        "computing": f"{rows[0]['computing_factor']:.2f}",
-        "whole": f"{rows[0]['whole_factor']:.2f}",
+        "computing": _factors(rows, "computing_factor"),
+        "whole": _factors(rows, "whole_factor"),
     }

@@ -1,13 +1,13 @@
-"""Workloads on a CPU setting, measured on another host, against the inspector by three ways.
+"""Workloads on a CPU setting, measured on other hosts, against the inspector by three ways.
 
-    driple measure --calibrate -o runs/host --dataset scripts/studies/cpu_host/known
-    driple measure WORKLOADS -o runs/twelve --dataset scripts/studies/cpu_host/twelve
-    python -m scripts.checks.new_families -o runs/families --dataset \
-        scripts/studies/cpu_host/families
+    driple measure --calibrate -o runs/host --dataset HERE/DATE/known
+    driple measure WORKLOADS -o runs/twelve --dataset HERE/DATE/twelve
+    python -m scripts.checks.new_families -o runs/families --dataset HERE/DATE/families
     python -m scripts.studies.cpu_host.run
 
-WORKLOADS are those of datasets/other-hosts. The three data sets are kept; this program predicts
-them and writes results.jsonl.
+WORKLOADS are those of datasets/other-hosts. HERE is scripts/studies/cpu_host, with a folder by
+DATE for each machine. The data sets are kept; this program predicts those of every machine and
+writes results.jsonl.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ SETTING = "CPU-P1w2/ho-200M"
 GROUPS = ("twelve", "families")
 
 
-def examples(group: str) -> Sequence[Example]:
-    """Measured workloads of a group."""
-    return read_dataset(HOME / group).examples
+def examples(machine: Path, group: str) -> Sequence[Example]:
+    """Measured workloads of a group on a machine, given by its folder."""
+    return read_dataset(machine / group).examples
 
 
-def known_host(predicted: Sequence[Prediction]) -> HostTuning:
+def known_host(known: Sequence[Example], predicted: Sequence[Prediction]) -> HostTuning:
     """What the six known workloads tell of the host.
 
     Args:
+        known: these six, measured.
         predicted: of these six.
     """
-    known = examples("known")
     return host_tuning(
         SETTING,
         [one.workload for one in known],
@@ -69,18 +69,19 @@ def scaled(made: Prediction, factor: float) -> Prediction:
     )
 
 
-def rows() -> Iterator[Row]:
-    """One row for each workload and way."""
+def rows(machine: Path) -> Iterator[Row]:
+    """One row for each workload and way, of a machine given by its folder."""
     checkpoint = load_checkpoint(checkpoint_path(Setting.parse(SETTING), "default"))
-    known = [predict(whole_graph(one.graph), checkpoint) for one in examples("known")]
-    host = known_host(known)
+    known = examples(machine, "known")
+    predicted = [predict(whole_graph(one.graph), checkpoint) for one in known]
+    host = known_host(known, predicted)
     ratios = [
         one.iteration_time_s / made.iteration_time_s
-        for one, made in zip(examples("known"), known, strict=True)
+        for one, made in zip(known, predicted, strict=True)
     ]
     whole = float(np.exp(np.median(np.log(ratios))))
     for group in GROUPS:
-        for one in examples(group):
+        for one in examples(machine, group):
             made = predict(whole_graph(one.graph), checkpoint)
             ways = {
                 "for any host": on_any_host(made),
@@ -92,6 +93,7 @@ def rows() -> Iterator[Row]:
                 shares = smape_shares(each.numbers[None], truth[None])[0]
                 low, high = (None, None) if each.ends is None else each.ends[-1].tolist()
                 yield {
+                    "machine": machine.name,
                     "group": group,
                     "workload": one.workload,
                     "way": way,
@@ -107,5 +109,6 @@ def rows() -> Iterator[Row]:
 
 if __name__ == "__main__":
     RESULTS.unlink(missing_ok=True)
-    for row in rows():
-        add_result(RESULTS, row)
+    for folder in sorted(HOME.glob("20*")):
+        for row in rows(folder):
+            add_result(RESULTS, row)
