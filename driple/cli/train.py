@@ -64,7 +64,7 @@ def train(
 ) -> None:
     """Train an inspector; writes checkpoint.safetensors, log.jsonl and config.json.
 
-    Preset paper is the paper's inspector. Its budget is 300 epochs, 180 of them with 2 of
+    Preset paper is the paper's inspector. Its budget is 150 epochs, 105 of them with 2 of
     its 50 layers. With --set init it trains as the authors' code does: at a constant rate, until
     1,000 epochs bring nothing.
 

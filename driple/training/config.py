@@ -36,7 +36,7 @@ Start = Literal["usual", "pass"]
 Base = Literal["none", "costs"]
 ResidualsKind = Literal["none", "kernel"]
 
-PAPER_EPOCHS = 300
+PAPER_EPOCHS = 150
 SHALLOW_LAYERS = 2
 # Left out of `to_dict` at their defaults: folders of runs from before they were added resume.
 _LATER = ("start", "shared_rate_share", "growth_share")
@@ -224,7 +224,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 target_scaling="log",
                 start="pass",
                 shared_rate_share=0.02,
-                growth_share=0.6,
+                growth_share=0.7,
             ),
         ),
         "default": Preset(

@@ -1,7 +1,7 @@
 """Measure what limits preset `paper`: labels, depth at initialisation, scaling and initial gates.
 
     python -m scripts.studies.paper_inspector.run             # labels and depth, a minute
-    python -m scripts.studies.paper_inspector.run --train     # and the two trainings, 7 minutes each
+    python -m scripts.studies.paper_inspector.run --train     # and two trainings, 7 minutes each
 
 Appends to results.jsonl. Trainings run on one thread and resume from runs/paper_inspector.
 """
@@ -25,7 +25,7 @@ from driple.dataset.store import read_datasets
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.ensemble import make_inspector
 from driple.inspector.model import Inspector
-from driple.training.config import Preset, preset_named
+from driple.training.config import AUTHORS, Preset
 from driple.training.metrics import smape_pct
 from driple.training.prepare import PreparedData, prepare, preset_for
 from driple.training.run import RunOptions, fit
@@ -42,8 +42,8 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def scaled_paper(max_epochs: int) -> Preset:
-    """Preset `paper` with inputs and targets as standardised logarithms, which the paper leaves open."""
-    paper = preset_named("paper")
+    """The authors' settings with inputs and targets as standardised logarithms."""
+    paper = AUTHORS
     return replace(
         paper,
         input=replace(paper.input, features="log"),
