@@ -51,6 +51,7 @@ class Variant:
         reset_bias: bias of its reset gate.
         loss: `mse` or `huber`.
         huber_delta: in scaled targets.
+        weight_decay: of AdamW; 0 for Adam with the authors' 1e-6.
         shared_rate_share: learning rate of the repeated layer as a share.
     """
 
@@ -63,6 +64,7 @@ class Variant:
     reset_bias: float = -2.0
     loss: str = "mse"
     huber_delta: float = 0.3
+    weight_decay: float = 0.0
     shared_rate_share: float = 0.02
 
 
@@ -81,8 +83,8 @@ VARIANTS = {
     "one layer, Huber, simulated": Variant(
         setting=SIMULATED, epochs=120, depths=ONE_LAYER, set2set_steps=10, loss="huber"
     ),
-    "one layer, Huber, measured": Variant(
-        setting=MEASURED, epochs=120, depths=ONE_LAYER, set2set_steps=10, loss="huber"
+    "one layer, weight decay, simulated": Variant(
+        setting=SIMULATED, epochs=120, depths=ONE_LAYER, set2set_steps=10, weight_decay=0.3
     ),
 }
 
@@ -131,7 +133,8 @@ def curve(name: str, variant: Variant, prepared: PreparedData, every: int = 10) 
     groups = [{"params": others, "share": 1.0}]
     if shared:
         groups.append({"params": shared, "share": variant.shared_rate_share})
-    optimizer = torch.optim.Adam(groups, lr=LEARNING_RATE, weight_decay=1e-6)
+    kind = torch.optim.AdamW if variant.weight_decay else torch.optim.Adam
+    optimizer = kind(groups, lr=LEARNING_RATE, weight_decay=variant.weight_decay or 1e-6)
     config = replace(
         scaled_paper(1).train,
         loss=variant.loss,  # type: ignore[arg-type]

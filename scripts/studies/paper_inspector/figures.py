@@ -15,10 +15,19 @@ GOAL_PCT = 20
 
 
 def main() -> None:
-    """Test SMAPE by epoch, a panel for each setting."""
-    rows = [row for row in read_results(RESULTS) if row["what"] in {"curve", "labels"}]
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-    for axis, setting in zip(axes, SETTINGS, strict=True):
+    """Test SMAPE by epoch, a panel for each setting; loss of the preset, on the measured one."""
+    rows = read_results(RESULTS)
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
+    trained = pick(pick(rows, what="training"), variant="preset paper", setting=SETTINGS[1])[-1]
+    for part, style in (("train", ":"), ("val", "-")):
+        loss = trained[f"{part}_loss"]
+        axes[2].plot(range(1, len(loss) + 1), loss, color=COLOURS[3], linestyle=style, label=part)
+    axes[2].set_title(f"preset paper, {SETTINGS[1]}", fontsize=9)
+    axes[2].set_ylabel("loss (2 layers, then 50)", fontsize=8)
+    axes[2].set_xlabel("epoch", fontsize=8)
+    axes[2].legend(fontsize=6, frameon=False)
+    plain(axes[2])
+    for axis, setting in zip(axes[:2], SETTINGS, strict=True):
         for row, colour in zip(pick(rows, what="curve", setting=setting), COLOURS, strict=False):
             axis.plot(row["epoch"], row["test_pct"], color=colour, label=row["variant"])
             axis.plot(row["epoch"], row["train_pct"], color=colour, linestyle=":", linewidth=0.8)
