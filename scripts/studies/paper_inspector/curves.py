@@ -34,7 +34,6 @@ from scripts.studies.paper_inspector.run import (
 SIMULATED, MEASURED = SETTINGS
 LEARNING_RATE = 0.003
 WARMUP_STEPS = 50
-BATCH_SIZE = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +52,7 @@ class Variant:
         huber_delta: in scaled targets.
         weight_decay: of AdamW; 0 for Adam with the authors' 1e-6.
         shared_rate_share: learning rate of the repeated layer as a share.
+        batch_size: graphs a step.
     """
 
     setting: str
@@ -66,6 +66,7 @@ class Variant:
     huber_delta: float = 0.3
     weight_decay: float = 0.0
     shared_rate_share: float = 0.02
+    batch_size: int = 32
 
 
 ONE_LAYER = ((0.0, 1),)
@@ -85,6 +86,9 @@ VARIANTS = {
     ),
     "one layer, weight decay, simulated": Variant(
         setting=SIMULATED, epochs=120, depths=ONE_LAYER, set2set_steps=10, weight_decay=0.3
+    ),
+    "one layer, 300 epochs of batch 16": Variant(
+        setting=SIMULATED, epochs=300, depths=ONE_LAYER, set2set_steps=10, batch_size=16
     ),
 }
 
@@ -140,14 +144,14 @@ def curve(name: str, variant: Variant, prepared: PreparedData, every: int = 10) 
         loss=variant.loss,  # type: ignore[arg-type]
         huber_delta=variant.huber_delta,
     )
-    steps = variant.epochs * math.ceil(len(part.scaled) / BATCH_SIZE)
+    steps = variant.epochs * math.ceil(len(part.scaled) / variant.batch_size)
     done, began = 0, time.process_time()
     row: Row = {"what": "curve", "variant": name, "setting": variant.setting, "epoch": []}
     for epoch in range(1, variant.epochs + 1):
         depths = [depth for share, depth in variant.depths if epoch > share * variant.epochs]
         model.num_kept = depths[-1] - 1
         model.train()
-        for rows in torch.split(torch.randperm(len(part.scaled)), BATCH_SIZE):
+        for rows in torch.split(torch.randperm(len(part.scaled)), variant.batch_size):
             cosine = (1 + math.cos(math.pi * done / steps)) / 2
             done += 1
             rate = LEARNING_RATE * min(1, done / WARMUP_STEPS) * cosine
