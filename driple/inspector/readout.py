@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from driple.inspector.config import InspectorConfig
+from driple.inspector.fused_set2set import set2set
 
 __all__ = ["AddReadout", "MaxReadout", "MeanReadout", "Set2Set", "SortReadout", "make_readout"]
 
@@ -72,24 +73,12 @@ class Set2Set(nn.Module):
 
     def forward(self, h: Tensor, mask: Tensor) -> Tensor:
         """Shapes [B, M, H] and [B, M] to [B, 2 H]."""
-        size, _, hidden = h.shape
-        blocked = torch.zeros_like(mask).masked_fill(mask == 0, -torch.inf).unsqueeze(1)
-        columns = h.transpose(1, 2)
+        hidden = h.shape[2]
         # The LSTM's state is the query itself, so both of its matrices meet the query: add them.
         lstm = self.lstm
         on_query = (lstm.weight_ih[:, :hidden] + lstm.weight_hh).t()
         on_both = torch.cat([on_query, lstm.weight_ih[:, hidden:].t()])
-        bias = lstm.bias_ih + lstm.bias_hh
-        state = h.new_zeros(size, 2 * hidden)
-        cell = h.new_zeros(size, hidden)
-        for _ in range(self.num_steps):
-            gate_in, gate_forget, update, gate_out = torch.addmm(bias, state, on_both).chunk(4, 1)
-            cell = torch.sigmoid(gate_forget) * cell + torch.sigmoid(gate_in) * torch.tanh(update)
-            query = torch.sigmoid(gate_out) * torch.tanh(cell)
-            score = torch.baddbmm(blocked, query.unsqueeze(1), columns)
-            read = torch.bmm(torch.softmax(score, dim=2), h).squeeze(1)
-            state = torch.cat([query, read], dim=1)
-        return state
+        return set2set(h, mask, on_both, lstm.bias_ih + lstm.bias_hh, self.num_steps)
 
 
 def make_readout(config: InspectorConfig, num_groups: int) -> nn.Module:

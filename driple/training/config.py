@@ -25,20 +25,26 @@ from driple.inspector.intervals import NEAR_SHARE
 from driple.training.cost_prior import RIDGE_LABELS
 from driple.training.residuals import LENGTHS, RIDGES
 
-__all__ = ["PRESETS", "Preset", "TrainConfig", "preset_named"]
+__all__ = ["AUTHORS", "PAPER_EPOCHS", "PRESETS", "Preset", "TrainConfig", "preset_named"]
 
 Loss = Literal["mse", "huber"]
 Optimizer = Literal["adam", "adamw"]
 Schedule = Literal["constant", "cosine", "plateau"]
 InputScaling = Literal["identity", "standard"]
 TargetScaling = Literal["max", "log"]
+Start = Literal["usual", "pass"]
 Base = Literal["none", "costs"]
 ResidualsKind = Literal["none", "kernel"]
+
+PAPER_EPOCHS = 150
+SHALLOW_LAYERS = 2
+# Left out of `to_dict` at their defaults: folders of runs from before they were added resume.
+_LATER = ("start", "shared_rate_share", "growth_share")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig:
-    """Configuration of one training; the defaults are the paper's (preset `paper`).
+    """Configuration of one training; the defaults are those of the authors' code (`AUTHORS`).
 
     Attributes:
         loss: on scaled targets: mean squared error, or Huber's.
@@ -64,6 +70,12 @@ class TrainConfig:
         family_folds: number of groups of model families that are left out in turn to estimate the
             error on unseen families; 0 disables that and the intervals.
         seed: random seed of weights, order of batches and dropout.
+        start: initial weights: torch's, or `pass`: GRU gates that pass embeddings on almost
+            unchanged, so that graphs differ after fifty layers (`start.py`).
+        shared_rate_share: learning rate of a layer that is repeated, as a share of the others':
+            its gradient is a sum over the repetitions.
+        growth_share: share of `max_epochs`, at their beginning, in which the model has two layers
+            and the repeated one keeps its weights. None of these epochs can be the best.
 
     Raises:
         ConfigError: an invalid value; the message names the flag.
@@ -88,6 +100,9 @@ class TrainConfig:
     residuals: ResidualsKind = "none"
     family_folds: int = 0
     seed: int = 0
+    start: Start = "usual"
+    shared_rate_share: float = 1.0
+    growth_share: float = 0.0
 
     def __post_init__(self) -> None:
         check_choice("loss", self.loss, get_args(Loss))
@@ -101,6 +116,9 @@ class TrainConfig:
             raise ConfigError("base costs is a ratio; it needs target_scaling log")
         check_number("learning_rate", self.learning_rate, above=0)
         check_number("huber_delta", self.huber_delta, above=0)
+        check_choice("start", self.start, get_args(Start))
+        check_number("shared_rate_share", self.shared_rate_share, above=0)
+        check_number("growth_share", self.growth_share, least=0, below=1)
         check_number("weight_decay", self.weight_decay, least=0)
         check_number("clip_norm", self.clip_norm, least=0)
         check_number("final_rate_share", self.final_rate_share, least=0, most=1)
@@ -111,6 +129,15 @@ class TrainConfig:
         check_whole("max_epochs", self.max_epochs, 1)
         check_whole("family_folds", self.family_folds, 0, 100)
         check_whole("seed", self.seed, 0)
+
+    @property
+    def growth_epochs(self) -> int:
+        """Epochs with fewer layers than the model has."""
+        return int(self.growth_share * self.max_epochs)
+
+    def num_layers(self, epoch: int, most: int) -> int:
+        """Graph layers in an epoch, counted from 1, of a model with `most` of them."""
+        return most if epoch > self.growth_epochs else min(SHALLOW_LAYERS, most)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,11 +160,14 @@ class Preset:
         """Nested fields for config.json, with the terms of the cost prior and the interval method.
 
         The latter two are not options, but they change between versions of Driple and affect the
-        inspector. The number of servers comes from the data set. `residuals` is left out if unused.
+        inspector. The number of servers comes from the data set. `residuals`, `start` and what
+        changes with the depth are left out if unused.
         """
         train = asdict(self.train)
         if self.train.residuals == "none":
             del train["residuals"]
+        usual = asdict(TrainConfig())
+        train = {k: v for k, v in train.items() if k not in _LATER or v != usual[k]}
         fields: dict[str, Json] = {
             "name": self.name,
             "input": {k: v for k, v in asdict(self.input).items() if k != "num_servers"},
@@ -173,9 +203,30 @@ def preset_named(name: str) -> Preset:
     return PRESETS[name]
 
 
+# Preset `paper` as the authors' public code trains it, for their published weights and transfers.
+AUTHORS = Preset(name="paper")
+
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
-        "paper": Preset(name="paper"),
+        # The paper's inspector. It leaves scaling, initial weights, loss and learning rate open;
+        # scripts/studies/paper_inspector has what each of these does.
+        "paper": Preset(
+            name="paper",
+            input=InputConfig(features="log"),
+            inspector=InspectorConfig(output="linear"),
+            train=TrainConfig(
+                schedule="cosine",
+                warmup_epochs=5,
+                clip_norm=1.0,
+                patience_epochs=PAPER_EPOCHS,
+                max_epochs=PAPER_EPOCHS,
+                input_scaling="standard",
+                target_scaling="log",
+                start="pass",
+                shared_rate_share=0.02,
+                growth_share=0.7,
+            ),
+        ),
         "default": Preset(
             name="default",
             input=InputConfig(num_groups=50, components="all", features="costs", context="costs"),

@@ -22,8 +22,9 @@ from torch import Tensor, nn
 
 from driple.errors import ConfigError
 from driple.inspector.batch import GroupBatch
+from driple.inspector.model import Inspector
 from driple.training.config import TrainConfig
-from driple.training.optimize import RateSchedule, loss_of, make_optimizer
+from driple.training.optimize import RateSchedule, loss_of, make_optimizer, set_rate
 from driple.training.prepare import PreparedData, PreparedPart, select
 from driple.training.runfiles import EpochRecord, LogWriter, TrainState, save_state
 
@@ -73,7 +74,9 @@ class Trainer:
         self.prepared, self.config, self.folder = prepared, config, folder
         self.model = make_model()
         self.moving = [weight for weight in self.model.parameters() if weight.requires_grad]
-        self.optimizer = make_optimizer(config, self.moving)
+        self.inspectors = [part for part in self.model.modules() if isinstance(part, Inspector)]
+        shared = [w for part in self.inspectors if part.shared for w in part.shared.parameters()]
+        self.optimizer = make_optimizer(config, self.moving, shared)
         self.best = _copy(self.model.state_dict())
         self.last = state
         if state is not None:
@@ -92,7 +95,8 @@ class Trainer:
     @property
     def out_of_patience(self) -> bool:
         """Whether the validation loss has not improved for too long."""
-        return self.epoch - self.best_epoch >= self.config.patience_epochs
+        since = max(self.best_epoch, self.config.growth_epochs)
+        return self.epoch - since >= self.config.patience_epochs
 
     def run(
         self, report: ProgressCallback, clock: Callable[[], float], save_every_s: float
@@ -131,15 +135,22 @@ class Trainer:
 
     def best_model(self) -> nn.Module:
         """The model with its best weights, in evaluation mode."""
+        self._use_layers(self.config.growth_epochs + 1)
         self.model.load_state_dict(self.best)
         return self.model.eval()
+
+    def _use_layers(self, epoch: int) -> None:
+        """Give the inspectors their depth of an epoch."""
+        for part in self.inspectors:
+            layers = self.config.num_layers(epoch, part.num_layers)
+            part.num_kept = max(0, layers - 1 - part.num_tuned)
 
     def _one_epoch(self, clock: Callable[[], float]) -> EpochRecord:
         started = clock()
         epoch = self.epoch + 1
         rate = self.schedule.rate(epoch)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        set_rate(self.optimizer, rate, shared=epoch > self.config.growth_epochs)
+        self._use_layers(epoch)
         generator = np.random.default_rng([self.config.seed, epoch])
         torch.manual_seed(int(generator.integers(2**62)))  # dropout of this epoch
         part = self.prepared.parts["train"]
@@ -185,7 +196,8 @@ class Trainer:
                 )
 
     def _note_best(self, record: EpochRecord) -> bool:
-        better = record.val_loss < self.best_loss
+        grown = record.epoch > self.config.growth_epochs
+        better = grown and record.val_loss < self.best_loss
         if better:
             self.best_epoch, self.best_loss = record.epoch, record.val_loss
         return better

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from torch.nn import Parameter, functional
 
 from driple.training.config import TrainConfig
 
-__all__ = ["RateSchedule", "loss_of", "make_optimizer"]
+__all__ = ["RateSchedule", "loss_of", "make_optimizer", "set_rate"]
 
 PLATEAU_FACTOR = 0.5
 
@@ -26,10 +27,34 @@ def loss_of(config: TrainConfig, predicted: Tensor, target: Tensor) -> Tensor:
     return functional.mse_loss(predicted, target)
 
 
-def make_optimizer(config: TrainConfig, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
-    """The optimizer, at the configured learning rate."""
+def make_optimizer(
+    config: TrainConfig, parameters: Iterable[Parameter], shared: Collection[Parameter] = ()
+) -> torch.optim.Optimizer:
+    """The optimizer, at the configured learning rate.
+
+    Args:
+        config: kind and rates.
+        parameters: all weights that are trained.
+        shared: those of layers that are repeated; `set_rate` gives them their share of the rate.
+    """
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    return kind(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    if (config.shared_rate_share == 1 and not config.growth_epochs) or not shared:
+        return kind(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    repeated = {id(parameter) for parameter in shared}
+    groups: list[dict[str, Any]] = [
+        {"params": []},
+        {"params": [], "rate_share": config.shared_rate_share},
+    ]
+    for parameter in parameters:
+        groups[id(parameter) in repeated]["params"].append(parameter)
+    return kind(groups, lr=config.learning_rate, weight_decay=config.weight_decay)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float, *, shared: bool = True) -> None:
+    """Set the learning rate, of which repeated layers take their share, or nothing."""
+    for group in optimizer.param_groups:
+        share = group.get("rate_share")
+        group["lr"] = rate if share is None else rate * share * shared
 
 
 class RateSchedule:

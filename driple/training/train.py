@@ -28,13 +28,14 @@ from driple.inspector.ensemble import Ensemble, make_inspector
 from driple.inspector.model import Inspector
 from driple.inspector.predict import beyond_training
 from driple.training.authors import read_authors_weights
-from driple.training.config import Preset
+from driple.training.config import Preset, Start
 from driple.training.conformal import calibrate
 from driple.training.loop import Progress, ProgressCallback
 from driple.training.metrics import Scores, score
 from driple.training.prepare import PreparedData, prepare, preset_for, split_examples
 from driple.training.run import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.runfiles import CHECKPOINT_FILE, EpochRecord, library_versions
+from driple.training.start import start_passing
 from driple.training.uncertainty import Uncertainty
 
 __all__ = ["Progress", "ProgressCallback", "RunOptions", "TrainResult", "describe_data", "train"]
@@ -149,7 +150,7 @@ def train(
         prepare=lambda: prepare(
             dataset, split, preset, progress=options.report_inputs, groupings=groupings
         ),
-        make_model=lambda prepared: _model(prepared, init),
+        make_model=lambda prepared: _model(prepared, init, preset.train.start),
     )
     examples = split_examples(dataset, split)["train"]
     facts = trained_on_facts(dataset, mark, examples, fitted)
@@ -210,9 +211,11 @@ def _uncertainty(fitted: Fitted, checkpoint: Checkpoint) -> Uncertainty | None:
     )
 
 
-def _model(prepared: PreparedData, init: str | Path | None) -> Inspector | Ensemble:
+def _model(prepared: PreparedData, init: str | Path | None, start: Start) -> Inspector | Ensemble:
     """The model before its first epoch."""
     model = make_inspector(prepared.inspector, prepared.num_groups)
+    if start == "pass":
+        start_passing(model)
     if init is not None:
         weights = read_authors_weights(init, prepared.inspector, prepared.num_groups)
         model.load_state_dict(weights)

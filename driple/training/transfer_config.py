@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from driple.checks import check_choice, check_number, check_whole
 from driple.errors import ConfigError
-from driple.training.config import TrainConfig, preset_named
+from driple.training.config import AUTHORS, TrainConfig, preset_named
 
 __all__ = ["TransferConfig", "transfer_config"]
 
@@ -86,5 +86,6 @@ def transfer_config(preset: str, **changed: Any) -> TransferConfig:
     Raises:
         ConfigError: unknown preset.
     """
-    train = replace(preset_named(preset).train, **_SHORTER[preset])
+    base = preset_named(preset) if preset != "paper" else AUTHORS
+    train = replace(base.train, **_SHORTER[preset])
     return TransferConfig(**{"train": train, **_OURS[preset], **changed})

@@ -41,7 +41,6 @@ from scripts.settings.shipped import (
     FIRST_SIMULATED,
     ROOT,
     inspector_file,
-    less_patient,
     measured_folders,
     run_folder,
     simulated_folders,
@@ -53,10 +52,8 @@ TRANSFERRED_LABELS = 320  # the paper's, for every setting but the first (sectio
 
 
 def anew(dataset: Dataset, preset: str, options: RunOptions, groupings: Groupings) -> Path:
-    """Train a preset; its checkpoint. On simulated labels `paper` is given fewer epochs."""
+    """Train a preset; its checkpoint."""
     split, chosen = random_split(dataset.workloads, 0), preset_named(preset)
-    if preset == "paper" and dataset.setting == FIRST_SIMULATED:
-        chosen = less_patient(chosen)
     folder = run_folder(dataset, fingerprint(dataset), split, chosen)
     train(dataset, split, chosen, folder, options=options, groupings=groupings)
     return folder / CHECKPOINT_FILE

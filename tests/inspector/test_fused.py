@@ -33,12 +33,14 @@ def plain_stages(h: Tensor, adjacency: Tensor, weights: list[Tensor], num_stages
     return h
 
 
+@pytest.mark.parametrize("sparse_share", [0.0, 1.0])
 @pytest.mark.parametrize("onednn", [True, False])
 @pytest.mark.parametrize("num_stages", [1, 2, 49])
 def test_equal_to_the_plain_stages(
-    num_stages: int, onednn: bool, monkeypatch: pytest.MonkeyPatch
+    num_stages: int, onednn: bool, sparse_share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Result and every gradient within 1e-5, with oneDNN's products and with torch's own."""
+    """Result and every gradient within 1e-5, with each way to multiply matrices."""
+    monkeypatch.setattr(fused, "SPARSE_SHARE", sparse_share)
     if not onednn:
         monkeypatch.setattr(fused, "_use_onednn", lambda x: False)
     h, adjacency, weights = random_stage(4, 20, 16, torch.float32)
@@ -54,8 +56,12 @@ def test_equal_to_the_plain_stages(
         torch.testing.assert_close(own / scale, plain / scale, atol=1e-5, rtol=0)
 
 
-def test_gradients_are_the_derivatives() -> None:
+@pytest.mark.parametrize("sparse_share", [0.0, 1.0])
+def test_gradients_are_the_derivatives(
+    sparse_share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Numerical differentiation in double precision."""
+    monkeypatch.setattr(fused, "SPARSE_SHARE", sparse_share)
     h, adjacency, weights = random_stage(2, 4, 3, torch.float64)
 
     def run(h: Tensor, *weights: Tensor) -> Tensor:

@@ -17,12 +17,12 @@ from driple.inspector.batch import GroupBatch
 from driple.inspector.config import CONV_NEGATIVE_SLOPE
 from driple.inspector.model import Inspector
 from driple.training.authors import read_authors_weights
-from driple.training.config import preset_named
+from driple.training.config import AUTHORS, preset_named
 from driple.training.train import RunOptions, train
 from tests.dataset import test_released
 
 GROUPS, HIDDEN = 8, 64
-CONFIG = preset_named("paper").inspector
+CONFIG = AUTHORS.inspector
 
 
 class Authors(nn.Module):
@@ -162,7 +162,7 @@ def test_whole_models_are_refused(tmp_path: Path, authors: Authors) -> None:
 def test_training_on_imported_data_begins_with_them(tmp_path: Path, authors: Authors) -> None:
     content = test_released.content(GROUPS)
     data = read_released(test_released.saved(tmp_path, content), test_released.SETTING)
-    preset = preset_named("paper")
+    preset = AUTHORS
     still = replace(preset, train=replace(preset.train, learning_rate=1e-12, max_epochs=1))
     file = saved(tmp_path, authors.state_dict())
     split = given_split(data.examples)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from driple.errors import ConfigError
-from driple.training.config import PRESETS, Preset, TrainConfig, preset_named
+from driple.training.config import AUTHORS, PRESETS, Preset, TrainConfig, preset_named
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,33 @@ def test_errors_name_the_flag(field: str, value: Any, flag: str) -> None:
         TrainConfig(**{field: value})
 
 
-def test_preset_paper_is_the_papers() -> None:
-    """Every choice of sections 3.1 to 3.3 and 5.2, as the issue lists them."""
-    preset = PRESETS["paper"]
+def test_preset_paper_has_the_papers_structure() -> None:
+    """What sections 3.1 to 3.3 and 5.2 give; scales, loss and initial weights they leave open."""
+    ours, authors = PRESETS["paper"], AUTHORS
+    assert replace(ours.input, features="paper") == authors.input
+    assert replace(ours.inspector, output="leaky_relu") == authors.inspector
+    for field in ("optimizer", "learning_rate", "weight_decay", "batch_size"):
+        assert getattr(ours.train, field) == getattr(authors.train, field)
+
+
+def test_fewer_layers_come_first() -> None:
+    """Two of fifty, then all; a model with fewer keeps what it has."""
+    config = TrainConfig(max_epochs=100, growth_share=0.8)
+    assert [config.num_layers(epoch, 50) for epoch in (1, 80, 81)] == [2, 2, 50]
+    assert config.num_layers(1, 1) == 1
+    assert TrainConfig().num_layers(1, 50) == 50
+
+
+def test_later_fields_are_left_out_if_unused() -> None:
+    """Folders of runs from before they were added still resume."""
+    later = {"start", "shared_rate_share", "growth_share"}
+    assert not later & set(AUTHORS.to_dict()["train"])
+    assert later <= set(PRESETS["paper"].to_dict()["train"])
+
+
+def test_the_authors_settings() -> None:
+    """Every choice of sections 3.1 to 3.3 and 5.2, and of the public code."""
+    preset = AUTHORS
     assert (preset.input.policy, preset.input.num_groups) == ("uniform", 100)
     assert (preset.input.components, preset.input.features) == ("largest", "paper")
     assert preset.input.context == "none"

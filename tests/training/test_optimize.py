@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from driple.training.config import TrainConfig
-from driple.training.optimize import RateSchedule, loss_of, make_optimizer
+from driple.training.optimize import RateSchedule, loss_of, make_optimizer, set_rate
 
 
 def test_constant_rate() -> None:
@@ -69,3 +69,14 @@ def test_optimizers(name: str, kind: str) -> None:
     optimizer = make_optimizer(config, [torch.nn.Parameter(torch.zeros(1))])
     assert type(optimizer).__name__ == kind
     assert optimizer.param_groups[0]["weight_decay"] == 0.25
+
+
+def test_repeated_layers_take_their_share_of_the_rate() -> None:
+    """The first of two weights is repeated."""
+    weights = [torch.nn.Parameter(torch.zeros(1)) for _ in range(2)]
+    optimizer = make_optimizer(TrainConfig(shared_rate_share=0.25), weights, weights[:1])
+    set_rate(optimizer, 0.4)
+    rates = {id(w): group["lr"] for group in optimizer.param_groups for w in group["params"]}
+    assert [rates[id(weight)] for weight in weights] == [0.1, 0.4]
+    set_rate(optimizer, 0.4, shared=False)
+    assert sorted(group["lr"] for group in optimizer.param_groups) == [0.0, 0.4]

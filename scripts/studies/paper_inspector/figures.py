@@ -1,0 +1,47 @@
+"""Draw the learning curves: curves.png.
+
+python -m scripts.studies.paper_inspector.figures
+"""
+
+from __future__ import annotations
+
+from matplotlib import pyplot as plt
+
+from scripts.studies.kit.pictures import COLOURS, plain, save
+from scripts.studies.kit.results import pick, read_results
+from scripts.studies.paper_inspector.run import RESULTS, SETTINGS
+
+GOAL_PCT = 20
+
+
+def main() -> None:
+    """Test SMAPE by epoch, a panel for each setting; loss of the preset, on the measured one."""
+    rows = read_results(RESULTS)
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
+    trained = pick(pick(rows, what="training"), variant="preset paper", setting=SETTINGS[1])[-1]
+    for part, style in (("train", ":"), ("val", "-")):
+        loss = trained[f"{part}_loss"]
+        axes[2].plot(range(1, len(loss) + 1), loss, color=COLOURS[3], linestyle=style, label=part)
+    axes[2].set_title(f"preset paper, {SETTINGS[1]}", fontsize=9)
+    axes[2].set_ylabel("loss (2 layers, then 50)", fontsize=8)
+    axes[2].set_xlabel("epoch", fontsize=8)
+    axes[2].legend(fontsize=6, frameon=False)
+    plain(axes[2])
+    for axis, setting in zip(axes[:2], SETTINGS, strict=True):
+        for row, colour in zip(pick(rows, what="curve", setting=setting), COLOURS, strict=False):
+            axis.plot(row["epoch"], row["test_pct"], color=colour, label=row["variant"])
+            axis.plot(row["epoch"], row["train_pct"], color=colour, linestyle=":", linewidth=0.8)
+        shipped = pick(rows, what="labels", setting=setting)[-1]["shipped_test_pct"]
+        axis.axhline(shipped, color="#999999", linestyle="--", label="authors' settings, shipped")
+        axis.axhline(GOAL_PCT, color="black", linewidth=0.6)
+        axis.set_title(setting, fontsize=9)
+        axis.set_xlabel("epoch", fontsize=8)
+        axis.set_ylim(bottom=0)
+        axis.legend(fontsize=6, frameon=False)
+        plain(axis)
+    axes[0].set_ylabel("SMAPE, %: test, train dotted", fontsize=8)
+    save(figure, RESULTS.with_name("curves.png"))
+
+
+if __name__ == "__main__":
+    main()
