@@ -6,6 +6,7 @@
     python -m scripts.build --from gpu-fit --only        that one alone
     python -m scripts.build --from settings --sample     its shorter command
     python -m scripts.build --record gpu-fit     note that the stage was run by hand
+    python -m scripts.build --adopt              take what is there for stages without a record
 
 stages.py (what each stage reads and writes) + build.json (hashes when it last ran) -> what is stale
 
@@ -63,14 +64,14 @@ class Build:
         record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return record
 
-    def note(self, stage: Stage) -> None:
-        """Write down that a stage has run."""
-        ran = {
-            "date": datetime.date.today().isoformat(),
+    def note(self, stage: Stage, *, ran: bool = True) -> None:
+        """Write down what is there after a stage has run; without a date if it has not."""
+        now = {
+            "date": datetime.date.today().isoformat() if ran else None,
             "reads": self.hashes(stage.reads),
             "writes": self.hashes(stage.writes),
         }
-        record = self.record() | {stage.name: ran}
+        record = self.record() | {stage.name: now}
         ordered = {each.name: record[each.name] for each in self.stages if each.name in record}
         text = json.dumps(ordered, indent=1) + "\n"
         atomic_write(self.root / RECORD, text.encode(), error=ConfigError)
@@ -95,6 +96,11 @@ class Build:
             *_differences(ran["reads"], self.hashes(stage.reads), "reads"),
             *_differences(ran["writes"], self.hashes(stage.writes), "writes"),
         ]
+
+    def made(self, stage: Stage) -> str:
+        """When a stage that is not stale has run."""
+        date = self.record()[stage.name]["date"]
+        return f"made on {date}" if date else "as it was found, not run since"
 
     def without_maker(self) -> list[str]:
         """Shipped files that no stage writes and nobody is said to have written."""
@@ -180,10 +186,14 @@ def main(arguments: Sequence[str] | None = None, build: Build | None = None) -> 
     parser.add_argument("--from", dest="first", choices=names, metavar="STAGE", help="run it")
     parser.add_argument("--only", action="store_true", help="no later stage")
     parser.add_argument("--sample", action="store_true", help="the stage's shorter command")
+    parser.add_argument("--adopt", action="store_true", help="stages without a record get one")
     parser.add_argument("--record", choices=names, metavar="STAGE", help="it was run by hand")
     options = parser.parse_args(arguments)
     if options.record:
         build.note(next(stage for stage in build.stages if stage.name == options.record))
+    for stage in build.stages if options.adopt else ():
+        if stage.name not in build.record():
+            build.note(stage, ran=False)
     if options.first:
         build.run_from(options.first, only=options.only, sample=options.sample)
     stale = 0
@@ -191,7 +201,7 @@ def main(arguments: Sequence[str] | None = None, build: Build | None = None) -> 
         reasons = build.stale(stage)
         stale += bool(reasons)
         if reasons or not options.check:
-            print(f"{stage.name:18} {'stale: ' + reasons[0] if reasons else 'as it was made'}")
+            print(f"{stage.name:18} {'stale: ' + reasons[0] if reasons else build.made(stage)}")
         for reason in reasons[1:]:
             print(f"{'':18} {'':7}{reason}")
     missing = build.without_maker()

@@ -233,17 +233,33 @@ STAGES = (
         takes="seconds",
     ),
     Stage(
-        name="accuracy-page",
-        command="scripts.pages.accuracy",
-        reads=(*_HELD_OUT[:4], *_ROWS, *_STEPS, *_FIT, f"{_PUBLISHED}/utilisation_runs.csv.gz"),
-        writes=("docs/accuracy.md", "docs/pictures/accuracy*"),
-        takes="a minute",
-    ),
-    Stage(
         name="memory-page",
         command="scripts.pages.memory",
         reads=(*_MEMORY, "driple/memory/calibration-memory.json", *_OWN),
-        writes=("docs/memory.md", "docs/pictures/memory*"),
+        writes=(
+            "docs/memory.md",
+            "docs/pictures/memory-*",
+            "scripts/studies/memory/published/*.csv",
+        ),
+        takes="a minute",
+    ),
+    Stage(
+        name="accuracy-page",
+        command="scripts.pages.accuracy",
+        reads=(
+            "scripts/studies/memory/published/summary.csv",
+            "scripts/studies/published/*_rows.csv",
+            *_HELD_OUT[:4],
+            *_ROWS,
+            *_STEPS,
+            *_FIT,
+            f"{_PUBLISHED}/utilisation_runs.csv.gz",
+        ),
+        writes=(
+            "docs/accuracy.md",
+            "docs/pictures/accuracy*",
+            "scripts/studies/published/[!ls]*.csv",
+        ),
         takes="a minute",
     ),
     Stage(

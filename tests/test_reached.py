@@ -4,7 +4,7 @@ entry points  ->  modules that they import (ast, at any depth)  ->  modules that
 entry points  ->  definitions that reached ones use (by name)  ->  definitions that none uses
 
 Entry points are `driple.cli.main` and the documented names of `driple`, `driple.api`,
-`driple.profiler` and `driple.tensorflow`. A string that is a module's name counts as an import, as
+`driple.profiler`, `driple.tensorflow` and `driple.integrations`. A string that is a module's name counts as an import, as
 in `import_module` and `python -m`; a method counts as used where any reached code has an attribute
 or a string of its name, or where it may be called by a base class of another package.
 """
@@ -18,7 +18,14 @@ from pathlib import Path
 from tests.reached import Package
 
 PACKAGE = Path(__file__).resolve().parents[1] / "driple"
-FRONTS = ("", ".api", ".profiler", ".tensorflow")
+FRONTS = (
+    "",
+    ".api",
+    ".profiler",
+    ".tensorflow",
+    ".integrations.hugging_face",
+    ".integrations.lightning",
+)
 
 # Definitions that others call, with who does.
 CALLED_BY_USERS = {
@@ -28,6 +35,7 @@ CALLED_BY_USERS = {
     "schemes.registry.register_scheme": "CONTRIBUTING: a scheme",
     "api.results.Result.to_frame": "docs/python.md",
     "api.results.Result._repr_html_": "notebooks",
+    "render.emit.slurm.SUBMIT_FILTER": "docs/schedulers.md",
     "render.terminal._WatchedStream.writelines": "io.TextIOBase",
 }
 # Used by programs of scripts/ or tests alone, and still in the package. This list may only shrink.

@@ -20,7 +20,6 @@ __all__ = ["form_of", "json_of"]
 _MOST_PARTS = 64
 _MOST_HEADER_BYTES = 4096
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
-_TOO_DEEP = 40
 
 
 def json_of(body: bytes) -> Mapping[str, Any]:

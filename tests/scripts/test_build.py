@@ -111,6 +111,17 @@ def test_a_part_of_a_file_is_told_from_the_rest(build: Build) -> None:
     assert build.stale(build.stages[1]) == ["writes fit.json#a/b, which has changed"]
 
 
+def test_what_is_adopted_is_said_not_to_have_run(
+    build: Build, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (build.root / "scripts/build.json").unlink()
+
+    assert main(["--adopt"], build) == 0
+    assert "as it was found, not run since" in capsys.readouterr().out
+    assert main(["--from", "table"], build) == 0
+    assert "table              made on 20" in capsys.readouterr().out
+
+
 def test_a_sample_is_no_build(build: Build) -> None:
     (build.root / "page.md").unlink()
 
