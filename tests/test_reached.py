@@ -4,9 +4,10 @@ entry points  ->  modules that they import (ast, at any depth)  ->  modules that
 entry points  ->  definitions that reached ones use (by name)  ->  definitions that none uses
 
 Entry points are `driple.cli.main` and the documented names of `driple`, `driple.api`,
-`driple.profiler`, `driple.tensorflow` and `driple.integrations`. A string that is a module's name counts as an import, as
-in `import_module` and `python -m`; a method counts as used where any reached code has an attribute
-or a string of its name, or where it may be called by a base class of another package.
+`driple.profiler`, `driple.tensorflow` and `driple.integrations`. A string that is a module's name
+counts as an import, as in `import_module` and `python -m`; a method counts as used where any
+reached code has an attribute or a string of its name, or where it may be called by a base class of
+another package.
 """
 
 from __future__ import annotations

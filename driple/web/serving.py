@@ -6,16 +6,24 @@ host, port -> socket -> uvicorn
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from driple.errors import ConfigError
 from driple.web.limits import Limits
+from driple.web.refusals import Refusal
 
-__all__ = ["bound_socket", "run_server"]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["LocalNames", "bound_socket", "run_server"]
 
 _BACKLOG = 1024
 _STOP_S = 3  # for open requests when the server is stopped
 _IDLE_S = 5  # that a connection stays open between requests
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _REASONS = {
     errno.EADDRINUSE: "is in use; give another --port",
     errno.EACCES: "may not be used by you; give a --port of 1024 or more",
@@ -62,8 +70,11 @@ def run_server(listening: socket.socket, limits: Limits | None = None) -> None:
 
     from driple.web.app import create_app
 
+    app: ASGIApp = create_app(limits)
+    if ipaddress.ip_address(listening.getsockname()[0]).is_loopback:
+        app = LocalNames(app)
     config = uvicorn.Config(
-        create_app(limits),
+        app,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -73,3 +84,33 @@ def run_server(listening: socket.socket, limits: Limits | None = None) -> None:
         backlog=_BACKLOG,
     )
     uvicorn.Server(config).run(sockets=[listening])
+
+
+class LocalNames:
+    """Refuses requests under other names than those of this machine's own loopback address.
+
+    A page elsewhere can point its name at 127.0.0.1 and then read answers as its own; the browser
+    still sends that page's name as Host.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it with status 421."""
+        if scope["type"] != "http" or _is_local(dict(scope["headers"]).get(b"host", b"")):
+            await self._app(scope, receive, send)
+            return
+        refusal = Refusal(421, "this server answers to localhost and 127.0.0.1 alone")
+        headers = [(key.encode(), value.encode()) for key, value in refusal.headers.items()]
+        start: dict[str, Any] = {"type": "http.response.start", "status": 421, "headers": headers}
+        await send(start)
+        await send({"type": "http.response.body", "body": refusal.body})
+
+
+def _is_local(host: bytes) -> bool:
+    """Whether a Host header names this machine's loopback address."""
+    try:
+        return urlsplit(f"//{host.decode('ascii')}").hostname in _LOCAL_NAMES
+    except (UnicodeDecodeError, ValueError):
+        return False

@@ -83,7 +83,7 @@ def test_it_answers_the_same_bytes(port: int) -> None:
 def test_it_takes_no_more_than_it_says(port: int) -> None:
     """The answer comes while the body is sent, and the server goes on."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=30)
-    head = "POST /v1/predict HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    head = "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
     connection.sendall(head.encode())
     piece = b"100000\r\n" + b"0" * 2**20 + b"\r\n"
     sent = 0
@@ -103,7 +103,7 @@ def test_it_takes_no_more_than_it_says(port: int) -> None:
 def test_half_an_upload_leaves_nothing(port: int) -> None:
     """The client is gone after half of what it claimed."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=30)
-    head = "POST /v1/predict HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n"
+    head = "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n"
     connection.sendall(head.encode() + b"x" * 500)
     connection.close()
     deadline_s = time.monotonic() + 20
@@ -149,3 +149,23 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("localhost:1", 200), ("127.0.0.1", 200), ("[::1]:80", 200), ("evil.example:80", 421)],
+)
+def test_a_server_of_this_machine_answers_to_its_own_names(
+    port: int, host: str, status: int
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/healthz", headers={"Host": host})
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+
+    assert answer.status == status
+    if status == 421:
+        assert json.loads(content)["reason"] == (
+            "this server answers to localhost and 127.0.0.1 alone"
+        )
