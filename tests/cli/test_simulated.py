@@ -7,12 +7,19 @@ import pytest
 
 from driple.cluster.setting import SIMULATED_SETTINGS, Setting
 from driple.inspector.checkpoint import load_checkpoint
+from scripts.settings.checkpoints import ships
 from tests.cli.test_main import ROOT, driple
 
 EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"
 FIRST = "V100-P1w2/ho-PCIe"
-# A device alone has no network, and no inspector.
-LEARNED = [name for name in SIMULATED_SETTINGS if Setting.parse(name).num_workers > 1]
+# A device alone has no network, and no inspector; others have one that ships where it answers.
+SHIPPED = [
+    (name, preset)
+    for name in SIMULATED_SETTINGS
+    for preset in ("default", "paper")
+    if Setting.parse(name).num_workers > 1 and ships(name, preset, "simulated")
+]
+LEARNED = [name for name, preset in SHIPPED if preset == "default"]
 
 
 def test_there_are_the_papers_fourteen_and_five_of_today() -> None:
@@ -63,8 +70,7 @@ def test_without_a_setting_it_is_the_papers_first() -> None:
     assert done.stdout == driple("predict", EXAMPLE, "--setting", "V100").stdout
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
-@pytest.mark.parametrize("setting", LEARNED)
+@pytest.mark.parametrize(("setting", "preset"), SHIPPED)
 def test_inspectors_come_from_the_first_by_transfer(setting: str, preset: str) -> None:
     """With 320 labels, as in the paper (section 4.2.1)."""
     folder = ROOT / "checkpoints" / Setting.parse(setting).file_name
