@@ -14,14 +14,14 @@ LIST = TESTS / "data" / "without_test.txt"
 _NO_TEST = {"__init__.py", "__main__.py"}
 
 
-def test_file_of(module: Path) -> Path:
+def place_of_tests(module: Path) -> Path:
     """Where the tests of a module stand, its path being relative to the package."""
     return TESTS / module.parent / f"test_{module.stem.lstrip('_')}.py"
 
 
 def test_the_place_of_a_module_is_that_of_its_tests() -> None:
-    assert test_file_of(Path("graph/opgraph.py")) == TESTS / "graph" / "test_opgraph.py"
-    assert test_file_of(Path("_small.py")) == TESTS / "test_small.py"
+    assert place_of_tests(Path("graph/opgraph.py")) == TESTS / "graph" / "test_opgraph.py"
+    assert place_of_tests(Path("_small.py")) == TESTS / "test_small.py"
 
 
 def test_modules_without_a_test_file_are_those_of_the_list() -> None:
@@ -29,7 +29,7 @@ def test_modules_without_a_test_file_are_those_of_the_list() -> None:
     missing = {
         module.as_posix()
         for module in modules
-        if module.name not in _NO_TEST and not test_file_of(module).exists()
+        if module.name not in _NO_TEST and not place_of_tests(module).exists()
     }
     listed = set(LIST.read_text(encoding="utf-8").split())
 
