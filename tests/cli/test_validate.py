@@ -18,8 +18,8 @@ PUBLISHED = ROOT / "datasets/runs/published"
 def little(tmp_path: Path) -> Path:
     """Published data of one source only, so that fits take seconds."""
     folder = tmp_path / "data"
-    shutil.copytree(ROOT / "datasets/graphs", folder / "calibration")
-    (folder / "published").mkdir()
+    shutil.copytree(ROOT / "datasets/graphs", folder / "graphs")
+    (folder / "runs/published").mkdir(parents=True)
     for file in PUBLISHED.glob("*.csv.gz"):
         with gzip.open(file, "rt") as stream:
             rows = list(csv.reader(stream))
@@ -28,9 +28,9 @@ def little(tmp_path: Path) -> Path:
             kept = [row for i, row in enumerate(rows) if not i or row[0].startswith("zeng")]
         text = io.StringIO()
         csv.writer(text).writerows(kept)
-        (folder / "published" / file.name).write_bytes(gzip.compress(text.getvalue().encode()))
+        (folder / "runs/published" / file.name).write_bytes(gzip.compress(text.getvalue().encode()))
     rows = (PUBLISHED / "driple_paper.csv").read_text().splitlines()
-    (folder / "published/driple_paper.csv").write_text("\n".join(rows[:6]) + "\n")
+    (folder / "runs/published/driple_paper.csv").write_text("\n".join(rows[:6]) + "\n")
     return folder
 
 

@@ -24,7 +24,7 @@ def test_all_graphs_are_shipped(program: ModuleType, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(program, "build_graphs", build)
     monkeypatch.setattr(sys, "argv", ["calibration_graphs"])
     program.main()
-    assert len(asked["graphs"]) == 4 * len(MODELS)
+    assert len(asked["calibration"]) == 4 * len(MODELS)
     for name, wanted in asked.items():
-        store = GraphStore.open(program.DATA / "calibration" / name)
+        store = GraphStore.open(program.DATA / "graphs" / name)
         assert wanted <= set(store.places)
