@@ -16,7 +16,7 @@ from driple.training.transfer_config import transfer_config
 from tests.dataset.examples import of_setting, synthetic_dataset
 from tests.training.presets import small_preset
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FIRST = synthetic_dataset(24)
 OTHER = of_setting(FIRST, "CPU-P2w2/ho-200M")
 
@@ -37,7 +37,7 @@ def test_a_setting_is_trained_anew_or_carried_over(program: ModuleType) -> None:
 
 def test_what_ships_is_what_is_made_unless_all_is_asked_for(program: ModuleType) -> None:
     """The files of checkpoints/ are those that the program makes."""
-    names = [folder.name.replace("_", "/", 1) for folder in (ROOT / "datasets").glob("*w*_*")]
+    names = [folder.name.replace("_", "/", 1) for folder in (ROOT / "datasets/settings").glob("*w*_*")]
     names += ["8xA100/NVLink", "8xB200/NVLink", "8xH100/NVLink", "4x8xH100/NVLink+400G"]
     expected = {
         (name, preset)
