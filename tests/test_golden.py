@@ -45,6 +45,7 @@ COMMANDS = {
     ("dataset", "show"): (("data", "show"), ()),
     ("zoo", "list"): (("jobs", "list"), ()),
 }
+MOVED = re.compile(r"^datasets/((?:CPU|V100|2080Ti|TitanRTX|\d+x).*)$")  # data sets of settings
 RENAMED = {"--network": "--bandwidth"}  # option of `stalls predict`
 # Options that are values of `--set` now.
 VALUES = {"--preset": "preset", "--steps": "steps", "--seed": "seed", "--placement": "placement"}
@@ -168,7 +169,7 @@ def new_line(words: list[str]) -> list[str]:
     command, options = COMMANDS[old]
     changed = []
     rest = iter(words[len(old) :])
-    for word in rest:
+    for word in (MOVED.sub(r"datasets/settings/\1", old_word) for old_word in rest):
         value = VALUES.get(word)
         changed += (
             [RENAMED.get(word, word)] if value is None else ["--set", f"{value}={next(rest)}"]

@@ -105,7 +105,7 @@ class PlanAnswer(TypedDict):
     offers: list[OfferAnswer]
     num_offers: int
     refused: list[str]
-    remarks: list[str]
+    said: list[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -286,7 +286,7 @@ def plan(
         "offers": [_offer(offer) for offer in result.offers[:_MOST_OFFERS]],
         "num_offers": len(result.offers),
         "refused": [f"{place.name}: {place.reason}" for place in result.refused],
-        "remarks": [*sentences(result.remarks)],
+        "said": [*sentences(result.remarks)],
     }
 
 

@@ -316,7 +316,7 @@ def predict(
             if own is not None:
                 remarks += (*machine_remarks(own, plan.setting), *both)
             assumed = (*answer.assumptions, *remarks)
-            answer = replace(answer, assumptions=assumed, memory=memory)
+            answer = replace(answer, job=job, assumptions=assumed, memory=memory)
             if use is not None:
                 from driple.api.measured_beside import measured_beside
 

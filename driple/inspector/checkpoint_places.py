@@ -53,9 +53,9 @@ def checkpoint_path(setting: Setting, preset: str) -> Path:
     known = checkpoint_files(setting)
     if preset in known:
         return known[preset]
-    command = f"driple train --setting {setting.name}"
-    if preset in _TRAINABLE and preset != "default":
-        command += f" --preset {preset}"
+    command = f"driple train --setting {setting.name} --preset {preset}"
+    if preset not in _TRAINABLE:
+        command = f"driple train --setting {setting.name}"
     if known:
         make = f"; make it: {command}" if preset in _TRAINABLE else ""
         raise CheckpointError(

@@ -16,7 +16,7 @@ from tests.dataset.examples import synthetic_dataset
 ROOT = Path(__file__).parents[2]
 
 
-MEASURED = ROOT / "datasets/CPU-P1w2_ho-200M"
+MEASURED = ROOT / "datasets/settings/CPU-P1w2_ho-200M"
 
 
 def test_the_shipped_graph_is_found_where_it_was_measured() -> None:

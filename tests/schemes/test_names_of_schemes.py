@@ -35,6 +35,7 @@ ALLOWED = {
     ("measure/testbed/cluster.py", "ps"): "TensorFlow's name of a kind of task",
     ("measure/testbed/worker_process.py", "ps"): "TensorFlow's name of a kind of task",
     ("jobs/tensorflow/training.py", "ps"): "TensorFlow's name of a kind of task",
+    ("web/field_names.py", "ps"): "the option --ps, the number of servers",
 }
 
 

@@ -181,7 +181,7 @@ def test_two_machines_by_tcp_as_published(roberta: Job) -> None:
     with pytest.raises(ConfigError, match="--link-bandwidth"):
         predict(roberta, link_bandwidth="5Gb/s")
     with pytest.raises(ConfigError, match="--link-bandwidth"):
-        predict(roberta, "8xA100/NVLink", link_bandwidth="90GB/s", method="inspector")
+        predict(roberta, "8xH100/NVLink", link_bandwidth="90GB/s", method="inspector")
 
 
 def test_the_interval_over_tcp_holds_the_fastest_and_the_slowest_network(roberta: Job) -> None:

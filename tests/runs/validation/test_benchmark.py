@@ -299,8 +299,8 @@ def test_the_command_scores_a_table_of_ones_own(tmp_path: Path) -> None:
 def test_jobs_that_nobody_published_are_scored_beside_the_published_ones(tmp_path: Path) -> None:
     """Baselines learn from stored steps, and the user's own are read as `predict` reads them."""
     pytest.importorskip("torch")
-    published = tmp_path / "published"
-    published.mkdir()
+    published = tmp_path / "runs" / "published"
+    published.mkdir(parents=True)
     (published / STEPS).symlink_to(DATASETS / "runs" / "published" / STEPS)
     with gzip.open(
         DATASETS / "runs" / "published" / ROWS, "rt", encoding="utf-8", newline=""

@@ -37,7 +37,8 @@ def test_a_setting_is_trained_anew_or_carried_over(program: ModuleType) -> None:
 
 def test_what_ships_is_what_is_made_unless_all_is_asked_for(program: ModuleType) -> None:
     """The files of checkpoints/ are those that the program makes."""
-    names = [folder.name.replace("_", "/", 1) for folder in (ROOT / "datasets/settings").glob("*w*_*")]
+    folders = (ROOT / "datasets/settings").glob("*w*_*")
+    names = [folder.name.replace("_", "/", 1) for folder in folders]
     names += ["8xA100/NVLink", "8xB200/NVLink", "8xH100/NVLink", "4x8xH100/NVLink+400G"]
     expected = {
         (name, preset)

@@ -22,6 +22,6 @@ def test_facts_are_of_all_runs() -> None:
 
 def test_reduced_samples_are_refused() -> None:
     """One run of 144 gives no least and no most of all."""
-    dataset = read_dataset(SETTINGS / "settings" / "CPU-P1w2_ho-400M")
+    dataset = read_dataset(SETTINGS / "CPU-P1w2_ho-400M")
     with pytest.raises(DatasetError, match="samples of 1 of 144 runs; restore all of them"):
         trace_facts(dataset, SETTINGS)

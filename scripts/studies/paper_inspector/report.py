@@ -1,20 +1,25 @@
-"""Draw the learning curves: curves.png.
-
-python -m scripts.studies.paper_inspector.figures
-"""
+"""Page and picture from results.jsonl."""
 
 from __future__ import annotations
 
 from matplotlib import pyplot as plt
 
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import COLOURS, plain, save
-from scripts.studies.kit.results import pick, read_results
+from scripts.studies.kit.results import Row, pick, read_results
+from scripts.studies.kit.tables import markdown
 from scripts.studies.paper_inspector.run import RESULTS, SETTINGS
 
+_NAMES = {
+    "scaled": "log scales, 50 layers",
+    "open gates": "the same, gates half open (bias -2)",
+    "preset paper": "**preset paper**",
+}
+_HEAD = ("setting", "variant", "epochs", "train", "validation", "test")
 GOAL_PCT = 20
 
 
-def main() -> None:
+def pictures() -> None:
     """Test SMAPE by epoch, a panel for each setting; loss of the preset, on the measured one."""
     rows = read_results(RESULTS)
     figure, axes = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
@@ -43,5 +48,28 @@ def main() -> None:
     save(figure, RESULTS.with_name("curves.png"))
 
 
-if __name__ == "__main__":
-    main()
+def parts() -> Parts:
+    """The table of the page."""
+    rows = read_results(RESULTS)
+    lines: list[list[str]] = []
+    for setting in SETTINGS:
+        known = pick(rows, what="labels", setting=setting)[-1]
+        floor = f"{known['median_pct']:.1f}; {known['least_pct']:.1f}"
+        lines.append([setting, "median label; least possible with equal inputs", "", "", "", floor])
+        shipped = (f"{known[f'shipped_{part}_pct']:.1f}" for part in ("train", "test"))
+        train, test = shipped
+        words = "authors' settings, 50 layers (shipped)"
+        lines.append(["", words, f"{known['shipped_epochs']:,}", train, "", test])
+        for row in pick(rows, setting=setting):
+            if row["what"] in ("training", "curve"):
+                variant = str(row["variant"])
+                lines.append(["", _NAMES.get(variant, variant), *_errors(row)])
+    return {"table": markdown(_HEAD, lines)}
+
+
+def _errors(row: Row) -> list[str]:
+    """Epochs, then SMAPE of the three parts at the end."""
+    is_curve = row["what"] == "curve"
+    epochs = row["epoch"][-1] if is_curve else row["epochs"]
+    ends = (row[f"{part}_pct"] for part in ("train", "validation", "test"))
+    return [f"{epochs:,}", *(f"{end[-1] if is_curve else end:.1f}" for end in ends)]
