@@ -89,85 +89,60 @@ def _one_at_a_time(tool: Callable[_Args, _Result]) -> Callable[_Args, _Result]:
     return answer
 
 
-@_one_at_a_time
-def predict(
-    *,
-    job: Job,
-    setting: SettingName,
-    scheme: Scheme = None,
-    batch_size: BatchSize = None,
-    seq_len: SeqLen = None,
-    input_shape: InputShape = None,
-    precision: Precision = None,
-    optimizer: Optimizer = None,
-    grad_accumulation: Passes = None,
-    activation_checkpointing: Checkpointing = None,
-) -> PredictAnswer:
+def _of_one_setting(
+    ask: Callable[[JobAsked, str, str | None], _Result], returned: type[_Result], words: str
+) -> Callable[..., _Result]:
+    """A tool on one job and one cluster.
+
+    Args:
+        ask: answers it, and has its name.
+        returned: type of the answer, which the tool states.
+        words: that an assistant chooses it by.
+    """
+
+    def tool(
+        *,
+        job: Job,
+        setting: SettingName,
+        scheme: Scheme = None,
+        batch_size: BatchSize = None,
+        seq_len: SeqLen = None,
+        input_shape: InputShape = None,
+        precision: Precision = None,
+        optimizer: Optimizer = None,
+        grad_accumulation: Passes = None,
+        activation_checkpointing: Checkpointing = None,
+    ) -> _Result:
+        asked = JobAsked(
+            job=job, batch_size=batch_size, seq_len=seq_len, input_shape=input_shape,
+            precision=precision, optimizer=optimizer, grad_accumulation=grad_accumulation,
+            activation_checkpointing=activation_checkpointing,
+        )  # fmt: skip
+        return ask(asked, setting, scheme)
+
+    tool.__name__, tool.__doc__ = ask.__name__, words
+    tool.__annotations__["return"] = returned
+    return _one_at_a_time(tool)
+
+
+predict = _of_one_setting(
+    answers.predict,
+    PredictAnswer,
     """Time of a training step on a cluster, and samples and tokens per second.
 
     Numbers have 90 % intervals: state them. If is_guess is true, call it a guess.
-    """
-    return answers.predict(
-        JobAsked(
-            job=job, batch_size=batch_size, seq_len=seq_len, input_shape=input_shape,
-            precision=precision, optimizer=optimizer, grad_accumulation=grad_accumulation,
-            activation_checkpointing=activation_checkpointing,
-        ),
-        setting,
-        scheme,
-    )  # fmt: skip
-
-
-@_one_at_a_time
-def fits(
-    *,
-    job: Job,
-    setting: SettingName,
-    scheme: Scheme = None,
-    batch_size: BatchSize = None,
-    seq_len: SeqLen = None,
-    input_shape: InputShape = None,
-    precision: Precision = None,
-    optimizer: Optimizer = None,
-    grad_accumulation: Passes = None,
-    activation_checkpointing: Checkpointing = None,
-) -> FitsAnswer:
-    """Whether a job fits in the memory of a GPU, the largest batch, and what would make it fit."""
-    return answers.fits(
-        JobAsked(
-            job=job, batch_size=batch_size, seq_len=seq_len, input_shape=input_shape,
-            precision=precision, optimizer=optimizer, grad_accumulation=grad_accumulation,
-            activation_checkpointing=activation_checkpointing,
-        ),
-        setting,
-        scheme,
-    )  # fmt: skip
-
-
-@_one_at_a_time
-def explain(
-    *,
-    job: Job,
-    setting: SettingName,
-    scheme: Scheme = None,
-    batch_size: BatchSize = None,
-    seq_len: SeqLen = None,
-    input_shape: InputShape = None,
-    precision: Precision = None,
-    optimizer: Optimizer = None,
-    grad_accumulation: Passes = None,
-    activation_checkpointing: Checkpointing = None,
-) -> ExplainAnswer:
-    """Where the time of a step goes, what limits it, what was assumed, and how sure it is."""
-    return answers.explain(
-        JobAsked(
-            job=job, batch_size=batch_size, seq_len=seq_len, input_shape=input_shape,
-            precision=precision, optimizer=optimizer, grad_accumulation=grad_accumulation,
-            activation_checkpointing=activation_checkpointing,
-        ),
-        setting,
-        scheme,
-    )  # fmt: skip
+    """,
+)
+fits = _of_one_setting(
+    answers.fits,
+    FitsAnswer,
+    "Whether a job fits in the memory of a GPU, the largest batch, and what would make it fit.",
+)
+explain = _of_one_setting(
+    answers.explain,
+    ExplainAnswer,
+    "Where the time of a step goes, what limits it, what was assumed, and how sure it is.",
+)
 
 
 @_one_at_a_time

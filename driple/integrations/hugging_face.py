@@ -10,7 +10,6 @@ TensorBoard, W&B or wherever the trainer reports to. What its arguments state is
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,13 +85,8 @@ class TrainerWatch(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Print the line, and append the run; a table that cannot be written is a warning."""
-        if not state.is_world_process_zero:
-            return
-        print(self.steps.line())
-        try:
-            self.steps.append()
-        except OSError as error:
-            warnings.warn(f"the run was not added to {self.steps.table}: {error}", stacklevel=2)
+        if state.is_world_process_zero:
+            self.steps.end()
 
 
 def watch(

@@ -8,7 +8,6 @@ stand in every logger of the trainer. What the trainer states is taken from ther
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -90,13 +89,8 @@ class LightningWatch(Callback):
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print the line, and append the run; a table that cannot be written is a warning."""
-        if not trainer.is_global_zero:
-            return
-        print(self.steps.line())
-        try:
-            self.steps.append()
-        except OSError as error:
-            warnings.warn(f"the run was not added to {self.steps.table}: {error}", stacklevel=2)
+        if trainer.is_global_zero:
+            self.steps.end()
 
 
 def options_of_trainer(trainer: Trainer, options: JobOptions) -> JobOptions:

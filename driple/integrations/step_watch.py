@@ -1,6 +1,6 @@
 """What both callbacks share: steps that are timed, the answer beside them, and a table of runs.
 
-    StepWatch(job, setting)   begin() -> Answer;  step_done(), ... -> numbers(), line();  append()
+    StepWatch(job, setting)   begin() -> Answer;  step_done(), ... -> numbers(), line();  end()
 
 A step lasts from the end of the one before to its own end, as a user waits for it. Its time is the
 median after the warm-up, so that a pause for a checkpoint does not count.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -143,6 +144,14 @@ class StepWatch:
                 f"memory {size(self.memory_bytes)} allocated, {size(allocated.value)} predicted"
             )
         return "driple: " + "; ".join(parts)
+
+    def end(self) -> None:
+        """Print the line, and append the run; a table that cannot be written is a warning."""
+        print(self.line())
+        try:
+            self.append()
+        except OSError as error:
+            warnings.warn(f"the run was not added to {self.table}: {error}", stacklevel=3)
 
     def append(self) -> bool:
         """Add the run to the table; whether there was something to add."""

@@ -14,7 +14,7 @@ from driple.web.limits import Limits
 from driple.web.metrics import Metrics
 from driple.web.refusals import Refusal, busy
 
-__all__ = ["CONTENT_SECURITY_POLICY", "Gate"]
+__all__ = ["CONTENT_SECURITY_POLICY", "Gate", "refuse"]
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -73,7 +73,7 @@ class Gate:
             if body is not None:
                 await self._app(scope, _receive_once(body, receive), counted)
         except Refusal as refusal:
-            await _refuse(refusal, counted)
+            await refuse(refusal, counted)
         finally:
             self._num_open -= 1
             route = getattr(scope.get("route"), "path", "other")
@@ -132,7 +132,7 @@ def _receive_once(body: bytes, receive: Receive) -> Receive:
     return once
 
 
-async def _refuse(refusal: Refusal, send: Send) -> None:
+async def refuse(refusal: Refusal, send: Send) -> None:
     """Answer, and have the connection closed: the rest of the body is not read."""
     headers = {**refusal.headers, "content-length": str(len(refusal.body)), "connection": "close"}
     await send(

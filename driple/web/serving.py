@@ -8,10 +8,11 @@ from __future__ import annotations
 import errno
 import ipaddress
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from driple.errors import ConfigError
+from driple.web.gate import refuse
 from driple.web.limits import Limits
 from driple.web.refusals import Refusal
 
@@ -101,11 +102,7 @@ class LocalNames:
         if scope["type"] != "http" or _is_local(dict(scope["headers"]).get(b"host", b"")):
             await self._app(scope, receive, send)
             return
-        refusal = Refusal(421, "this server answers to localhost and 127.0.0.1 alone")
-        headers = [(key.encode(), value.encode()) for key, value in refusal.headers.items()]
-        start: dict[str, Any] = {"type": "http.response.start", "status": 421, "headers": headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": refusal.body})
+        await refuse(Refusal(421, "this server answers to localhost and 127.0.0.1 alone"), send)
 
 
 def _is_local(host: bytes) -> bool:

@@ -56,12 +56,12 @@ def asked(address: str, body: object) -> Any:
     while True:
         try:
             with urllib.request.urlopen(url) as answer:  # noqa: S310  # our own
-                found = json.load(answer)
+                content = json.load(answer)
         except urllib.error.HTTPError as error:
             return json.load(error)
-        if found.get("status") != 202:
-            return found
-        url = address + found["location"]
+        if content.get("status") != 202:
+            return content
+        url = address + content["location"]
         time.sleep(0.2)
 
 

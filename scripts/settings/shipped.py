@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 DATASETS = ROOT / "datasets"
 SETTINGS = DATASETS / "settings"
 FOLDS = DATASETS / "runs" / "evaluation"  # of `driple evaluate`, whose trainings are in runs/
-SIMULATED_CPU = DATASETS / "settings" / "simulated-cpu"  # the measured settings, simulated
+SIMULATED_CPU = SETTINGS / "simulated-cpu"  # the measured settings, simulated
 FIRST = "CPU-P1w2/ho-200M"  # the setting with most workloads, from which transfers start
 FIRST_SIMULATED = "V100-P1w2/ho-PCIe"  # the paper's, from which transfers start
 # The paper's preset waits 1,000 epochs for a better one, which takes hours: where it is trained to
