@@ -20,8 +20,8 @@ from pathlib import Path
 import networkx as nx
 
 from driple.errors import DripleError
-from driple.files import atomic_write
 from scripts.settings.shipped import DOCS, ROOT
+from scripts.studies.kit.written import written
 
 PACKAGE = ROOT / "driple"
 PAGE, PICTURE = DOCS / "architecture.md", DOCS / "pictures" / "architecture.png"
@@ -201,13 +201,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     made = f"{head}{BEGIN}\n{table(parts(PACKAGE), graph)}\n{END}{tail}"
-    if options.check:
-        if made != text:
-            print(f"{PAGE} is old: run python -m scripts.pages.architecture", file=sys.stderr)
-        return int(made != text)
-    atomic_write(PAGE, made.encode(), error=DripleError)
-    draw(graph, PICTURE)
-    return 0
+    program = "python -m scripts.pages.architecture"
+    status = written({PAGE: made}, check=options.check, program=program)
+    if not options.check:
+        draw(graph, PICTURE)
+    return status
 
 
 if __name__ == "__main__":

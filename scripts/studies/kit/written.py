@@ -73,7 +73,7 @@ def written(files: Mapping[Path, str], *, check: bool, program: str) -> int:
         program: that writes them, as one types it.
     """
     if check:
-        old: Iterable[Path] = stale(files)
+        old = stale(files)
         for file in old:
             print(f"{file} is not up to date: run {program}", file=sys.stderr)
         return int(bool(old))
