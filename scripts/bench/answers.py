@@ -122,8 +122,8 @@ def main() -> None:
             except subprocess.CalledProcessError as error:
                 print(f"{name}: one of the checkouts fails (exit status {error.returncode})")
                 continue
-            for checkout, seconds in taken.items():
-                medians[name, checkout] = statistics.median(seconds)
+            for checkout, runs_s in taken.items():
+                medians[name, checkout] = statistics.median(runs_s)
                 print(
                     f"{name:<36} {checkout.name:<12} {medians[name, checkout]:7.2f} s", flush=True
                 )

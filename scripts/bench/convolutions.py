@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from functools import partial
 
 from scripts.bench.timing import median_s
 from scripts.studies.kit.tables import markdown
@@ -50,12 +51,20 @@ def main() -> None:
         how = {"strides": [1, stride, stride, 1], "padding": "SAME"}
         flops = 2 * batch * made**2 * outer * window**2 * inner
         ways: tuple[Callable[[], object], ...] = (
-            lambda i=image, w=weights, h=how: tf.raw_ops.Conv2D(input=i, filter=w, **h),
-            lambda i=image, w=weights, g=gradient, h=how: tf.raw_ops.Conv2DBackpropInput(
-                input_sizes=i.shape, filter=w, out_backprop=g, **h
+            partial(tf.raw_ops.Conv2D, input=image, filter=weights, **how),
+            partial(
+                tf.raw_ops.Conv2DBackpropInput,
+                input_sizes=image.shape,
+                filter=weights,
+                out_backprop=gradient,
+                **how,
             ),
-            lambda i=image, w=weights, g=gradient, h=how: tf.raw_ops.Conv2DBackpropFilter(
-                input=i, filter_sizes=w.shape, out_backprop=g, **h
+            partial(
+                tf.raw_ops.Conv2DBackpropFilter,
+                input=image,
+                filter_sizes=weights.shape,
+                out_backprop=gradient,
+                **how,
             ),
         )
         rates = [f"{flops / median_s(way, repeats, warm_ups=2) / 1e9:.1f}" for way in ways]

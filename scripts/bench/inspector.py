@@ -102,7 +102,7 @@ def print_steps(repeats: int, *, compiled: bool) -> None:
     The fused stages are left out of that: oneDNN's operator takes constant weights when compiled.
     """
     plain, fused = partial(paper, fused=False), partial(paper, fused=True)
-    steps = [
+    steps: list[tuple[str, Callable[[], nn.Module], bool]] = [
         ("paper, plain", plain, False),
         ("paper, fused", fused, False),
         ("default", default, False),

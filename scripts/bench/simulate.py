@@ -20,7 +20,7 @@ from driple.dataset.store import read_dataset
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
-from scripts.settings.shipped import FIRST_SIMULATED, simulated_folders
+from scripts.settings.shipped import FIRST_SIMULATED, ops_of, simulated_folders
 from scripts.studies.kit.tables import markdown
 
 STEPS = 100
@@ -38,11 +38,11 @@ def main() -> None:
     arguments = parser.parse_args()
     folders = simulated_folders()
     data = read_dataset(folders[FIRST_SIMULATED])
-    some = sorted(data.examples, key=lambda item: item.workload)
+    some = [ops_of(item) for item in sorted(data.examples, key=lambda item: item.workload)]
     if arguments.large:
-        some = [item for item in some if len(item.graph.names) in LARGE_OPS]
+        some = [graph for graph in some if len(graph.names) in LARGE_OPS]
     picked = np.unique(np.linspace(0, len(some) - 1, arguments.workloads).round().astype(int))
-    graphs = [some[i].graph for i in picked]
+    graphs = [some[i] for i in picked]
     settings = [one for name in folders if (one := Setting.parse(name)).num_servers]
     plan = SimulationPlan(settings=tuple(settings), num_steps=STEPS)
     simulate(

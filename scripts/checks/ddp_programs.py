@@ -91,8 +91,12 @@ def rows_of(out: Path) -> Iterator[Row]:
         setting = f"2x1xCPU/{_RATE}"
         (answer,) = predict(job, setting, machine=out / "machine.toml").answers
         time = answer.iteration_time_s
-        if time.value is None:
+        predicted_s = time.value
+        if predicted_s is None:
             raise SystemExit(f"{name} is a guess without a number on {setting}")
+        interval = time.interval
+        ends = (interval.low, interval.high) if interval else ()
+        ends_s = [end + pause_s for end in ends if end is not None]
         for repeat in range(_REPEATS):
             records = [read_record(out / f"{name}.{repeat}" / role) for role in ROLES]
             recorded_s = float(np.mean([steps_of(record).step_s for record in records]))
@@ -100,9 +104,8 @@ def rows_of(out: Path) -> Iterator[Row]:
                 "job": name,
                 "repeat": repeat,
                 "pause_s": pause_s,
-                "predicted_s": time.value + pause_s,
-                "ends_s": None if time.interval is None else [time.interval.low + pause_s,
-                                                              time.interval.high + pause_s],
+                "predicted_s": predicted_s + pause_s,
+                "ends_s": ends_s or None,
                 "recorded_s": recorded_s,
             }  # fmt: skip
 

@@ -133,7 +133,9 @@ def model_types() -> Iterator[str]:
     """Types of transformers with a class whose forward takes labels."""
     import transformers
     from transformers.models.auto import modeling_auto
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    from transformers.models.auto.configuration_auto import (  # type: ignore[attr-defined]  # made there
+        CONFIG_MAPPING_NAMES,
+    )
 
     from driple.jobs.pytorch.hf_batches import learns_pairs, takes_labels
 
@@ -224,8 +226,8 @@ def vision_model(name: str) -> tuple[Any, Any]:
                 target["masks"] = torch.zeros(3, 320, 480, dtype=torch.uint8)
             if "keypoint" in name:
                 target["keypoints"] = torch.zeros(3, 17, 3)
-            images = [torch.zeros(3, 320, 480) for _ in range(_BATCH)]
-            return model, (images, [dict(target) for _ in range(_BATCH)])
+            pictures = [torch.zeros(3, 320, 480) for _ in range(_BATCH)]
+            return model, (pictures, [dict(target) for _ in range(_BATCH)])
         side = 299 if "inception" in name else 224
         images = torch.zeros(_BATCH, 3, side, side)
         if "segmentation" in kind:
@@ -323,7 +325,7 @@ def main() -> None:
     import torchvision
     import transformers
 
-    transformers.logging.set_verbosity_error()
+    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     known = known_outcomes(given.output)
     names = [f"transformers:{kind}" for kind in model_types()]
     names += [f"torchvision:{name}" for name in torchvision.models.list_models()]

@@ -36,7 +36,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "scripts" / "checks" / "mutation"
@@ -141,17 +144,17 @@ def mutants_of(source: str) -> list[Mutant]:
             if operator.__name__ in _LEFT_OUT or not isinstance(node, kind):
                 continue
             for changed in operator(node):
-                code = module.deep_replace(node, changed).code
+                code = cast("cst.Module", module.deep_replace(node, changed)).code
                 if code not in found and _means_something_else(code, meaning):
                     found[code] = _mutant(source, code)
     return sorted(found.values(), key=lambda one: (one.line, one.after))
 
 
-def _nodes(node: object) -> Iterator[object]:
+def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """All nodes below this one that run: no decorators and no annotations."""
     import libcst as cst
 
-    for child in node.children:  # type: ignore[attr-defined]  # of a CSTNode
+    for child in node.children:
         if not isinstance(child, cst.Decorator | cst.Annotation):
             yield child
             yield from _nodes(child)
@@ -173,7 +176,7 @@ def _meaning(source: str) -> str:
         ):
             node.body = node.body[1:]
         if isinstance(node, ast.arg | ast.AnnAssign):
-            node.annotation = ast.Constant(value=None)  # type: ignore[assignment]
+            node.annotation = ast.Constant(value=None)
         if isinstance(node, ast.FunctionDef):
             node.returns = None
     tree.body = [one for one in tree.body if not (isinstance(one, ast.Assign) and _is_idle(one))]

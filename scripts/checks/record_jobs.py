@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import Tensor, nn
+from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 import driple
@@ -106,7 +106,7 @@ def _train(rank: int, name: str, seconds: float, address: str, first_rank: int) 
     while go_on.item():
         inputs, labels = draw()
         time.sleep(wait_s)
-        nn.functional.cross_entropy(model(inputs), labels).backward()
+        nn.functional.cross_entropy(model(inputs), labels).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
         step += 1
@@ -129,7 +129,7 @@ def _main() -> None:
     parser.add_argument("--rank", type=int, help="run this process alone, as on its own host")
     given = parser.parse_args()
     if given.rank is None:
-        mp.spawn(_train, (given.job, given.seconds, given.address, 0), nprocs=2)
+        spawn(_train, (given.job, given.seconds, given.address, 0), nprocs=2)  # type: ignore[no-untyped-call]
     else:
         _train(0, given.job, given.seconds, given.address, given.rank)
 

@@ -233,7 +233,7 @@ def _accelerate(checkout: Checkout) -> set[str]:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             inner, key = node.value.id, node.slice
             if inner.endswith("_config") and isinstance(key, ast.Constant):
-                names.add(f"{inner}.{key.value}")
+                names.add(f"{inner}.{key.value!s}")
     launch = ast.parse(checkout.text("src/accelerate/commands/launch.py"))
     flags = [
         str(one.value)

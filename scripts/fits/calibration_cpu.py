@@ -44,7 +44,7 @@ from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate, simulated_step_s
 from driple.trace.provenance import TimeError
 from driple.trace.targets import TARGET_NAMES
-from scripts.settings.shipped import FIRST, ROOT, SETTINGS, measured_datasets
+from scripts.settings.shipped import FIRST, ROOT, SETTINGS, measured_datasets, ops_of
 
 TARGET = ROOT / "driple" / "simulate" / "calibration-cpu.json"
 STEPS = 8
@@ -85,6 +85,8 @@ def calibration_of(logs: FloatArray, base: Calibration) -> Calibration:
     kinds = ("norm", "norm_gradient", "pool", "pool_gradient", "bias_gradient")
     memory = [value[name] if name in kinds else 1.0 for name in MEMORY_KINDS]
     product = [value["matmul"] if name == "matmul" else 1.0 for name in PRODUCT_KINDS]
+    if not isinstance(base.model, CoreModel):
+        raise SystemExit("the calibration is of GPUs; a fit for processors starts from theirs")
     kernels = replace(
         base.model.kernels,
         product=tuple(product),
@@ -191,7 +193,7 @@ def errors_found(calibration: Calibration) -> ClusterErrors:
         rows = random_split(data.workloads, 0).test if fitted else range(len(data.examples))
         errors = []
         for item in (data.examples[i] for i in rows):
-            made = simulate(PreparedJob(item.graph), setting, calibration, num_steps=STEPS)
+            made = simulate(PreparedJob(ops_of(item)), setting, calibration, num_steps=STEPS)
             errors.append(abs(made.iteration_time_s / item.iteration_time_s - 1))
         settings[data.setting] = summary_of(errors)
         elsewhere += [] if fitted else errors
@@ -236,9 +238,9 @@ def main() -> None:
     """Fit and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=2)
-    parts = parser.add_mutually_exclusive_group()
-    parts.add_argument("--sharing", action="store_true", help="fit only what sharing a link costs")
-    parts.add_argument("--errors-only", action="store_true", help="fit nothing, take errors anew")
+    less = parser.add_mutually_exclusive_group()
+    less.add_argument("--sharing", action="store_true", help="fit only what sharing a link costs")
+    less.add_argument("--errors-only", action="store_true", help="fit nothing, take errors anew")
     arguments = parser.parse_args()
     if arguments.sharing:
         write(with_sharing(shipped_calibration(Setting.parse(FIRST))))

@@ -69,14 +69,14 @@ def _first_sentence(file: Path) -> str:
     return rest[:1].upper() + rest[1:] if colon and head.isupper() else head + colon + rest
 
 
-def import_graph(package: Path) -> nx.DiGraph:
+def import_graph(package: Path) -> nx.DiGraph[str]:
     """An edge from each package to one that imports it, without those that others imply.
 
     Raises:
         DripleError: packages import each other.
     """
     names = {file.parent.name for file in package.glob("*/__init__.py")}
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(sorted(names))
     for name in sorted(names):
         for file in (package / name).rglob("*.py"):
@@ -107,7 +107,7 @@ def _run_code(node: ast.AST) -> Iterator[ast.AST]:
             yield from _run_code(child)
 
 
-def table(found: Sequence[Part], graph: nx.DiGraph) -> str:
+def table(found: Sequence[Part], graph: nx.DiGraph[str]) -> str:
     """A row for each package, from those that import nothing to the command line."""
     layer = {name: i for i, names in enumerate(nx.topological_generations(graph)) for name in names}
     rows = [
@@ -121,12 +121,13 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 
-def draw(graph: nx.DiGraph, file: Path) -> None:
+def draw(graph: nx.DiGraph[str], file: Path) -> None:
     """A picture of the packages in layers, with a line for each import that counts."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.patches import Rectangle
 
     ways = _ways(graph)
     places = _places(graph, ways)
@@ -134,7 +135,7 @@ def draw(graph: nx.DiGraph, file: Path) -> None:
     deepest = min(y for _, y in places.values())
     figure, axes = plt.subplots(figsize=(right - left + _SLOT, _LEVEL - deepest), dpi=110)
     for (before, after), way in ways.items():
-        (x0, y0), *between, (x1, y1) = (places[stop] for stop in (before, *way, after))
+        (x0, y0), *between, (x1, y1) = (places[stop] for stop in _line(before, way, after))
         stops = [(x0, y0 - _BOX_HEIGHT / 2), *between, (x1, y1 + _BOX_HEIGHT / 2)]
         axes.plot(*zip(*stops, strict=True), color=_LINE, lw=1, zorder=1)
         axes.annotate("", stops[-1], stops[-2], arrowprops={"arrowstyle": "-|>", "color": _LINE,
@@ -143,7 +144,7 @@ def draw(graph: nx.DiGraph, file: Path) -> None:
         x, y = places[name]
         corner = (x - _BOX_WIDTH / 2, y - _BOX_HEIGHT / 2)
         axes.add_patch(
-            plt.Rectangle(corner, _BOX_WIDTH, _BOX_HEIGHT, fc="#eef3fb", ec="#2f5d9b", zorder=2)
+            Rectangle(corner, _BOX_WIDTH, _BOX_HEIGHT, fc="#eef3fb", ec="#2f5d9b", zorder=2)
         )
         axes.text(x, y, name, ha="center", va="center", fontsize=11, zorder=3)
     axes.axis("off")
@@ -151,7 +152,11 @@ def draw(graph: nx.DiGraph, file: Path) -> None:
     plt.close(figure)
 
 
-def _ways(graph: nx.DiGraph) -> dict[tuple[str, str], list[_Stop]]:
+def _line(before: str, way: Sequence[_Stop], after: str) -> list[str | _Stop]:
+    return [before, *way, after]
+
+
+def _ways(graph: nx.DiGraph[str]) -> dict[tuple[str, str], list[_Stop]]:
     """For each edge, a stop in every layer that it passes, so that lines go around boxes."""
     layer = {name: i for i, names in enumerate(nx.topological_generations(graph)) for name in names}
     return {
@@ -163,7 +168,7 @@ def _ways(graph: nx.DiGraph) -> dict[tuple[str, str], list[_Stop]]:
 
 
 def _places(
-    graph: nx.DiGraph, ways: Mapping[tuple[str, str], list[_Stop]]
+    graph: nx.DiGraph[str], ways: Mapping[tuple[str, str], list[_Stop]]
 ) -> dict[str | _Stop, tuple[float, float]]:
     """Centres of boxes and stops; in a layer, each stands near what it comes from."""
     layers: list[list[str | _Stop]] = [list(names) for names in nx.topological_generations(graph)]

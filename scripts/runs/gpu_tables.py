@@ -258,10 +258,10 @@ def _of_torchvision(name: str, row: ProfiledRun) -> OpGraph:
         labels = torch.zeros(row.batch_size, dtype=torch.int64)
     options = StepOptions(
         precision=row.precision,  # type: ignore[arg-type]  # checked there
-        optimizer=row.optimizer or "momentum",  # type: ignore[arg-type]  # checked there
+        optimizer=row.optimizer or "momentum",
         channels_last=row.channels_last,
         compiled=row.compiled,
-        task=row.task,
+        task=row.task,  # type: ignore[arg-type]  # checked there
     )
     return traced_step(model, images, lambda made: cross_entropy(made, labels), options)
 

@@ -204,7 +204,10 @@ def timed(step: Step, steps: int, meter: Meter) -> dict[str, Any]:
     """Times of steps by events of the GPU, and samples of NVML meanwhile."""
     import torch
 
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
+    marks = [
+        torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        for _ in range(steps + 1)
+    ]
     sampler = Sampler(meter)
     sampler.start()
     begin = time.perf_counter()
@@ -237,19 +240,23 @@ def busy(step: Step) -> dict[str, Any]:
     the number of kernels and their seconds.
     """
     import torch
+    from torch._C._autograd import DeviceType
 
     kinds = torch.profiler.ProfilerActivity
     with torch.profiler.profile(activities=[kinds.CPU, kinds.CUDA], record_shapes=True) as profile:
         step()
         torch.cuda.synchronize()
-    launchers, spans, counts, times_ns = {}, [], Counter(), Counter()
+    launchers: dict[int, tuple[str, str]] = {}
+    spans: list[tuple[int, int]] = []
+    counts: Counter[tuple[str, str]] = Counter()
+    times_ns: Counter[tuple[str, str]] = Counter()
     events = profile.profiler.kineto_results.events()
     for event in events:
-        on_host = event.device_type() == torch.autograd.DeviceType.CPU
+        on_host = event.device_type() == DeviceType.CPU
         if on_host and not event.linked_correlation_id():  # an op, not a call of CUDA
             launchers[event.correlation_id()] = (event.name(), json.dumps(event.shapes()))
     for event in events:
-        if event.device_type() != torch.autograd.DeviceType.CUDA:
+        if event.device_type() != DeviceType.CUDA:
             continue
         spans.append((event.start_ns(), event.start_ns() + event.duration_ns()))
         launcher = launchers.get(event.linked_correlation_id(), ("", "[]"))

@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from driple.cluster.setting import Setting
-from driple.dataset.example import Dataset
+from driple.dataset.example import Dataset, Example
 from driple.dataset.split import Split
 from driple.dataset.store import read_datasets
+from driple.errors import DripleError
 from driple.evaluation import foldfiles
+from driple.features import GroupedGraph
+from driple.graph.opgraph import OpGraph
 from driple.training.config import Preset
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +40,17 @@ def measured_folders() -> dict[str, Path]:
     return _folders(SETTINGS, _MEASURED, FIRST)
 
 
+def ops_of(example: Example) -> OpGraph:
+    """The graph of ops of an example.
+
+    Raises:
+        DripleError: of its graph only the groups were published.
+    """
+    if isinstance(example.graph, GroupedGraph):
+        raise DripleError(f"{example.workload} has groups only; a simulation needs its ops")
+    return example.graph
+
+
 def simulated_folders() -> dict[str, Path]:
     """Folder of each simulated setting's data set, the paper's first setting first."""
     return _folders(SETTINGS, _SIMULATED, FIRST_SIMULATED)
@@ -54,7 +68,12 @@ def _folders(folder: Path, pattern: str, first: str) -> dict[str, Path]:
 
 def less_patient(paper: Preset) -> Preset:
     """Preset `paper` as it is trained where it is compared or has many labels."""
-    return replace(paper, train=replace(paper.train, **SHORTER_PAPER))
+    shorter = replace(
+        paper.train,
+        patience_epochs=SHORTER_PAPER["patience_epochs"],
+        max_epochs=SHORTER_PAPER["max_epochs"],
+    )
+    return replace(paper, train=shorter)
 
 
 def inspector_file(setting: str, preset: str) -> Path:

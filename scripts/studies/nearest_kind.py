@@ -22,6 +22,7 @@ from driple.answers.nearest_kind import RunKind
 from driple.answers.op_mix import network_of
 from driple.answers.stated_error import ErrorTable
 from driple.catalog import link_named
+from driple.render.remarks import sentence
 
 
 def asked(run: CheckedRun) -> tuple[JobKind, ClusterKind]:
@@ -60,11 +61,11 @@ def main() -> None:
             if run.held_out != "model":
                 continue
             error = table.error_of(*asked(run))
-            if error.low_factor is None or error.high_factor is None:
+            if error.low_factor is None or error.high_factor is None or error.short is None:
                 continue
             inside.append(error.low_factor <= exp(-run.log_ratio) <= error.high_factor)
             widths.append(error.high_factor / error.low_factor)
-            stood_in[error.short] += 1
+            stood_in[sentence(error.short)] += 1
         names = [kind.task, kind.network, kind.cluster]
         names += [word for word in ("several_machines", "compiled", "half") if getattr(kind, word)]
         if not inside:

@@ -10,7 +10,6 @@ of `scripts/fits/heldout.py`. What is done is not done again.
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -96,4 +95,4 @@ def busy_log(job: PreparedJob, model: GpuModel, busy_s: float) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -29,7 +29,7 @@ from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from scripts.fits.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
-from scripts.settings.shipped import FIRST, measured_datasets
+from scripts.settings.shipped import FIRST, measured_datasets, ops_of
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -236,7 +236,7 @@ def on_measured(
     examples = {data.setting: {e.workload: e for e in data.examples} for data in datasets}
     first = examples[FIRST]
     names = sorted(name for name in common if first[name].details["sync"])
-    jobs = {name: PreparedJob(first[name].graph) for name in names}
+    jobs = {name: PreparedJob(ops_of(first[name])) for name in names}
     speeds = {}
     for name in names:
         at, profile = _point(jobs[name], FIRST, calibration)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib import pyplot as plt
 
 from scripts.studies.kit.page import Parts
-from scripts.studies.kit.pictures import COLOURS, plain, plt, save
+from scripts.studies.kit.pictures import COLOURS, plain, save
 from scripts.studies.kit.results import Row, pick, read_results
 from scripts.studies.kit.tables import markdown
 from scripts.studies.own_runs.run import DRAWS, RESULTS, SIZES

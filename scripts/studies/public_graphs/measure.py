@@ -94,10 +94,11 @@ def measure(data: Any, target: str, parameters: int) -> Truth:
         parameters: elements of the variables that it updates.
     """
     run = _Run(data)
-    flops: Counter[str] = Counter()
+    flops: defaultdict[str, float] = defaultdict(float)
     uncounted: Counter[str] = Counter()
     crossing: list[tuple[str, str, int]] = []
-    worker_flops, num_nodes = 0.0, 0
+    worker_flops = 0.0
+    num_nodes = 0
     for node in run.nodes.values():
         if node.op in _SENDS:
             crossing += _crossing(node, run)
@@ -123,9 +124,9 @@ def measure(data: Any, target: str, parameters: int) -> Truth:
         target=target,
         sent_bytes=sum(size for way, _, size in crossing if way == "sent"),
         received_bytes=sum(size for way, _, size in crossing if way == "received"),
-        flops=float(flops.total()),
+        flops=sum(flops.values()),
         worker_flops=worker_flops,
-        by_op=dict(flops.most_common()),
+        by_op=dict(sorted(flops.items(), key=lambda pair: -pair[1])),
         parameters=parameters,
         nodes=num_nodes,
         uncounted=dict(uncounted.most_common()),

@@ -38,6 +38,7 @@ from scripts.settings.shipped import (
     ROOT,
     SETTINGS,
     inspector_file,
+    ops_of,
 )
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.kit.stored import write_stored
@@ -208,7 +209,7 @@ def smapes(data: Dataset, tested: Sequence[Example], preset: str) -> FloatArray:
     found = np.full(len(tested), np.nan)
     for i, item in enumerate(tested):
         try:
-            targets = predict(item.graph, made).targets
+            targets = predict(ops_of(item), made).targets
         except PredictionError:
             continue
         found[i] = smape_shares(targets.flat, item.targets.flat).mean()
