@@ -6,13 +6,12 @@ from driple.features.builder import InspectorInput, build_input
 from driple.features.communities import fluid_communities, group_nodes, proportional_num_groups
 from driple.features.config import InputConfig
 from driple.features.features import fit_op_type_table
-from driple.features.graph_stats import FACT_WORDS, graph_facts
+from driple.features.graph_stats import graph_facts
 from driple.features.grouping_cache import Groupings
 from driple.features.pregrouped import AnyGraph, GroupedGraph
 from driple.features.version import FEATURES_VERSION
 
 __all__ = [
-    "FACT_WORDS",
     "FEATURES_VERSION",
     "AnyGraph",
     "GroupedGraph",

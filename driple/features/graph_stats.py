@@ -12,19 +12,12 @@ from driple.graph.cost import GraphCost
 from driple.graph.opgraph import OpGraph
 from driple.graph.opkind import family_of
 
-__all__ = ["FACT_WORDS", "graph_facts"]
-
-# What each fact is called where a user reads it.
-FACT_WORDS = {
-    "num_nodes": "number of ops",
-    "tensor_bytes": "tensor size in bytes",
-    "flops": "FLOPs of a step",
-    "batch_size": "batch size",
-}
+__all__ = ["graph_facts"]
 
 
 def graph_facts(graph: AnyGraph, cost: GraphCost | None = None) -> dict[str, float]:
-    """Facts by the names of `FACT_WORDS`; facts that the graph lacks are left out.
+    """Number of ops, bytes of tensors, FLOPs of a step and batch size; one that the graph lacks is
+    left out.
 
     Args:
         graph: the graph.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,6 @@ from driple.step.exchange import ExchangeRule
 from driple.step.plan import Message, StepPlan
 
 __all__ = [
-    "PROGRAMS",
     "RUN_KINDS",
     "ProgramExchange",
     "RunsLike",
@@ -50,7 +49,6 @@ __all__ = [
 # How a program exchanges gradients without servers: in buckets (PyTorch), fused while others are on
 # their way (Horovod), or tensor by tensor (tf_cnn_benchmarks with variable_update=replicated).
 ProgramExchange = Literal["buckets", "horovod", "tensors"]
-PROGRAMS: tuple[str, ...] = get_args(ProgramExchange)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
