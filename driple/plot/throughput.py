@@ -147,7 +147,7 @@ def plot_overhead(platform: PlatformRecord, path: Path) -> None:
         color=_OTHERS[1],
         linewidth=1.2,
         label=f"{1e3 * line.s:.2f} ms + {1e9 * line.s_per_byte:.2f} ms/MB, "
-        f"R$^2$ {platform.r_squared:.2f}",
+        f"R² {platform.r_squared:.2f}",
     )
     axis.set_ylim(0, 1.3 * max(*typical, float(np.quantile(seconds, 0.8))))
     axis.set_xlabel("tensor (MB)", fontsize=8)
