@@ -19,7 +19,7 @@ from driple.render.emit.slurm import answer_line, batch_script
 __all__ = ["EMIT_HELP", "ESTIMATOR", "FORMS", "check_form", "emitted"]
 
 ESTIMATOR = "skypilot-estimator"
-FORMS: Mapping[str, Callable[[ScheduledJob], str]] = MappingProxyType(
+_OF_ONE_JOB: Mapping[str, Callable[[ScheduledJob], str]] = MappingProxyType(
     {
         "slurm": batch_script,
         "slurm-answer": answer_line,
@@ -27,9 +27,9 @@ FORMS: Mapping[str, Callable[[ScheduledJob], str]] = MappingProxyType(
         "kueue": kueue_job,
         "kai": kai_job,
         "skypilot": skypilot_task,
-        ESTIMATOR: lambda job: skypilot_estimator([job]),
     }
 )
+FORMS = (*_OF_ONE_JOB, ESTIMATOR)
 EMIT_HELP = f"print a job file for a scheduler in place of the answer: {', '.join(FORMS)}"
 
 
@@ -39,7 +39,7 @@ def check_form(form: str) -> None:
     Raises:
         ConfigError: which names there are.
     """
-    check_choice("--emit", form, tuple(FORMS))
+    check_choice("--emit", form, FORMS)
 
 
 def emitted(jobs: Sequence[ScheduledJob], form: str) -> str:
@@ -53,4 +53,4 @@ def emitted(jobs: Sequence[ScheduledJob], form: str) -> str:
         ConfigError: no such form.
     """
     check_form(form)
-    return skypilot_estimator(jobs) if form == ESTIMATOR else FORMS[form](jobs[0])
+    return skypilot_estimator(jobs) if form == ESTIMATOR else _OF_ONE_JOB[form](jobs[0])
