@@ -293,10 +293,16 @@ STAGES = (
         reads=(
             "scripts/studies/memory/published/summary.csv",
             "scripts/studies/published/*_rows.csv",
-            *_HELD_OUT[:4],
+            "scripts/studies/own_jobs/results.jsonl",
+            "scripts/studies/accuracy/unseen-families.json",
+            "scripts/studies/accuracy/coverage.csv",
+            "datasets/runs/evaluation/folds/paper-*",
+            *_FOLDS,
+            *_TENSORFLOW,
+            *_HELD_OUT[:2],
+            *_ANSWERS,
             *_ROWS,
             *_STEPS,
-            *_FIT,
             f"{_PUBLISHED}/utilisation_runs.csv.gz",
         ),
         writes=(
