@@ -6,9 +6,11 @@
     python -m scripts.build --from gpu-fit --only        that one alone
     python -m scripts.build --from settings --sample     its shorter command
     python -m scripts.build --record gpu-fit     note that the stage was run by hand
-    python -m scripts.build --adopt              take what is there for stages without a record
+    python -m scripts.build --adopt gpu-fit --because WORDS   take what is there
 
 stages.py (what each stage reads and writes) + build.json (hashes when it last ran) -> what is stale
+
+Of a stage whose files are taken as they are, build.json says why, and so does the list.
 
 A stage is stale if a file that it reads or writes is not the one that was there when it ran. It
 writes build.json after each stage, so that a run that was stopped goes on.
@@ -37,7 +39,7 @@ __all__ = ["Build", "main"]
 
 ROOT = Path(__file__).parents[1]
 RECORD = Path("scripts/build.json")
-_PART = "#"
+PART = "#"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,10 +66,16 @@ class Build:
         record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return record
 
-    def note(self, stage: Stage, *, ran: bool = True) -> None:
-        """Write down what is there after a stage has run; without a date if it has not."""
+    def note(self, stage: Stage, *, because: str = "") -> None:
+        """Write down what is there.
+
+        Args:
+            stage: that has just run, with the date of today.
+            because: why what is there is taken without running it; empty if it ran.
+        """
+        made = {"date": None, "because": because} if because else {"date": _today(), "because": ""}
         now = {
-            "date": datetime.date.today().isoformat() if ran else None,
+            **made,
             "reads": self.hashes(stage.reads),
             "writes": self.hashes(stage.writes),
         }
@@ -80,11 +88,11 @@ class Build:
         """First 16 hex digits of the SHA-256 of each file or part that globs name, by path."""
         hashes: dict[str, str] = {}
         for pattern in patterns:
-            glob, _, part = pattern.partition(_PART)
+            glob, _, part = pattern.partition(PART)
             for path in sorted(self.root.glob(glob)):
                 if path.is_file():
                     name = path.relative_to(self.root).as_posix()
-                    hashes[f"{name}{_PART}{part}" if part else name] = _hash(path, part)
+                    hashes[f"{name}{PART}{part}" if part else name] = _hash(path, part)
         return hashes
 
     def stale(self, stage: Stage) -> list[str]:
@@ -98,13 +106,13 @@ class Build:
         ]
 
     def made(self, stage: Stage) -> str:
-        """When a stage that is not stale has run."""
-        date = self.record()[stage.name]["date"]
-        return f"made on {date}" if date else "as it was found, not run since"
+        """When a stage that is not stale has run, or why it has not."""
+        ran = self.record()[stage.name]
+        return f"made on {ran['date']}" if ran["date"] else f"not run: {ran['because']}"
 
     def without_maker(self) -> list[str]:
         """Shipped files that no stage writes and nobody is said to have written."""
-        makers = [glob.partition(_PART)[0] for stage in self.stages for glob in stage.writes]
+        makers = [glob.partition(PART)[0] for stage in self.stages for glob in stage.writes]
         makers += self.by_hand
         tracked = subprocess.run(
             ["git", "ls-files"], cwd=self.root, capture_output=True, text=True, check=True
@@ -148,6 +156,15 @@ class Build:
                 self.run(stage)
 
 
+def _shortly(reasons: Sequence[str]) -> str:
+    more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    return f"stale: {reasons[0]}{more}"
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
 def _names(glob: str, name: str) -> bool:
     """Whether a glob names a path: * stays within a folder."""
     parts, given = glob.split("/"), name.split("/")
@@ -178,7 +195,8 @@ def _differences(then: Mapping[str, str], now: Mapping[str, str], verb: str) -> 
 def main(arguments: Sequence[str] | None = None, build: Build | None = None) -> int:
     """Say what is stale, or run stages; the exit status."""
     build = build or Build(root=ROOT)
-    names = [stage.name for stage in build.stages]
+    stage_of = {stage.name: stage for stage in build.stages}
+    names = list(stage_of)
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -186,14 +204,16 @@ def main(arguments: Sequence[str] | None = None, build: Build | None = None) -> 
     parser.add_argument("--from", dest="first", choices=names, metavar="STAGE", help="run it")
     parser.add_argument("--only", action="store_true", help="no later stage")
     parser.add_argument("--sample", action="store_true", help="the stage's shorter command")
-    parser.add_argument("--adopt", action="store_true", help="stages without a record get one")
+    parser.add_argument("--adopt", choices=names, metavar="STAGE", help="take what is there")
+    parser.add_argument("--because", metavar="WORDS", help="why --adopt does not run it")
     parser.add_argument("--record", choices=names, metavar="STAGE", help="it was run by hand")
     options = parser.parse_args(arguments)
     if options.record:
-        build.note(next(stage for stage in build.stages if stage.name == options.record))
-    for stage in build.stages if options.adopt else ():
-        if stage.name not in build.record():
-            build.note(stage, ran=False)
+        build.note(stage_of[options.record])
+    if bool(options.adopt) != bool(options.because):
+        parser.error("--adopt STAGE and --because WORDS go together")
+    if options.adopt:
+        build.note(stage_of[options.adopt], because=options.because)
     if options.first:
         build.run_from(options.first, only=options.only, sample=options.sample)
     stale = 0
@@ -201,9 +221,7 @@ def main(arguments: Sequence[str] | None = None, build: Build | None = None) -> 
         reasons = build.stale(stage)
         stale += bool(reasons)
         if reasons or not options.check:
-            print(f"{stage.name:18} {'stale: ' + reasons[0] if reasons else build.made(stage)}")
-        for reason in reasons[1:]:
-            print(f"{'':18} {'':7}{reason}")
+            print(f"{stage.name:21} {_shortly(reasons) if reasons else build.made(stage)}")
     missing = build.without_maker()
     for name in missing:
         print(f"{name} ships, and no stage of scripts/stages.py makes it")

@@ -24,6 +24,7 @@ class Stage:
         takes: how long, in words.
         needs: what no checkout has, in words; empty if it runs on a clone.
         sample: a shorter command for a stage of hours; it makes a part of what the stage writes.
+        sample_writes: a file of that part.
     """
 
     name: str
@@ -33,6 +34,20 @@ class Stage:
     takes: str
     needs: str = ""
     sample: str = ""
+    sample_writes: str = ""
+
+
+def _page(
+    name: str, *, reads: tuple[str, ...] = (), writes: tuple[str, ...] = (), takes: str = "a minute"
+) -> Stage:
+    """A program of scripts/pages; it writes the page of its name, if nothing else is stated."""
+    return Stage(
+        name=f"{name.replace('_', '-')}-page",
+        command=f"scripts.pages.{name}",
+        reads=reads,
+        writes=writes or (f"docs/{name}.md",),
+        takes=takes,
+    )
 
 
 _PUBLISHED = "datasets/runs/published"
@@ -54,10 +69,20 @@ _TENSORFLOW = tuple(
     )
 )
 _MEMORY = (f"{_PUBLISHED}/memory_rows.csv.gz", f"{_PUBLISHED}/memory_steps.xz")
-_OWN = ("datasets/runs/measured-h100/*", "datasets/runs/measured-h200/*")
+_OWN = ("datasets/runs/measured-h100/[!R]*", "datasets/runs/measured-h200/[!R]*")  # no README
 _GRAPHS = ("datasets/graphs/calibration/*", "datasets/graphs/paper/*")
 _KERNELS = ("datasets/runs/kernels/*.csv.xz",)
 _FIT = tuple(f"{_GPU}#{part}" for part in ("model/kernels", "model/devices", "links"))
+_HOSTS, _PRESENT = "scripts/fits/hosts.json", "scripts/fits/present.json"
+# What every fit with something left out is made of.
+_FITTED = (*_ROWS, *_STEPS, *_TENSORFLOW, *_FOLDS, _GRAPHS[0], *_OWN[:1])
+_ANSWERS = (
+    "driple/analytic/*.json",
+    "driple/answers/*.json",
+    "driple/catalog/*.toml",
+    "driple/memory/*.json",
+    "driple/simulate/*.json",
+)
 _HELD_OUT = (
     f"{_PUBLISHED}/heldout.csv.gz",
     f"{_PUBLISHED}/heldout_tensorflow.csv.gz",
@@ -65,7 +90,7 @@ _HELD_OUT = (
     "driple/answers/error_scale.json",
     f"{_GPU}#errors",
 )
-_SETTINGS = ("datasets/settings/*/*", "datasets/settings/simulated-cpu/*/*")
+_SIMULATED_SETTINGS = ("datasets/settings/[!Cs]*/*", "datasets/settings/simulated-cpu/*/*")
 _MEASURED_SETTINGS = ("datasets/settings/CPU*/*",)
 _GATHERED = f"tables gathered from public sources, which {_PUBLISHED}/README.md names"
 
@@ -112,6 +137,7 @@ STAGES = (
         writes=_STEPS,
         takes="hours",
         sample="scripts.published.pytorch_steps --work build/pytorch-steps --part own-train",
+        sample_writes=f"{_PUBLISHED}/steps/own-train.steps.xz",
     ),
     Stage(
         name="memory-steps",
@@ -157,35 +183,35 @@ STAGES = (
     Stage(
         name="gpu-fit",
         command="scripts.fits.calibration_gpu",
-        reads=(*_ROWS, *_STEPS, *_TENSORFLOW, *_KERNELS, _GRAPHS[0]),
+        reads=(*_FITTED, *_KERNELS, _HOSTS),
         writes=_FIT,
         takes="half an hour",
     ),
     Stage(
         name="present-kernels",
         command="scripts.fits.present_kernels",
-        reads=(*_FIT, *_OWN[:1]),
-        writes=("scripts/fits/present.json", f"{_GPU}#model/present"),
+        reads=(*_FIT, *_FITTED),
+        writes=(_PRESENT, f"{_GPU}#model/present"),
         takes="hours, with the fits that heldout keeps",
     ),
     Stage(
         name="host-factors",
         command="scripts.fits.host_factors",
         reads=(*_FIT, f"{_GPU}#model/present", *_OWN, "scripts/studies/own_jobs/*.csv"),
-        writes=("scripts/fits/hosts.json", f"{_GPU}#model/host"),
+        writes=(_HOSTS, f"{_GPU}#model/host"),
         takes="four minutes",
     ),
     Stage(
         name="heldout",
         command="scripts.fits.heldout",
-        reads=(*_FIT, *_ROWS, *_STEPS, *_TENSORFLOW, *_FOLDS),
+        reads=(*_FIT, *_FITTED, _HOSTS, _PRESENT, f"{_PUBLISHED}/split_runs.json"),
         writes=_HELD_OUT,
         takes="hours",
     ),
     Stage(
         name="tuned-errors",
         command="scripts.fits.tuned_errors",
-        reads=(*_FIT, f"{_GPU}#model/host", *_OWN),
+        reads=(*_FIT, *_FITTED, *_OWN[1:], _HOSTS, _PRESENT),
         writes=("driple/answers/tuned_steps.json",),
         takes="minutes, and an hour for the fits that heldout keeps",
     ),
@@ -206,18 +232,30 @@ STAGES = (
     Stage(
         name="settings",
         command="scripts.settings.simulate",
-        reads=(*_FIT, _CPU),
-        writes=_SETTINGS,
+        reads=(*_FIT, f"{_GPU}#model/host", f"{_GPU}#model/present", _CPU),
+        writes=_SIMULATED_SETTINGS,
         takes="an hour",
-        sample="scripts.settings.simulate --settings V100-P1w2",
+        sample="scripts.settings.simulate --what gpu --settings V100-P1w2",
+        sample_writes="datasets/settings/V100-P1w2_ho-PCIe/dataset.json",
     ),
     Stage(
-        name="checkpoints",
-        command="scripts.settings.checkpoints",
-        reads=_SETTINGS,
-        writes=("checkpoints/*/*.safetensors",),
+        name="measured-checkpoints",
+        command="scripts.settings.checkpoints --labels measured",
+        reads=_MEASURED_SETTINGS,
+        writes=("checkpoints/CPU*/*.safetensors",),
         takes="hours",
-        sample="scripts.settings.checkpoints --settings V100-P1w2 --presets default",
+        sample="scripts.settings.checkpoints --settings CPU-P2w2 --presets default",
+        sample_writes="checkpoints/CPU-P2w2_ho-200M/default.safetensors",
+    ),
+    Stage(
+        name="simulated-checkpoints",
+        command="scripts.settings.checkpoints --labels simulated",
+        reads=_SIMULATED_SETTINGS,
+        writes=("checkpoints/[!C]*/*.safetensors",),
+        takes="hours",
+        sample="scripts.settings.checkpoints --labels simulated --settings V100-P1w2 "
+        "--presets default",
+        sample_writes="checkpoints/V100-P1w2_ho-PCIe/default.safetensors",
     ),
     Stage(
         name="folds",
@@ -227,32 +265,44 @@ STAGES = (
         takes="a day",
     ),
     Stage(
-        name="schema",
-        command="scripts.pages.schema",
-        writes=("driple/api/schema.json",),
-        takes="seconds",
+        name="own-jobs",
+        command="scripts.studies.own_jobs.run",
+        reads=("scripts/studies/own_jobs/*.csv", *_ANSWERS),
+        writes=("scripts/studies/own_jobs/results.jsonl",),
+        takes="two minutes",
     ),
     Stage(
-        name="memory-page",
-        command="scripts.pages.memory",
+        name="own-jobs-page",
+        command="scripts.studies.report own_jobs",
+        reads=("scripts/studies/own_jobs/results.jsonl",),
+        writes=("scripts/studies/own_jobs/page.md",),
+        takes="seconds",
+    ),
+    _page("schema", writes=("driple/api/schema.json",), takes="seconds"),
+    _page(
+        "memory",
         reads=(*_MEMORY, "driple/memory/calibration-memory.json", *_OWN),
         writes=(
             "docs/memory.md",
             "docs/pictures/memory-*",
             "scripts/studies/memory/published/*.csv",
         ),
-        takes="a minute",
     ),
-    Stage(
-        name="accuracy-page",
-        command="scripts.pages.accuracy",
+    _page(
+        "accuracy",
         reads=(
             "scripts/studies/memory/published/summary.csv",
             "scripts/studies/published/*_rows.csv",
-            *_HELD_OUT[:4],
+            "scripts/studies/own_jobs/results.jsonl",
+            "scripts/studies/accuracy/unseen-families.json",
+            "scripts/studies/accuracy/coverage.csv",
+            "datasets/runs/evaluation/folds/paper-*",
+            *_FOLDS,
+            *_TENSORFLOW,
+            *_HELD_OUT[:2],
+            *_ANSWERS,
             *_ROWS,
             *_STEPS,
-            *_FIT,
             f"{_PUBLISHED}/utilisation_runs.csv.gz",
         ),
         writes=(
@@ -260,47 +310,31 @@ STAGES = (
             "docs/pictures/accuracy*",
             "scripts/studies/published/[!ls]*.csv",
         ),
-        takes="a minute",
     ),
-    Stage(
-        name="architecture-page",
-        command="scripts.pages.architecture",
+    _page(
+        "architecture",
         writes=("docs/architecture.md", "docs/pictures/architecture.png"),
         takes="seconds",
     ),
-    Stage(
-        name="configs-page",
-        command="scripts.pages.training_configs",
-        writes=("docs/training_configs.md",),
-        takes="seconds",
-    ),
-    Stage(
-        name="questions-page",
-        command="scripts.pages.questions",
-        reads=(*_FIT, *_HELD_OUT[2:4], "driple/catalog/*.toml"),
-        writes=("docs/questions.md",),
-        takes="a minute",
-    ),
-    Stage(
-        name="own-machine-page",
-        command="scripts.pages.own_machine",
-        reads=("docs/machine.toml", *_FIT),
-        writes=("docs/own_machine.md",),
-        takes="a minute",
-    ),
-    Stage(
-        name="readme",
-        command="scripts.pages.readme",
-        reads=(*_FIT, "checkpoints/V100-P1w2_ho-PCIe/*", *_HELD_OUT[:4]),
-        writes=("README.md",),
-        takes="a minute",
+    _page("training_configs", takes="seconds"),
+    _page("commands", reads=_ANSWERS, writes=("docs/questions.md", "docs/cluster.md")),
+    _page("own_machine", reads=("docs/machine.toml", *_ANSWERS)),
+    _page("web", reads=("scripts/pages/web.in.md", *_ANSWERS)),
+    _page(
+        "readme",
+        reads=(
+            *_ANSWERS,
+            "checkpoints/V100-P1w2_ho-PCIe/*",
+            *_HELD_OUT[:2],
+            "scripts/studies/own_jobs/results.jsonl",
+        ),
+        writes=("README.md", "docs/pictures/resnet50.png"),
     ),
 )
 
 # Data that people wrote, or gathered from sources that their READMEs name: no program makes it.
 BY_HAND = (
     "driple/catalog/*.toml",
-    "driple/memory/*.toml",
     "driple/answers/processor_steps.json",
     "datasets/README.md",
     "datasets/*/*/README.md",

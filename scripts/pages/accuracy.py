@@ -10,7 +10,6 @@ date.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,7 +76,7 @@ from scripts.pages.scatter import plot_scatter, plot_utilisation
 from scripts.pages.sweep_ranks import rank_sweeps
 from scripts.studies.kit.page import fill
 from scripts.studies.kit.tables import read_rows
-from scripts.studies.kit.written import Table, csv_files, written
+from scripts.studies.kit.written import Table, csv_files, options_of, written
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "datasets" / "runs" / "published"
@@ -289,9 +288,7 @@ def draw() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the page, the CSV files and the pictures, or check the page and the CSV files."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="fail if a file is not up to date")
-    given = parser.parse_args(argv)
+    given = options_of(__doc__).parse_args(argv)
     status = written(files(), check=given.check, program="python -m scripts.pages.accuracy")
     if not given.check:
         draw()

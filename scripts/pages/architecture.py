@@ -10,7 +10,6 @@ writes nothing and fails if the table is not up to date.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ import networkx as nx
 
 from driple.errors import DripleError
 from scripts.settings.shipped import DOCS, ROOT
-from scripts.studies.kit.written import written
+from scripts.studies.kit.written import options_of, written
 
 PACKAGE = ROOT / "driple"
 PAGE, PICTURE = DOCS / "architecture.md", DOCS / "pictures" / "architecture.png"
@@ -198,9 +197,7 @@ def _places(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the table and the picture; 1 where `--check` finds the table old."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    options = parser.parse_args(arguments)
+    options = options_of(__doc__).parse_args(arguments)
     graph = import_graph(PACKAGE)
     text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)

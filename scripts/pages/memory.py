@@ -8,7 +8,6 @@ ships. `--check` writes nothing and names what is not up to date.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,7 @@ from scripts.pages.memory_measured import FOLDERS, NOT_COMPILED, measured_tables
 from scripts.pages.memory_scatter import plot_memory, plot_need
 from scripts.studies.kit.page import fill
 from scripts.studies.kit.tables import read_rows
-from scripts.studies.kit.written import Table, csv_files, written
+from scripts.studies.kit.written import Table, csv_files, options_of, written
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED, PAGE = ROOT / "datasets" / "runs" / "published", ROOT / "docs" / "memory.md"
@@ -49,9 +48,7 @@ _LEAST = 30  # runs of a kind
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the page, the CSV files and the pictures, or check the page and the CSV files."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="fail if a file is not up to date")
-    given = parser.parse_args(argv)
+    given = options_of(__doc__).parse_args(argv)
     known, checked = shipped_memory_calibration(), shipped_checks()
     status = written(
         files(checked, known), check=given.check, program="python -m scripts.pages.memory"

@@ -1,6 +1,6 @@
 """Put into docs/own_machine.md what its commands print now, and measure the machine that it shows.
 
-    python -m scripts.pages.own_machine             the page, from docs/machine.toml
+    python -m scripts.pages.own_machine [--check]   the page, from docs/machine.toml
     python -m scripts.pages.own_machine --measure   docs/machine.toml anew, then the page
 
 The machine has two processes on this host, joined by links of 2 Gbit/s (network namespaces: root,
@@ -10,19 +10,20 @@ iproute2). Measure where nothing else runs.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from driple.catalog.machine_file import read_machine
-from driple.errors import DripleError, MeasureError
-from driple.files import atomic_write
+from driple.errors import MeasureError
 from driple.measure.testbed.network import ClusterNetwork
 from driple.render.machine_lines import machine_lines
-from scripts.pages.questions import BLOCK, COMMAND, ROOT, printed
+from scripts.pages.commands import printed, refreshed
+from scripts.settings.shipped import DOCS, ROOT
+from scripts.studies.kit.written import options_of, written
 
-PAGE = ROOT / "docs" / "own_machine.md"
+PAGE = DOCS / "own_machine.md"
 FILE = "docs/machine.toml"
 BITS_PER_S = 2e9
 _ROLES = ("m0", "m1")
@@ -61,27 +62,23 @@ def measure_pair(file: Path, bits_per_s: float, *options: str) -> None:
             raise MeasureError(f"the two processes ended with {statuses}")
 
 
-def refreshed(text: str) -> str:
-    """The page with the present output of its commands; of measuring, what its file states."""
-
-    def block(found: re.Match[str]) -> str:
-        (arguments,) = COMMAND.findall(found[1])
-        if arguments.startswith("measure"):
-            shown = "\n".join(machine_lines(read_machine(ROOT / FILE)))
-        else:
-            shown = printed(arguments)
-        return f"```console\n$ driple {arguments}\n{shown}\n```"
-
-    return BLOCK.sub(block, text)
+def shown(arguments: str) -> str:
+    """What a command of the page prints; of measuring, what its file states."""
+    if arguments.startswith("measure"):
+        return "\n".join(machine_lines(read_machine(ROOT / FILE)))
+    return printed(arguments)
 
 
-def main() -> None:
-    """Rewrite the page."""
-    if sys.argv[1:] == ["--measure"]:
+def main(argv: Sequence[str] | None = None) -> int:
+    """Rewrite the page, or check it."""
+    parser = options_of(__doc__)
+    parser.add_argument("--measure", action="store_true", help="measure this machine before")
+    given = parser.parse_args(argv)
+    if given.measure:
         measure_pair(ROOT / FILE, BITS_PER_S)
-    text = refreshed(PAGE.read_text(encoding="utf-8"))
-    atomic_write(PAGE, text.encode(), error=DripleError)
+    text = refreshed(PAGE.read_text(encoding="utf-8"), shown)
+    return written({PAGE: text}, check=given.check, program="python -m scripts.pages.own_machine")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """Put into README.md what its commands print now, its picture, and the errors on published runs.
 
-    python -m scripts.pages.readme
+    python -m scripts.pages.readme [--check]
 
 Run it when the shipped checkpoints or data sets have changed.
 """
@@ -9,29 +9,23 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 
 from driple.errors import DripleError
-from driple.files import atomic_write
 from driple.runs.validation.shipped import read_shipped
+from scripts.pages.commands import printed, refreshed
 from scripts.settings.shipped import DOCS, ROOT
+from scripts.studies.kit.written import options_of, written
 
-COMMAND = re.compile(r"^\$ driple (.*)$", re.MULTILINE)
+PAGE, PICTURE = ROOT / "README.md", DOCS / "pictures" / "resnet50.png"
 GPU_JOBS = re.compile(r"(<!-- GPU jobs -->)\n.*?(<!-- end -->)", re.DOTALL)
 PUBLISHED = ROOT / "datasets" / "runs" / "published"
 OWN_JOBS = ROOT / "scripts" / "studies" / "own_jobs" / "results.jsonl"
 EXAMPLE = "datasets/examples/resnet50.pbtxt"
-
-
-def printed(arguments: str) -> str:
-    """Output of a command of Driple on stdout."""
-    command = [sys.executable, "-m", "driple.cli.main", *arguments.split()]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return "\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines())
 
 
 def gpu_jobs() -> str:
@@ -68,26 +62,22 @@ def own_jobs() -> str:
     )
 
 
-def block(arguments: str) -> str:
-    """A command and its output, as Markdown."""
-    return f"```console\n$ driple {arguments}\n{printed(arguments)}\n```"
+def page_text() -> str:
+    """The page with the present output of its commands and the present errors."""
+    text = refreshed(PAGE.read_text(encoding="utf-8"))
+    return GPU_JOBS.sub(lambda old: f"{old[1]}\n{textwrap.fill(gpu_jobs(), 116)}\n{old[2]}", text)
 
 
-def main() -> None:
-    """Rewrite the blocks and the picture."""
-    readme = ROOT / "README.md"
-    text = re.sub(
-        r"```console\n(.*?)```",
-        lambda found: "\n\n".join(map(block, COMMAND.findall(found[1]))),
-        readme.read_text(),
-        flags=re.DOTALL,
+def main(argv: Sequence[str] | None = None) -> int:
+    """Rewrite the page and draw its picture, or check the page."""
+    given = options_of(__doc__).parse_args(argv)
+    status = written(
+        {PAGE: page_text()}, check=given.check, program="python -m scripts.pages.readme"
     )
-    text = GPU_JOBS.sub(
-        lambda found: f"{found[1]}\n{textwrap.fill(gpu_jobs(), 116)}\n{found[2]}", text
-    )
-    atomic_write(readme, text.encode(), error=DripleError)
-    printed(f"predict {EXAMPLE} --plot {DOCS / 'pictures' / 'resnet50.png'}")
+    if not given.check:
+        printed(f"predict {EXAMPLE} --plot {PICTURE}")
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

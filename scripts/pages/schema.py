@@ -1,6 +1,6 @@
 """Make driple/api/schema.json, the JSON Schema of all `--json` outputs.
 
-python -m scripts.pages.schema
+python -m scripts.pages.schema [--check]
 
 types in driple/api/json_types, and the table of job options  ->  schema.json
 
@@ -14,6 +14,7 @@ import dataclasses
 import datetime
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import cleandoc
 from pathlib import Path
@@ -37,6 +38,7 @@ from driple.graph.torch.options import StepOptions
 from driple.jobs.job import Job
 from driple.jobs.options import JOB_OPTIONS
 from driple.remarks import Remark
+from scripts.studies.kit.written import options_of, written
 
 __all__ = ["SCHEMA", "SchemaParts", "make_schema"]
 
@@ -237,5 +239,12 @@ def _docstring(kind: type) -> tuple[str, dict[str, str]]:
     return what, {name: " ".join(note.split()) for name, note in notes}
 
 
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the file, or check it."""
+    given = options_of(__doc__).parse_args(argv)
+    text = json.dumps(make_schema(), indent=1) + "\n"
+    return written({SCHEMA: text}, check=given.check, program="python -m scripts.pages.schema")
+
+
 if __name__ == "__main__":
-    SCHEMA.write_text(json.dumps(make_schema(), indent=1) + "\n", encoding="utf-8")
+    sys.exit(main())

@@ -1,21 +1,23 @@
 # lines of the page
 """Write docs/training_configs.md: what Driple reads of each tool's training configs.
 
-    python -m scripts.pages.training_configs
+    python -m scripts.pages.training_configs [--check]
 
 The tables are made from the lists of fields in `driple.jobs.training_config`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+import sys
+from collections.abc import Iterable, Sequence
 from textwrap import fill
 
 from driple.jobs.training_config import FORMATS
 from driple.jobs.training_config.fields import Format
+from scripts.settings.shipped import DOCS
+from scripts.studies.kit.written import options_of, written
 
-PAGE = Path(__file__).parents[2] / "docs/training_configs.md"
+PAGE = DOCS / "training_configs.md"
 _MARK = "<!-- lists: python -m scripts.pages.training_configs -->\n"
 
 
@@ -44,10 +46,12 @@ def _names(names: Iterable[str]) -> str:
     return fill(text, 130, break_long_words=False, break_on_hyphens=False)
 
 
-def main() -> None:
-    """Write the page."""
-    PAGE.write_text(page(), encoding="utf-8")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the page, or check it."""
+    given = options_of(__doc__).parse_args(argv)
+    program = "python -m scripts.pages.training_configs"
+    return written({PAGE: page()}, check=given.check, program=program)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

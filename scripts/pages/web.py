@@ -1,6 +1,6 @@
 """Write docs/web.md, with what a server of this checkout answers, and its picture.
 
-    python -m scripts.pages.web             the page
+    python -m scripts.pages.web [--check]   the page
     python -m scripts.pages.web --picture   and docs/pictures/web.png anew: needs chromium
 
 web.in.md + answers of `driple serve` -> docs/web.md
@@ -8,7 +8,6 @@ web.in.md + answers of `driple serve` -> docs/web.md
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import subprocess
@@ -21,14 +20,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from driple.errors import DripleError
-from driple.files import atomic_write
 from driple.web.limits import Limits
+from scripts.settings.shipped import DOCS, ROOT
 from scripts.studies.kit.page import fill
+from scripts.studies.kit.written import options_of, written
 
-ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = Path(__file__).with_name("web.in.md")
-PAGE, PICTURE = ROOT / "docs" / "web.md", ROOT / "docs" / "pictures" / "web.png"
+PAGE, PICTURE = DOCS / "web.md", DOCS / "pictures" / "web.png"
 REQUEST = {"job": "mobilenet_v2", "clusters": ["1xA100", "8xH100"]}
 WRONG = {"job": "mobilenet_v2", "clusters": "8xQ100"}
 SHOWN = ("setting", "iteration_time_s", "iteration_time_quantiles_s")
@@ -75,9 +73,9 @@ def draw(address: str) -> None:
     subprocess.run([*command, *options, page], check=True, capture_output=True)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the page, or check it."""
+    parser = options_of(__doc__)
     parser.add_argument("--picture", action="store_true", help="and the picture: needs chromium")
     options = parser.parse_args(argv)
     with server() as address:
@@ -96,8 +94,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "kept": f"{limits.work_kept}",
     }
     page = fill(TEMPLATE.read_text(encoding="utf-8"), parts)
-    atomic_write(PAGE, page.encode(), error=DripleError)
+    return written({PAGE: page}, check=options.check, program="python -m scripts.pages.web")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

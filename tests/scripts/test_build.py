@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -114,12 +115,18 @@ def test_a_part_of_a_file_is_told_from_the_rest(build: Build) -> None:
 def test_what_is_adopted_is_said_not_to_have_run(
     build: Build, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (build.root / "scripts/build.json").unlink()
+    (build.root / "data/rows.txt").write_text("others")
 
-    assert main(["--adopt"], build) == 0
-    assert "as it was found, not run since" in capsys.readouterr().out
-    assert main(["--from", "table"], build) == 0
-    assert "table              made on 20" in capsys.readouterr().out
+    main(["--adopt", "table", "--because", "it takes days"], build)
+    assert re.search("^table +not run: it takes days$", capsys.readouterr().out, re.MULTILINE)
+    main(["--from", "table", "--only"], build)
+    assert re.search("^table +made on 20", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_what_is_adopted_has_a_reason(build: Build, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--adopt", "table"], build)
+    assert "--adopt STAGE and --because WORDS go together" in capsys.readouterr().err
 
 
 def test_a_sample_is_no_build(build: Build) -> None:
@@ -157,3 +164,14 @@ def test_each_stage_reads_what_ships_or_what_a_stage_writes() -> None:
 
 def test_every_shipped_file_has_a_maker() -> None:
     assert Build(root=ROOT).without_maker() == []
+
+
+def test_nothing_that_ships_is_stale(capsys: pytest.CaptureFixture[str]) -> None:
+    """If it is: run the stages that it names, by `python -m scripts.build --from STAGE`."""
+    status = main(["--check"])
+    assert (status, capsys.readouterr().out) == (0, f"nothing is stale: {len(STAGES)} stages\n")
+
+
+def test_a_stage_that_did_not_run_says_why() -> None:
+    for name, ran in Build(root=ROOT).record().items():
+        assert bool(ran["date"]) != bool(ran["because"]), name

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from driple.errors import DripleError
 from driple.files import atomic_write
 
-__all__ = ["Table", "csv_files", "stale", "written"]
+__all__ = ["Table", "csv_files", "options_of", "stale", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,19 @@ def stale(files: Mapping[Path, str]) -> list[Path]:
         for file, text in files.items()
         if not file.is_file() or file.read_text(encoding="utf-8") != text
     ]
+
+
+def options_of(about: str | None) -> argparse.ArgumentParser:
+    """Options of a program that writes such files: `--check`.
+
+    Args:
+        about: its docstring, whose first line the help shows.
+    """
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if a file is not up to date"
+    )
+    return parser
 
 
 def written(files: Mapping[Path, str], *, check: bool, program: str) -> int:
