@@ -112,6 +112,8 @@ def test_each_way_is_named_with_what_it_reaches() -> None:
     assert remark.values["shard_place"] == "8xH100/NVLink"
     assert remark.values["device"] == "H100"
     assert remark.values["room_bytes"] == Setting.parse("8xH100").worker.capacity_bytes
+    pair = remedied(Needs(fixed=60, states=40, per_sample=1), "2xH100")
+    assert (pair.values["scheme"], pair.values["num_devices"]) == ("fsdp", 2)
     eight_bits = remedied(Needs(fixed=10, states=60, per_sample=1, batch=20), "1xH100")
     assert eight_bits.values["optimizer"] == "adam8bit"
     assert "scheme" not in eight_bits.values  # nothing to share with
