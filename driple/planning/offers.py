@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driple.catalog import Instance, Price
-from driple.errors import MeasureError
+from driple.errors import ConfigError, MeasureError
 from driple.planning.amount import AmountAsked
 from driple.planning.prices import PriceBook
 from driple.remarks import Remark
@@ -181,8 +181,14 @@ def measured_offer(
         asked: samples of an epoch, else those of the profiled script's loader; and epochs.
 
     Raises:
+        ConfigError: an amount in tokens, or in samples where the profile does not state its batch.
         MeasureError: the profile has neither step 4 nor 2, or no length of an epoch.
     """
+    if asked.tokens is not None:
+        raise ConfigError(
+            f"--tokens counts texts of known length, and the profile {profile.folder} states no "
+            "length; give --samples N"
+        )
     times, stalls = profile.times, profile.stalls()
     step = next((step for step in (4, 2) if step in times), None)
     if step is None:
@@ -195,7 +201,12 @@ def measured_offer(
     iteration_s = sum(values) / len(values)
     per_step = (launch.batch_size or 0) * launch.processes
     iterations: float | None = profile.batches_per_epoch
-    if asked.samples is not None and per_step:
+    if asked.samples is not None:
+        if not per_step:
+            raise ConfigError(
+                f"--samples needs the batch size, which the script's loader did not report to the "
+                f"profile {profile.folder}; leave --samples out"
+            )
         iterations = asked.samples / per_step
     if iterations is None:
         raise MeasureError(

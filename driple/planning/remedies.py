@@ -6,7 +6,7 @@ Evaluator, places -> a remark, in which every number was worked out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from driple.errors import CatalogError, DripleError
 from driple.memory.last_that import last_that
@@ -30,18 +30,16 @@ def remedy_of(evaluator: Evaluator, places: Sequence[Machines]) -> Remark | None
         evaluator: of the job.
         places: machines on which it does not fit.
     """
-    roomy = [place for place in places if _tightest(place) is not None]
+    roomy = [(place, least) for place in places if (least := _least_memory(place)) is not None]
     if not roomy:
         return None
-    place = max(roomy, key=lambda one: (_room(one), -one.num_devices))
+    place, least = max(roomy, key=lambda pair: (pair[1].nbytes, -pair[0].num_devices))
     usual = evaluator.variants.usual
-    tightest = _tightest(place)
-    least = "" if tightest is None else tightest.device
     where: dict[str, RemarkValue] = {
         "place": place.name,
-        "device": least or place.setting.worker.name,
-        "has_least": bool(least),
-        "room_bytes": _room(place),
+        "device": least.device or place.setting.worker.name,
+        "has_least": bool(least.device),
+        "room_bytes": least.nbytes,
     }
     if not evaluator.variants.can_vary:
         return remark("graph_is_as_it_is", **where)
@@ -56,19 +54,31 @@ def remedy_of(evaluator: Evaluator, places: Sequence[Machines]) -> Remark | None
     return remark("would_fit", **where, **ways)
 
 
-def _tightest(place: Machines) -> MemoryPlace | None:
-    """The kind of device with least memory; None if the memory of a device is not known."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _LeastMemory:
+    """Memory of the device of some machines that has least.
+
+    Attributes:
+        nbytes: of the device.
+        device: its name where others have more; empty where all are alike.
+    """
+
+    nbytes: float
+    device: str
+
+
+def _least_memory(place: Machines) -> _LeastMemory | None:
+    """The least memory of a device of some machines; None if no source states it."""
     try:
         kinds = MemoryPlace.of_kinds(place.setting, place.capacity_bytes)
     except CatalogError:
         return None
-    return min(kinds, key=lambda one: one.capacity_bytes or 0.0)
-
-
-def _room(place: Machines) -> float:
-    """Least memory of a device, bytes."""
-    tightest = _tightest(place)
-    return 0.0 if tightest is None else tightest.capacity_bytes or 0.0
+    stated = [
+        _LeastMemory(nbytes=kind.capacity_bytes, device=kind.device)
+        for kind in kinds
+        if kind.capacity_bytes is not None
+    ]
+    return min(stated, key=lambda least: least.nbytes, default=None)
 
 
 def _fits(evaluator: Evaluator, candidate: Candidate) -> bool:
@@ -114,10 +124,10 @@ def _batch_ways(evaluator: Evaluator, candidate: Candidate) -> dict[str, RemarkV
 
 
 def _shard_ways(
-    evaluator: Evaluator, places: Sequence[Machines], usual: Variant
+    evaluator: Evaluator, roomy: Sequence[tuple[Machines, _LeastMemory]], usual: Variant
 ) -> dict[str, RemarkValue]:
     """Shards over as many devices as there are, of the batch as it is."""
-    most = max(places, key=lambda one: (one.num_devices, _room(one)))
+    most, _ = max(roomy, key=lambda pair: (pair[0].num_devices, pair[1].nbytes))
     if most.num_devices < 2:
         return {}
     scheme = scheme_that_holds_least().name
