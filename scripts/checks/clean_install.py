@@ -137,8 +137,8 @@ def readme_packages(text: str | None = None) -> list[list[str]]:
 
 
 def commit() -> str:
-    """The commit of this checkout, with a mark if files differ from it."""
-    command = ["git", "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]
+    """The commit of this checkout."""
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from scripts.checks.clean_install import (
@@ -127,7 +128,7 @@ def times_of(output: str, commands: Sequence[str]) -> list[dict[str, object]]:
     marks = re.findall(rf"^{_MARK} ([\d.]+) (\d+|end)$", output, re.MULTILINE)
     return [
         {"command": commands[int(name)], "seconds": round(float(after) - float(before), 1)}
-        for (before, name), (after, _) in zip(marks, marks[1:], strict=False)
+        for (before, name), (after, _) in pairwise(marks)
     ]
 
 

@@ -1,6 +1,6 @@
 """Exact versions and hashes of what `scripts/quickstart` installs, for each Python and machine.
 
-    pyproject.toml, constraints.txt -> pip download for each Python and machine -> sha256 of the files
+    pyproject.toml, constraints.txt -> pip download per Python and machine -> sha256 of the files
 
     python -m scripts.release.hashes           # writes scripts/release/quickstart.txt
     python -m scripts.release.hashes --check   # says whether it is as constraints.txt has it
@@ -45,8 +45,8 @@ def files_for(python: str, machine: str, folder: Path) -> list[Path]:
     Raises:
         SystemExit: pip cannot get them.
     """
-    command = [sys.executable, "-m", "pip", "download", "-q", "--only-binary", ":all:",
-               "--python-version", python, "--implementation", "cp", "--dest", str(folder)]  # fmt: skip
+    command = [sys.executable, "-m", "pip", "download", "-q", "--only-binary", ":all:"]
+    command += ["--python-version", python, "--implementation", "cp", "--dest", str(folder)]
     for platform in _PLATFORMS:
         command += ["--platform", f"{platform}_{machine}"]
     command += ["-c", str(ROOT / "constraints.txt"), *wanted()]
