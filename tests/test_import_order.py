@@ -36,6 +36,7 @@ ROWS = (
         "remarks",
         "garbage",
         "marks",
+        "plugins",
     ),
     ("catalog",),
     ("trace",),

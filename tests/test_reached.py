@@ -33,7 +33,6 @@ CALLED_BY_USERS = {
     "jobs.readers.added_reader": "CONTRIBUTING: a kind of job",
     "profiler.iteration_timer.active_timer": "driple.profiler.batches finds it in sys.modules",
     "schemes.registry.added_scheme": "CONTRIBUTING: a scheme",
-    "schemes.registry.register_scheme": "CONTRIBUTING: a scheme",
     "api.results.Result.to_frame": "docs/python.md",
     "api.results.Result._repr_html_": "notebooks",
     "render.emit.slurm.SUBMIT_FILTER": "docs/schedulers.md",

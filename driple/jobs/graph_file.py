@@ -25,6 +25,12 @@ def _claims(text: str) -> bool:
     return path.exists() or path.suffix in (*GRAPH_SUFFIXES, ".gz")
 
 
+def _is_certain(text: str) -> bool:
+    """A file of another suffix may be of a plug-in's kind."""
+    path = Path(text)
+    return path.is_dir() or path.suffix in (*GRAPH_SUFFIXES, ".gz")
+
+
 def _refuse(text: str) -> None:
     if Path(text).exists():
         refuse_foreign(Path(text))
@@ -155,4 +161,5 @@ GRAPH_FILE = JobReader(
     read=_read,
     decided_by=nothing_of,
     refuse=_refuse,
+    is_certain=_is_certain,
 )

@@ -257,4 +257,5 @@ OWN_MODEL = JobReader(
     flags=flags_for("own_model"),
     read=_read,
     decided_by=kernels_on,
+    is_certain=lambda text: text.rpartition(":")[0].endswith(".py"),
 )

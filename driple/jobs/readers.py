@@ -4,21 +4,24 @@
 
 A kind of JOB is one file with a `JobReader`, and its row in `driple.jobs.load`. The first that
 claims a JOB reads it: readers of prefixes such as `hf:` come before those of files, and names come
-last.
+last. What none of them claims for certain, readers of installed plug-ins are asked for first.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeVar
 
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.files import is_nameable
 from driple.jobs.job import Job, JobOrigin
 from driple.jobs.options import JobOptions
+from driple.plugins import READERS, PlugIn, plug_ins
 
 __all__ = [
     "JobReader",
@@ -33,6 +36,9 @@ __all__ = [
     "register_reader",
     "registered_readers",
 ]
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 reading = threading.RLock()
 """Held while a model is built and traced here: PyTorch's dispatcher is one for all threads."""
@@ -106,6 +112,7 @@ class JobReader:
         refuse: raises an error for what it claims but cannot be read with any option; it comes
             before options are looked at.
         states_batch: whether its jobs have a batch size without --batch-size.
+        is_certain: whether what it claims can be of no other kind; else plug-ins are asked first.
     """
 
     origin: JobOrigin
@@ -117,6 +124,7 @@ class JobReader:
     decided_by: Callable[[Setting], Hashable] = lambda setting: setting
     refuse: Callable[[str], None] | None = None
     states_batch: bool = True
+    is_certain: Callable[[str], bool] = lambda text: True
 
 
 _READERS: list[JobReader] = []
@@ -159,17 +167,63 @@ def reader_of(text: str, options: JobOptions) -> JobReader:
         ConfigError: no reader claims it, or it has no use for one of the options.
     """
     _check_text(text)
-    for reader in _READERS:
-        if reader.claims(text):
-            if reader.refuse is not None:
-                reader.refuse(text)
-            odd = [flag for flag in options.given if flag not in reader.flags]
-            if odd:
-                raise ConfigError(_odd_words(odd, text, reader))
-            return reader
-    raise ConfigError(
-        f"'{text[:200]}' names no job; give {', '.join(one.form for one in _READERS)}"
-    )
+    reader = _first(_READERS, text)
+    if reader is None or not reader.is_certain(text):
+        reader = _first(_plugged_in(), text) or reader
+    if reader is None:
+        forms = ", ".join(known.form for known in (*_READERS, *_plugged_in()))
+        raise ConfigError(f"'{text[:200]}' names no job; give {forms}")
+    if reader.refuse is not None:
+        reader.refuse(text)
+    odd = [flag for flag in options.given if flag not in reader.flags]
+    if odd:
+        raise ConfigError(_odd_words(odd, text, reader))
+    return reader
+
+
+def _first(readers: Iterable[JobReader], text: str) -> JobReader | None:
+    """The first of some readers that claims a text; None if none does."""
+    return next((reader for reader in readers if reader.claims(text)), None)
+
+
+@cache
+def _plugged_in() -> tuple[JobReader, ...]:
+    """Readers of installed plug-ins, whose failures name the plug-in.
+
+    Raises:
+        ConfigError: a plug-in cannot be loaded, or has a form that another reader has.
+    """
+    readers: list[JobReader] = []
+    for plug_in in plug_ins(READERS, "a driple.jobs.readers.JobReader", _is_reader):
+        reader: JobReader = plug_in.value
+        if any(known.form == reader.form for known in (*_READERS, *readers)):
+            raise ConfigError(
+                f"{plug_in.name} reads {reader.form}, which another reader does; uninstall one"
+            )
+        readers.append(
+            replace(
+                reader,
+                claims=_blaming(plug_in, reader.claims),
+                read=_blaming(plug_in, reader.read),
+                decided_by=_blaming(plug_in, reader.decided_by),
+                refuse=None if reader.refuse is None else _blaming(plug_in, reader.refuse),
+            )
+        )
+    return tuple(readers)
+
+
+def _is_reader(value: object) -> bool:
+    return isinstance(value, JobReader)
+
+
+def _blaming(plug_in: PlugIn, call: Callable[[_In], _Out]) -> Callable[[_In], _Out]:
+    """A function of a plug-in, whose errors name it."""
+
+    def called(value: _In) -> _Out:
+        with plug_in.blamed():
+            return call(value)
+
+    return called
 
 
 def _check_text(text: str) -> None:

@@ -75,6 +75,7 @@ CATALOGUE = JobReader(
     name="a workload of the catalogue",
     form="a workload such as resnet50/imagenet/b32/sgd/sync",
     claims=lambda text: True,
+    is_certain=lambda text: False,
     flags=flags_for("workload"),
     read=one_at_a_time(_read),
     decided_by=_servers_of,

@@ -1,15 +1,19 @@
 """Schemes by name: a scheme is one file and its row here.
 
 "ddp" -> Ddp      "fsdp" -> Fsdp      "ps" -> ParameterServers
+
+Schemes of installed plug-ins join them when a name is unknown, or all schemes are asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from driple.cluster.schemes import SchemeChoice
-from driple.errors import SettingError
+from driple.errors import ConfigError, SettingError
+from driple.plugins import SCHEMES, plug_ins
 from driple.schemes.ddp import Ddp
 from driple.schemes.fsdp import Fsdp
 from driple.schemes.hierarchical import Hierarchical
@@ -52,6 +56,8 @@ def scheme_named(name: str) -> Scheme:
     Raises:
         SettingError: no scheme has this name.
     """
+    if name not in _SCHEMES:
+        _plug_in()
     scheme = _SCHEMES.get(name)
     if scheme is None:
         names = ", ".join(known for known in _SCHEMES if known != SplitScheme.name)
@@ -86,7 +92,8 @@ def replica_schemes() -> tuple[str, ...]:
 
 
 def registered_schemes() -> tuple[Scheme, ...]:
-    """All schemes, in the order in which `plan` tries them."""
+    """All schemes, in the order in which `plan` tries them; those of plug-ins come last."""
+    _plug_in()
     return tuple(_SCHEMES.values())
 
 
@@ -120,10 +127,31 @@ def added_scheme(scheme: Scheme) -> Iterator[None]:
     Raises:
         SettingError: the name is taken.
     """
-    before = dict(_SCHEMES)
+    before = _SCHEMES.get(scheme.name)
     register_scheme(scheme)
     try:
         yield
     finally:
-        _SCHEMES.clear()
-        _SCHEMES.update(before)
+        if before is None:
+            del _SCHEMES[scheme.name]
+        else:
+            _SCHEMES[scheme.name] = before
+
+
+@cache
+def _plug_in() -> None:
+    """Register the schemes of installed plug-ins.
+
+    Raises:
+        ConfigError: a plug-in cannot be loaded, or its name is taken.
+    """
+    for plug_in in plug_ins(SCHEMES, "an object with what Scheme has", _is_scheme):
+        try:
+            register_scheme(plug_in.value)
+        except SettingError as error:
+            raise ConfigError(f"{plug_in.name}: {error}") from error
+
+
+def _is_scheme(value: object) -> bool:
+    members = [*Scheme.__annotations__, *(name for name in dir(Scheme) if name[0] != "_")]
+    return not isinstance(value, type) and all(hasattr(value, name) for name in members)
