@@ -58,6 +58,7 @@ _LONGEST_SHOWN = 60  # characters of a refused value that an error repeats
 JSON_NAME, JSON_OPTIONAL, JSON_REST = "json_name", "json_optional", "json_rest"
 _MAY_LACK = "json_may_lack"
 _PLAIN = {bool, int, str}
+_AS_THEY_ARE = frozenset((str, float, int, bool, type(None)))
 _T = TypeVar("_T")
 
 
@@ -169,24 +170,35 @@ def _at(step: str, convert: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return convert(*arguments)
     except _RefusedError as refused:
-        joint = "." if refused.path and not refused.path.startswith("[") else ""
-        refused.path = f"{step}{joint}{refused.path}"
-        raise
+        raise _further_in(step, refused) from refused
+
+
+def _further_in(step: str, refused: _RefusedError) -> _RefusedError:
+    """The refusal with a path that begins with this step."""
+    joint = "." if refused.path and not refused.path.startswith("[") else ""
+    return _RefusedError(refused.reason, f"{step}{joint}{refused.path}")
 
 
 def _to_json(value: Any, depth: int) -> Json:
-    value = _plain(value)
+    kind = type(value)
+    if kind not in _AS_THEY_ARE:
+        value = _plain(value)
+        kind = type(value)
     if depth == 0:
         raise _RefusedError(f"is nested over {MAX_DEPTH} deep")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise _RefusedError(f"is {value}, which JSON cannot hold")
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Mapping):
-        return {
-            key: _at(key, _to_json, item, depth - 1)
-            for key, item in ((str(_plain(key)), item) for key, item in value.items())
-        }
+    if kind in _AS_THEY_ARE or value is None or isinstance(value, bool | int | float | str):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _RefusedError(f"is {value}, which JSON cannot hold")
+        return cast("Json", value)
+    if kind is dict or isinstance(value, Mapping):
+        made = {}
+        for key, item in value.items():
+            name = key if type(key) is str else str(_plain(key))
+            try:
+                made[name] = _to_json(item, depth - 1)
+            except _RefusedError as refused:
+                raise _further_in(name, refused) from refused
+        return made
     if isinstance(value, list | tuple):
         kinds = set(map(type, value))  # millions of numbers of a sweep need no call each
         if depth > 1 and (kinds <= _PLAIN or (kinds == {float} and all(map(math.isfinite, value)))):
@@ -210,15 +222,35 @@ def _plain(value: Any) -> Any:
 
 
 def _plain_fields(item: DataclassInstance) -> dict[str, Any]:
-    fields = [(field, getattr(item, field.name)) for field, _ in _fields_of(type(item))]
     plain: dict[str, Any] = {}
-    for field, held in fields:
-        added = held if field.metadata.get(JSON_REST) else {_key(field): held}
-        if clash := set(added) & set(plain):
+    for field, key, is_rest, is_optional in _written_fields(type(item)):
+        held = getattr(item, field.name)
+        added = held if is_rest else (key,)
+        if clash := {name for name in added if name in plain}:
             raise _RefusedError("is given twice", str(min(clash)))
-        if not _is_left_out(field, held):
-            plain |= added
+        if is_optional and _is_left_out(field, held):
+            continue
+        if is_rest:
+            plain |= held
+        else:
+            plain[key] = held
     return plain
+
+
+@cache
+def _written_fields(
+    kind: type[DataclassInstance],
+) -> tuple[tuple[dataclasses.Field[Any], str, bool, bool], ...]:
+    """Each field that is written, its key, whether it holds all other keys, and may be left out."""
+    return tuple(
+        (
+            field,
+            _key(field),
+            bool(field.metadata.get(JSON_REST)),
+            bool(field.metadata.get(JSON_OPTIONAL)),
+        )
+        for field, _ in _fields_of(kind)
+    )
 
 
 def _key(field: dataclasses.Field[Any]) -> str:
@@ -226,8 +258,7 @@ def _key(field: dataclasses.Field[Any]) -> str:
 
 
 def _is_left_out(field: dataclasses.Field[Any], value: object) -> bool:
-    if not field.metadata.get(JSON_OPTIONAL):
-        return False
+    """Whether an optional field holds its default."""
     factory: Any = field.default_factory
     default = field.default if factory is dataclasses.MISSING else factory()
     return value is default or (type(value) is type(default) and bool(value == default))

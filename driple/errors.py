@@ -11,6 +11,7 @@
     ├── CheckpointError   a checkpoint that cannot be loaded
     ├── PredictionError   a graph for which an inspector gives impossible numbers
     ├── MeasureError      a measuring run that failed, or a machine that cannot measure
+    ├── EngineError       workers or a cluster that die over and over, or cannot be reached
     └── MissingExtraError an optional dependency that a command needs is not installed
 
 The command line turns each of them into one line on stderr and exit status 2. Every message says
@@ -27,6 +28,7 @@ __all__ = [
     "ConfigError",
     "DatasetError",
     "DripleError",
+    "EngineError",
     "GraphError",
     "MeasureError",
     "MissingExtraError",
@@ -83,6 +85,10 @@ class PredictionError(DripleError, ValueError):
 
 class MeasureError(DripleError, RuntimeError):
     """A measuring run failed, or this machine cannot do it."""
+
+
+class EngineError(DripleError, RuntimeError):
+    """Workers of an engine die over and over, or its cluster cannot be reached."""
 
 
 class MissingExtraError(DripleError, ImportError):

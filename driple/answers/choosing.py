@@ -79,7 +79,7 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
         SettingError: what the machines are is not known.
     """
     from driple.inspector.checkpoint import load_checkpoint
-    from driple.inspector.checkpoint_places import checkpoint_path
+    from driple.inspector.checkpoint_places import checkpoint_files, checkpoint_path
     from driple.simulate.gpu_rates import is_tuned
 
     reason: Remark | None = None
@@ -87,12 +87,9 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
         reason = remark("tuned_to_own_runs", device=setting.device)
     elif method in ("auto", "inspector"):
         fitted = _is_fitted(setting)
-        try:
+        # A preset that a setting with inspectors lacks is mistyped.
+        if method == "inspector" or checkpoint_files(setting):
             loaded = load_checkpoint(checkpoint_path(setting, preset))
-        except CheckpointError:
-            if method == "inspector" or _has_any(setting):
-                raise
-        else:
             imitates = fitted and loaded.provenance == "simulated"
             if method == "inspector" or not imitates:
                 return AnswerPlan(
@@ -137,13 +134,6 @@ def usual_answer(answers: Sequence[MethodAnswer], usual: str) -> str:
     found = next((one for one in answers if one.method == usual), None)
     guesses = found is None or doubt_of(found) is not None
     return "simulator" if usual == "inspector" and guesses else usual
-
-
-def _has_any(setting: Setting) -> bool:
-    """Whether the setting has a checkpoint of another preset: then the preset is mistyped."""
-    from driple.inspector.checkpoint_places import settings_with_checkpoint
-
-    return setting.name in settings_with_checkpoint()
 
 
 def _is_fitted(setting: Setting) -> bool:

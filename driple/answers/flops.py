@@ -5,8 +5,11 @@ PreparedJob, Place, seconds of a step -> percent (Chowdhery et al., PaLM, 2022, 
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
+from driple.catalog import Device
 from driple.errors import CatalogError
 from driple.graph.step_facts import Phase
 from driple.simulate.gpu_rates import peaks
@@ -35,6 +38,19 @@ def flops_utilisation_pct(job: PreparedJob, place: Place, step_s: float) -> floa
     device = place.topology.workers[0]
     if device.is_cpu or step_s <= 0:
         return None
+    known = _KNOWN.setdefault(job, {})
+    if device not in known:
+        known[device] = _flops_and_peak(job, device)
+    both = known[device]
+    if both is None:
+        return None
+    flops, peak = both
+    total = flops / place.topology.degrees.of_replica
+    return 100 * total / (peak * step_s) if total > 0 and peak > 0 else None
+
+
+def _flops_and_peak(job: PreparedJob, device: Device) -> tuple[float, float] | None:
+    """FLOPs of a step, and the device's peak; None where no source states its peaks."""
     flops = job.cost.flops * job.cost.executions
     if len(job.graph.phases):
         flops = np.where(job.graph.phases == Phase.RECOMPUTE, 0.0, flops)
@@ -44,6 +60,10 @@ def flops_utilisation_pct(job: PreparedJob, place: Place, step_s: float) -> floa
     except CatalogError:
         return None
     by_pipe = np.bincount(pipes, weights=flops, minlength=len(PIPES))
-    peak = rates[PIPES[int(by_pipe.argmax())]]
-    total = float(flops.sum()) / place.topology.degrees.of_replica
-    return 100 * total / (peak * step_s) if total > 0 and peak > 0 else None
+    return float(flops.sum()), rates[PIPES[int(by_pipe.argmax())]]
+
+
+# By job and device: questions ask for one job on many settings.
+_KNOWN: WeakKeyDictionary[PreparedJob, dict[Device, tuple[float, float] | None]] = (
+    WeakKeyDictionary()
+)

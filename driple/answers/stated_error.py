@@ -86,7 +86,7 @@ def _shipped_table() -> ErrorTable:
     return ErrorTable(shipped_run_columns(), shipped_scale())
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _shipped_error(job: JobKind, cluster: ClusterKind) -> StatedError:
     """Asked for by each method of a question, and looked up once."""
     return _shipped_table().error_of(job, cluster)

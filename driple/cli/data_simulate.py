@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.checks import MOST_SEED
+from driple.cli.joboptions import EngineOption
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, whole
 from driple.cli.progress import progress_bar
@@ -39,6 +40,7 @@ def simulate(
         list[str] | None,
         typer.Option(help="setting, may be given several times; default: all known GPU settings"),
     ] = None,
+    engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -68,6 +70,7 @@ def simulate(
             plan,
             output,
             processes=values.processes,
+            engine=engine,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     for place in made:

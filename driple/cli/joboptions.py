@@ -26,6 +26,7 @@ from driple.rules import short
 __all__ = [
     "LINK_BANDWIDTH_HELP",
     "CatalogOption",
+    "EngineOption",
     "JobArgument",
     "MachineOption",
     "SettingOption",
@@ -55,6 +56,14 @@ MachineOption = Annotated[
         metavar="FILE",
         help="file of driple measure --machine: the host, GPUs and links of your machine, which "
         "take precedence over catalogues",
+    ),
+]
+
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="local: processes of this machine (--set processes); ray: the cluster of RAY_ADDRESS",
     ),
 ]
 

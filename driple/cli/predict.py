@@ -16,6 +16,7 @@ from driple.cli.jobnotes import show_doubts, show_job
 from driple.cli.joboptions import (
     LINK_BANDWIDTH_HELP,
     CatalogOption,
+    EngineOption,
     JobArgument,
     MachineOption,
     SettingOption,
@@ -23,6 +24,8 @@ from driple.cli.joboptions import (
 )
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, text, whole
+from driple.engine.engine import MOST_WORKERS
+from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
 from driple.render.remarks import sentences
 from driple.render.show import note, print_json, print_target_rows
@@ -69,12 +72,14 @@ class _Values:
     samples: str | None = text(None, "with --emit: samples of an epoch, such as 50000 or 1.2M")
     tokens: str | None = text(None, "with --emit: tokens of an epoch, in place of samples")
     epochs: float | None = number(None, "with --emit: epochs", above=0, most=1e9)
+    processes: int = whole(2, "with --jobs: parallel processes", 1, MOST_WORKERS)
 
 
 @job_options
 def predict(
-    job: JobArgument,
+    context: typer.Context,
     options: JobOptions,
+    job: JobArgument | None = None,
     setting: SettingOption = None,
     catalog: CatalogOption = None,
     machine: MachineOption = None,
@@ -116,6 +121,24 @@ def predict(
         ),
     ] = False,
     emit: EmitOption = None,
+    jobs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="JOBS.jsonl",
+            help='in place of JOB: a file with lines such as {"job": "resnet50", "setting": '
+            '"8xH100", "batch_size": 64}; an interrupted run goes on where it was',
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="with --jobs: file to write, .jsonl or .parquet, a row for each answer",
+            callback=output_file,
+        ),
+    ] = None,
+    engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
@@ -151,12 +174,32 @@ def predict(
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
 
       driple predict resnet50 --setting 8xH100 --set epochs=90 --emit slurm
+
+      driple predict --jobs jobs.jsonl -o answers.parquet
     """
     from driple.api.arguments import machine_of, own_setting
     from driple.api.predicting import predict as ask
     from driple.cluster.setting import parse_setting
 
     values = override(_Values, set_)
+    if jobs is not None:
+        from driple.cli.predict_jobs import check_alone, run_jobs
+
+        check_alone(context, set_)
+        run_jobs(
+            jobs,
+            output,
+            engine=engine,
+            workers=values.processes,
+            catalogs=catalog or (),
+            machine=machine,
+            json=json,
+        )
+        return
+    if job is None:
+        raise ConfigError("give a JOB, such as resnet50, or a file of jobs with --jobs")
+    if output is not None:
+        raise ConfigError("-o is for --jobs; answers about one JOB go to stdout")
     amount = amount_of_values(
         emit, values.training_steps, values.samples, values.tokens, values.epochs
     )
@@ -266,7 +309,6 @@ def _with_scheme(settings: list[Setting], scheme: str) -> list[Setting]:
         ConfigError: no setting that the scheme could belong to.
         SettingError: no such scheme, or one that does not fit a setting.
     """
-    from driple.errors import ConfigError
     from driple.schemes.registry import scheme_asked
 
     if not settings:
@@ -279,8 +321,6 @@ def _with_scheme(settings: list[Setting], scheme: str) -> list[Setting]:
 
 def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
     """A picture of all answers if one kind of picture shows them all."""
-    from driple.errors import ConfigError
-
     title, methods = answers[0].job.name, {one.method for one in answers}
     if methods == {"inspector"}:
         _draw_inspectors(answers, plot, title)

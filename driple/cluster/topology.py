@@ -97,10 +97,11 @@ class Topology:
         """
         kinds: dict[tuple[int, ...], int] = {}
         found: Counter[int] = Counter()
+        own = self.workers[0]
         for worker, (device, machine) in enumerate(
             zip(self.workers, self.worker_machine, strict=True)
         ):
-            if device == self.workers[0]:
+            if device is own or device == own:
                 near = tuple(s for s, place in enumerate(self.server_machine) if place == machine)
                 found[kinds.setdefault(near, worker)] += 1
         return dict(found)

@@ -1,6 +1,6 @@
 """Data sets of settings that nobody measured: every graph of a store on every setting.
 
-    GraphStore, settings -> processes, one shard of graphs at a time -> FOLDER/parts/*.json
+    GraphStore, settings -> tasks of an engine, one shard of graphs at a time -> FOLDER/parts/*.json
                          -> FOLDER/SETTING/ (labels), FOLDER/zoo/ (graphs, stored once for all)
 
 A part that is written is not simulated again, so a run that was stopped goes on there. The parts
@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,12 +25,12 @@ from driple.codec import from_json, to_json
 from driple.dataset.example import Dataset, Detail, Example
 from driple.dataset.graph_store import GraphStore
 from driple.dataset.store import write_dataset
+from driple.engine.engine import open_engine
 from driple.errors import DatasetError
 from driple.files import atomic_write, wrap_os_error
 from driple.graph.opgraph import OpGraph
 from driple.jobs.catalogue import model_of
 from driple.jobs.workload import Workload
-from driple.processes import end_with_parent
 from driple.schemes.registry import scheme_named
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
@@ -113,6 +111,7 @@ def simulate_store(
     *,
     calibration: Calibration | None = None,
     processes: int = 2,
+    engine: str = "local",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Path]:
     """Simulate every graph of a store on every setting, and write a data set for each.
@@ -123,6 +122,7 @@ def simulate_store(
         out: folder of the data sets; made if need be.
         calibration: what devices and links reach of their peaks; by default as installed.
         processes: how many simulate at the same time.
+        engine: `local` or `ray`.
         progress: called with (shards done, shards in all).
 
     Returns:
@@ -132,6 +132,7 @@ def simulate_store(
         DatasetError: the store or the folder cannot be read or written.
         GraphError: a graph lacks the signatures of its ops.
         SettingError: a setting that cannot be simulated.
+        EngineError: workers die over and over.
     """
     folder = Path(out)
     parts = folder / _PARTS
@@ -142,20 +143,12 @@ def simulate_store(
     todo = [shard for shard in shards if not files[shard].exists()]
     progress(len(shards) - len(todo), len(shards))
     if todo:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(
-            max_workers=min(processes, len(todo)), mp_context=context, initializer=end_with_parent
-        ) as pool:
-            started = [
-                pool.submit(_simulate_shard, store, shard, plan, calibration, files[shard])
-                for shard in todo
-            ]
-            try:
-                for number, one in enumerate(as_completed(started), 1):
-                    one.result()
-                    progress(len(shards) - len(todo) + number, len(shards))
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
+        shared = _Simulated(store=store, plan=plan, calibration=calibration)
+        with open_engine(engine, workers=min(processes, len(todo))) as running:
+            parts_made = running.stream(_simulate_shard, shared, todo)
+            for number, (shard, part) in enumerate(zip(todo, parts_made, strict=True), 1):
+                atomic_write(files[shard], part, error=DatasetError)
+                progress(len(shards) - len(todo) + number, len(shards))
     rows = {shard: _read_part(files[shard]) for shard in shards}
     graphs = dict(store.graphs())
     places = []
@@ -195,14 +188,18 @@ def _key(
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def _simulate_shard(
-    store: GraphStore,
-    shard: str,
-    plan: SimulationPlan,
-    calibration: Calibration | None,
-    file: Path,
-) -> None:
-    """Simulate the graphs of a shard on all settings, and write the part."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Simulated:
+    """What the tasks of all shards share."""
+
+    store: GraphStore
+    plan: SimulationPlan
+    calibration: Calibration | None
+
+
+def _simulate_shard(shared: _Simulated, shard: str) -> bytes:
+    """Simulate the graphs of a shard on all settings; content of the part."""
+    store, plan, calibration = shared.store, shared.plan, shared.calibration
     rows = []
     places = [
         (setting, topology_of(setting), calibration or shipped_calibration(setting))
@@ -228,7 +225,7 @@ def _simulate_shard(
                     patterns=made.patterns,
                 )
             )
-    atomic_write(file, json.dumps(to_json(rows)).encode(), error=DatasetError)
+    return json.dumps(to_json(rows)).encode()
 
 
 def _of_shard(store: GraphStore, shard: str) -> Iterator[tuple[str, OpGraph]]:

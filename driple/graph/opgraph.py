@@ -200,7 +200,7 @@ class Traffic:
         return found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, slots=True, weakref_slot=True, eq=False, repr=False)
 class OpGraph:
     """Nodes and edges of the ops that run on the worker's compute device.
 

@@ -28,7 +28,7 @@ def settings_with_checkpoint() -> list[str]:
     names = {
         place.name.replace("_", "/", 1)
         for folder in _folders()
-        for place in os.scandir(folder)  # many times as fast as a glob, and asked for each answer
+        for place in os.scandir(folder)
         if place.is_dir() and any(file.name.endswith(_SUFFIX) for file in os.scandir(place))
     }
     return sorted(names)
@@ -38,8 +38,10 @@ def checkpoint_files(setting: Setting) -> dict[str, Path]:
     """Checkpoint files of a setting by preset, in order of presets; none if it has none."""
     files: dict[str, Path] = {}
     for folder in _folders():
-        for path in (folder / setting.file_name).glob(_ANY):
-            files.setdefault(path.stem, path)
+        place = folder / setting.file_name
+        if place.is_dir():  # asked for each answer: most settings have none
+            for path in place.glob(_ANY):
+                files.setdefault(path.stem, path)
     return dict(sorted(files.items()))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 from driple.cluster.setting import Setting, UnknownCluster
@@ -372,6 +373,12 @@ def flags_for(kind: str) -> frozenset[str]:
     return frozenset(row.flag for row in JOB_OPTIONS if kind in row.suits and not row.for_all)
 
 
+@cache
+def _usual_options() -> JobOptions:
+    """Those of a job without any; checked once, as each answer asks for them several times."""
+    return JobOptions()
+
+
 def options_of(given: JobOptions | None) -> JobOptions:
     """The options that were given, or the usual ones.
 
@@ -379,7 +386,7 @@ def options_of(given: JobOptions | None) -> JobOptions:
         ConfigError: something else than options.
     """
     if given is None:
-        return JobOptions()
+        return _usual_options()
     if not isinstance(given, JobOptions):
         raise ConfigError(
             f"options is a {type(given).__name__}, and driple.JobOptions is needed; give "

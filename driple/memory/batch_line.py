@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting
@@ -51,7 +52,7 @@ class MemoryLine:
         steps_at = batched_device_steps(
             (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph), degrees
         )
-        line = cls(job=many, steps_at=steps_at)
+        line = cls(job=many, steps_at=lru_cache(_MOST_SIZES)(steps_at))
         _LINES[:] = [*_LINES, (line, few, degrees)][-_MOST_LINES:]
         return line
 
@@ -68,6 +69,7 @@ class MemoryLine:
 # Of the jobs that were asked for last, which many clusters share.
 _LINES: list[tuple[MemoryLine, Job, Degrees]] = []
 _MOST_LINES = 4
+_MOST_SIZES = 32  # batch sizes of a line; clusters of one kind of device ask for the same
 
 
 def batched_memory(

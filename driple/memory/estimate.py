@@ -10,7 +10,8 @@ CUDA context and NCCL's buffers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
 from driple.jobs.training_config import undecided_remark
+from driple.memory.allocator import AllocatorPeak
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
 from driple.memory.device_tensors import DeviceTensors, device_tensors, host_bytes
 from driple.memory.events import bytes_by_kind, played_steps
@@ -37,6 +39,7 @@ from driple.memory.split_model import device_steps
 from driple.memory.step_memory import StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
 from driple.remarks import Remark, remark
+from driple.schemes.scheme import Sharding
 
 __all__ = [
     "error_kind",
@@ -51,10 +54,9 @@ IntArray = npt.NDArray[np.int64]
 
 _PARTS = (*KINDS, COMMUNICATION_PART)
 NEWEST = "torch2"  # generation of PyTorch, unless a job states another
-_KEPT_GRAPHS = 2
+_MOST_HELD = 16  # of a step: kinds of clusters on which devices hold it in one way
 _NUM_KEPT = 3  # parameters, gradients, states
 _OF_MODULES = ("activations", "temporary")
-_ReadSteps = tuple[tuple[StepMemory, ...], tuple[ModuleBytes, ...]]
 _TIGHTEST: tuple[Fits | None, ...] = ("no", "likely not", None, "yes")
 
 
@@ -97,9 +99,9 @@ def memory_of_graph(
 
 
 def _of_graph(graph: OpGraph, places: Sequence[MemoryPlace], library: str) -> MemoryEstimate:
-    steps, modules = _READ.of(graph, places[0])
-    made = memory_of_places(steps, places, library=library)
-    return replace(made, modules=modules, largest=_largest_words(made, modules))
+    read = _read(graph, places[0].degrees)
+    made = memory_of_places(read.steps, places, library=library)
+    return replace(made, modules=read.modules, largest=_largest_words(made, read))
 
 
 def _at_most(made: MemoryEstimate) -> MemoryEstimate:
@@ -109,25 +111,33 @@ def _at_most(made: MemoryEstimate) -> MemoryEstimate:
     return replace(made, is_upper_bound=True, fits=fits, source=source)
 
 
-class _Read:
-    """Steps of the graphs that were asked for last: a plan asks for one on many settings."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _ReadSteps:
+    """What a graph and the degrees of its split decide.
 
-    def __init__(self) -> None:
-        self._kept: list[tuple[OpGraph, Degrees, _ReadSteps]] = []
+    Attributes:
+        steps: of each stage.
+        modules: what the whole model's modules allocate at the peak.
+        most: where most of a kind is, as far as it was asked for.
+    """
 
-    def of(self, graph: OpGraph, place: MemoryPlace) -> _ReadSteps:
-        """The step of each stage of a graph, and what its modules allocate at the peak."""
-        degrees = place.degrees
-        for known, of, found in self._kept:
-            if known is graph and of == degrees:
-                return found
+    steps: tuple[StepMemory, ...]
+    modules: tuple[ModuleBytes, ...]
+    most: dict[str, str] = field(default_factory=dict)
+
+
+def _read(graph: OpGraph, degrees: Degrees) -> _ReadSteps:
+    """The steps of a graph, kept as long as it is: questions ask for one job on many settings."""
+    known = _READ.setdefault(graph, {})
+    if degrees not in known:
         ordered = with_lifetimes(graph)
-        made = device_steps(ordered, degrees), step_timeline(ordered).modules
-        self._kept = [*self._kept, (graph, degrees, made)][-_KEPT_GRAPHS:]
-        return made
+        known[degrees] = _ReadSteps(
+            steps=device_steps(ordered, degrees), modules=step_timeline(ordered).modules
+        )
+    return known[degrees]
 
 
-_READ = _Read()
+_READ: WeakKeyDictionary[OpGraph, dict[Degrees, _ReadSteps]] = WeakKeyDictionary()
 
 
 def memory_of_steps(
@@ -189,8 +199,8 @@ def memory_of_step(
             device=place.device,
         )
     known = calibration or shipped_memory_calibration()
-    tensors = device_tensors(step, sharding, place.shards, place.copies, masters=masters)
-    peaks = _peaks(step, place, known, tensors, library=library)
+    held = _held(step, sharding, place, masters=masters)
+    peaks = _peaks(step, place, known, held, library=library)
     made = _estimate(step, place, known, peaks)
     if not place.offload:
         return made
@@ -201,6 +211,48 @@ def memory_of_step(
         return made
     margin = min(room - on_host, made.margin_bytes or 0.0)
     return replace(made, fits="no", margin_bytes=margin)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Held:
+    """What a device holds over a step, whatever the size of its memory.
+
+    Attributes:
+        tensors: of the step on one device.
+        by_kind: shape [kinds], bytes at the peak.
+        played: peaks of an allocator without limit; None of a processor.
+    """
+
+    tensors: DeviceTensors
+    by_kind: IntArray
+    played: AllocatorPeak | None
+
+
+def _held(step: StepMemory, sharding: Sharding, place: MemoryPlace, *, masters: bool) -> _Held:
+    """The same for all clusters on which devices hold as much; the newest few are kept."""
+    # More devices hold as much each where nothing is shared out, and there are several.
+    shards, copies = place.shards, place.copies
+    if sharding.is_whole:
+        shards, copies = 1, min(copies, 2)
+    is_processor = place.capacity_bytes is None
+    key = (sharding, shards, copies, masters, is_processor)
+    if key not in step.known:
+        rounding = rounding_of(step.framework)
+        tensors = device_tensors(step, sharding, shards, copies, masters=masters)
+        kinds = bytes_by_kind(tensors, rounding)
+        is_tensorflow = step.framework == "tensorflow"
+        held = _Held(
+            tensors=tensors,
+            by_kind=kinds[int(kinds.sum(axis=1).argmax())],
+            played=None
+            if is_processor
+            else played_steps(tensors, expandable=is_tensorflow, rounding=rounding),
+        )
+        while len(step.known) >= _MOST_HELD:
+            del step.known[next(iter(step.known))]
+        step.known[key] = held
+    kept: _Held = step.known[key]
+    return kept
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,14 +278,12 @@ def _peaks(
     step: StepMemory,
     place: MemoryPlace,
     known: MemoryCalibration,
-    tensors: DeviceTensors,
+    held: _Held,
     *,
     library: str,
 ) -> _Peaks:
-    rounding = rounding_of(step.framework)
-    kinds = bytes_by_kind(tensors, rounding)
-    at_peak: IntArray = kinds[int(kinds.sum(axis=1).argmax())]
-    if place.capacity_bytes is None:  # a processor
+    at_peak, found = held.by_kind, held.played
+    if place.capacity_bytes is None or found is None:  # a processor
         return _Peaks(
             allocated=float(at_peak.sum()),
             reserved=float(at_peak.sum()),
@@ -245,14 +295,12 @@ def _peaks(
     outside = known.context_of(place.generation)
     outside += known.group_bytes if place.exchanges else 0.0
     room = place.capacity_bytes * known.usable_share - outside - workspace
-    is_tensorflow = step.framework == "tensorflow"
-    found = played_steps(tensors, expandable=is_tensorflow, rounding=rounding)
     kept = float(at_peak[:_NUM_KEPT].sum())
     cache = known.cache_of(library) * max(found.allocated_bytes - kept, 0.0)
     reserved, runs = found.reserved_bytes + cache, True
     if reserved > room:
         pressed = (
-            played_steps(tensors, capacity_bytes=room, rounding=rounding)
+            played_steps(held.tensors, capacity_bytes=room, rounding=rounding_of(step.framework))
             if found.allocated_bytes < room
             else None
         )
@@ -360,12 +408,15 @@ def _source(known: MemoryCalibration, kind: str, place: MemoryPlace) -> Remark:
     )
 
 
-def _largest_words(made: MemoryEstimate, modules: Sequence[ModuleBytes]) -> str:
+def _largest_words(made: MemoryEstimate, read: _ReadSteps) -> str:
     """What is largest at the peak, such as `activations (most of layers.0.mlp)`."""
     inside = {part: value for part, value in made.parts.items() if part != OUTSIDE_PART}
     part = max(inside, key=lambda one: inside[one], default="")
     if not part or inside[part] <= 0:
         return ""
     words = "optimizer states" if part == "optimizer" else part
-    most = most_words(modules, part) if part in _OF_MODULES else ""
-    return f"{words} (most of {most})" if most else words
+    if part not in _OF_MODULES:
+        return words
+    if part not in read.most:
+        read.most[part] = most_words(read.modules, part)
+    return f"{words} (most of {read.most[part]})" if read.most[part] else words

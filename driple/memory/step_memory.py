@@ -8,7 +8,9 @@ and optimizer states are kept apart from other tensors, since schemes share them
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +89,7 @@ class StepMemory:
         computes_in_half: whether products read half precision.
         framework: that runs it.
         has_images: whether it convolves in two dimensions, so that samples are images.
+        known: what was worked out of this very step; each copy begins anew.
     """
 
     num_nodes: int
@@ -102,6 +105,7 @@ class StepMemory:
     computes_in_half: bool = False
     framework: str = "pytorch"
     has_images: bool = False
+    known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, graph: OpGraph) -> StepMemory:

@@ -17,6 +17,7 @@ not either: a faster link never makes a collective slower.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log2
 from typing import Literal, get_args
 
@@ -171,14 +172,10 @@ class DeviceGroup:
             return np.zeros(sizes.shape)
         if kind == "all_to_all":
             return self._all_to_all_s(sizes)
-        usable = [one for one in _PROTOCOLS if self._is_usable(one)]
-        found = [self._ring_s(kind, sizes, one) for one in usable]
-        if kind in ("all_reduce", "broadcast"):
-            found += [self._tree_s(kind, sizes, one) for one in usable]
-        if kind == "all_reduce" and self._switch_bytes_per_s:
-            start_s = self._start_s(_PROTOCOLS[0]) + _SWITCH_S
-            found.append(start_s + sizes / self._switch_bytes_per_s)
-        fastest: FloatArray = np.min(found, axis=0)
+        lines = _lines(self, kind)
+        fastest: FloatArray = lines[0].seconds(sizes)
+        for line in lines[1:]:
+            fastest = np.minimum(fastest, line.seconds(sizes))
         return fastest
 
     def _all_to_all_s(self, sizes: FloatArray) -> FloatArray:
@@ -216,20 +213,63 @@ class DeviceGroup:
         between_s = self.between.latency_s if self.between is not None else 0.0
         return within_steps * within_s + between_steps * between_s
 
-    def _ring_s(self, kind: CollectiveKind, sizes: FloatArray, protocol: _Protocol) -> FloatArray:
+    def _ring(self, kind: CollectiveKind, protocol: _Protocol) -> _Line:
         turns = 2 if kind == "all_reduce" else 1
         between = self.machines - 1
         steps = turns * self._latency_s(self.count - 1 - between, between)
-        copied = max(hop.own_part for hop in self.hops) * sizes / self.count / turns
-        moved = sizes if kind == "broadcast" else self.sent_bytes(kind, sizes) + copied
-        rate = protocol.ring_rate * self._slowest_bytes_per_s
-        took_s: FloatArray = self._start_s(protocol) + protocol.latency * steps + moved / rate
-        return took_s
+        return _Line(
+            start_s=self._start_s(protocol) + protocol.latency * steps,
+            sent=1.0 if kind == "broadcast" else turns * (self.count - 1) / self.count,
+            copied=0.0 if kind == "broadcast" else max(hop.own_part for hop in self.hops),
+            shares=(self.count, turns),
+            bytes_per_s=protocol.ring_rate * self._slowest_bytes_per_s,
+        )
 
-    def _tree_s(self, kind: CollectiveKind, sizes: FloatArray, protocol: _Protocol) -> FloatArray:
+    def _tree(self, kind: CollectiveKind, protocol: _Protocol) -> _Line:
         turns = 2 if kind == "all_reduce" else 1
         steps = turns * self._latency_s(self.per_machine - 1, log2(self.machines))
-        rate = protocol.tree_rate * self._slowest_bytes_per_s
-        start_s = self._start_s(protocol)
-        took_s: FloatArray = start_s + protocol.latency * steps + turns * sizes / rate
+        return _Line(
+            start_s=self._start_s(protocol) + protocol.latency * steps,
+            sent=turns,
+            bytes_per_s=protocol.tree_rate * self._slowest_bytes_per_s,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Line:
+    """Seconds of a collective by its bytes, in one protocol.
+
+    Attributes:
+        start_s: of nothing.
+        sent: bytes that a device sends, over those of the tensor.
+        copied: share of its own part that a device copies.
+        shares: what its own part is divided by, in turn.
+        bytes_per_s: of the slowest hop.
+    """
+
+    start_s: float
+    sent: float
+    copied: float = 0.0
+    shares: tuple[int, int] = (1, 1)
+    bytes_per_s: float
+
+    def seconds(self, sizes: FloatArray) -> FloatArray:
+        """Of each tensor."""
+        moved = self.sent * sizes
+        if self.copied:
+            moved = moved + self.copied * sizes / self.shares[0] / self.shares[1]
+        took_s: FloatArray = self.start_s + moved / self.bytes_per_s
         return took_s
+
+
+@lru_cache(maxsize=1024)
+def _lines(group: DeviceGroup, kind: CollectiveKind) -> tuple[_Line, ...]:
+    """Of each protocol and algorithm that the group can take; the fastest is taken."""
+    usable = [one for one in _PROTOCOLS if group._is_usable(one)]
+    lines = [group._ring(kind, one) for one in usable]
+    if kind in ("all_reduce", "broadcast"):
+        lines += [group._tree(kind, one) for one in usable]
+    if kind == "all_reduce" and group._switch_bytes_per_s:
+        start_s = group._start_s(_PROTOCOLS[0]) + _SWITCH_S
+        lines.append(_Line(start_s=start_s, sent=1.0, bytes_per_s=group._switch_bytes_per_s))
+    return tuple(lines)

@@ -9,7 +9,8 @@ HOROVOD_CYCLE_TIME and HOROVOD_FUSION_THRESHOLD, at their defaults.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from driple.step.plan import Message, StepPlan
 
-__all__ = ["BUFFER_BYTES", "CYCLE_S", "fused_plan", "fused_plans"]
+__all__ = ["BUFFER_BYTES", "CYCLE_S", "fused_plans"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -25,33 +26,49 @@ BUFFER_BYTES = 64 * 2.0**20  # 64 MiB
 CYCLE_S = 1e-3  # since version 0.19; 5 ms before
 
 
-def fused_plan(
-    plan: StepPlan,
+def fused_plans(
+    plans: Sequence[StepPlan],
     seconds_of: Callable[[FloatArray], FloatArray],
     *,
     cycle_s: float = CYCLE_S,
     buffer_bytes: float = BUFFER_BYTES,
-) -> StepPlan:
-    """The plan with fused messages, each sent when the last of its tensors is ready.
+) -> tuple[StepPlan, ...]:
+    """Plans of all workers with the same fused messages: those of the slowest, whom all wait for.
+
+    Each message is sent when the last of its tensors is ready. Workers with one plan have one plan
+    afterwards.
 
     Args:
-        plan: with a message for each tensor.
+        plans: with a message for each tensor.
         seconds_of: duration of collectives by their bytes, shape [num_messages].
         cycle_s: least time between two turns of the background thread, seconds.
         buffer_bytes: most bytes of a fused message; a larger tensor goes alone.
     """
-    segments = list(plan.segments)
-    ends_s = np.cumsum([segment.duration_s for segment in segments])
+    known = {id(plan): plan for plan in plans}
+    slowest = max(known.values(), key=lambda plan: plan.compute_s)
+    sends = _fused_sends(slowest, seconds_of, cycle_s, buffer_bytes)
+    made = {key: _with_sends(plan, sends) for key, plan in known.items()}
+    return tuple(made[id(plan)] for plan in plans)
+
+
+def _fused_sends(
+    plan: StepPlan,
+    seconds_of: Callable[[FloatArray], FloatArray],
+    cycle_s: float,
+    buffer_bytes: float,
+) -> Mapping[int, Sequence[Message]]:
+    """Fused messages by the segment at whose end they leave."""
+    ends_s = np.cumsum([segment.duration_s for segment in plan.segments]).tolist()
     waiting = [
-        (float(ends_s[place]), place, message)
-        for place, segment in enumerate(segments)
+        (ends_s[place], place, message)
+        for place, segment in enumerate(plan.segments)
         for message in segment.sends
     ]
     sends: dict[int, list[Message]] = {}
     turn_s, position = 0.0, 0
     while position < len(waiting):
         ready_s, place, first = waiting[position]
-        turn_s = max(turn_s, ready_s, np.ceil(ready_s / cycle_s) * cycle_s if cycle_s else 0.0)
+        turn_s = max(turn_s, ready_s, math.ceil(ready_s / cycle_s) * cycle_s if cycle_s else 0.0)
         nbytes, tensors = first.nbytes, first.tensors
         position += 1
         while position < len(waiting):
@@ -63,31 +80,14 @@ def fused_plan(
         sends.setdefault(place, []).append(Message(first.server, nbytes, tensors))
         took_s = float(seconds_of(np.array([nbytes]))[0])
         turn_s += max(took_s, cycle_s)
-    fused = tuple(
-        replace(segment, sends=tuple(sends.get(place, ())))
-        for place, segment in enumerate(segments)
+    return sends
+
+
+def _with_sends(plan: StepPlan, sends: Mapping[int, Sequence[Message]]) -> StepPlan:
+    """The plan with other messages, by the segment at whose end they leave."""
+    leaving = [tuple(sends.get(place, ())) for place in range(len(plan.segments))]
+    segments = tuple(
+        replace(segment, sends=leave) if leave or segment.sends else segment
+        for segment, leave in zip(plan.segments, leaving, strict=True)
     )
-    return replace(plan, segments=fused)
-
-
-def fused_plans(
-    plans: Sequence[StepPlan], seconds_of: Callable[[FloatArray], FloatArray]
-) -> tuple[StepPlan, ...]:
-    """Plans of all workers with the same fused messages: those of the slowest, whom all wait for.
-
-    Workers with one plan have one plan afterwards.
-    """
-    known = {id(plan): plan for plan in plans}
-    slowest = fused_plan(max(known.values(), key=lambda plan: plan.compute_s), seconds_of)
-    sends = [segment.sends for segment in slowest.segments]
-    made = {
-        key: replace(
-            plan,
-            segments=tuple(
-                replace(segment, sends=some)
-                for segment, some in zip(plan.segments, sends, strict=True)
-            ),
-        )
-        for key, plan in known.items()
-    }
-    return tuple(made[id(plan)] for plan in plans)
+    return replace(plan, segments=segments)

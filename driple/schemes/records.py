@@ -49,8 +49,9 @@ class WorkerRecord:
         step_ends_s: see above.
         tx: (time in s, bytes/s from then on) of its outgoing link.
         rx: the same of its incoming link.
-        make_use: returns segments, tx and rx when they are first asked for: counters read them,
-            a step time does not.
+        make_use: returns segments, tx and rx of the steps from a first to before a last one, when
+            they are asked for: counters read all of them, a picture those of a step, and a step
+            time none.
     """
 
     __slots__ = ("_make_use", "_use", "step_ends_s")
@@ -62,7 +63,7 @@ class WorkerRecord:
         step_ends_s: list[float] | None = None,
         tx: Rates | None = None,
         rx: Rates | None = None,
-        make_use: Callable[[], Use] | None = None,
+        make_use: Callable[[int, int], Use] | None = None,
     ) -> None:
         self.step_ends_s = [] if step_ends_s is None else step_ends_s
         self._make_use = make_use
@@ -82,8 +83,14 @@ class WorkerRecord:
 
     def _found(self) -> Use:
         if self._make_use is not None:
-            self._use, self._make_use = self._make_use(), None
+            self._use, self._make_use = self._make_use(0, len(self.step_ends_s)), None
         return self._use
+
+    def use_beside(self, number: int) -> Use:
+        """Segments and rates on both links, those of a step and of its neighbours at least."""
+        if self._make_use is None:
+            return self._use
+        return self._make_use(max(number - 1, 0), min(number + 2, len(self.step_ends_s)))
 
     @property
     def computing(self) -> list[Computing]:

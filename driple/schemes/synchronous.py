@@ -194,7 +194,7 @@ class _Steps:
         times_s = np.array([time_s for time_s, _ in self.meters])  # turns, lanes
         rates = np.array([rate for _, rate in self.meters])  # turns, lanes, meters
 
-        def use(place: int, worker: int) -> Use:
+        def use(place: int, worker: int, _first: int, _last: int) -> Use:
             tx, rx = (
                 _meter(starts_s, times_s, rates[:, :, number])
                 for number in (place, place + len(self.recorded))

@@ -332,20 +332,24 @@ class _Line:
             for row in range(len(self.plans))
         ]
 
-    def _use(self, row: int, starts_s: FloatArray) -> Use:
-        """Segments of one row, and the rates on its links in both directions."""
-        plan = self.plans[row]
+    def _use(self, row: int, starts_s: FloatArray, first: int, last: int) -> Use:
+        """Segments of one row in some steps, and the rates on its links in both directions."""
+        plan, steps = self.plans[row], slice(first, last)
         sends = any(segment.sent_bytes for segment in plan.segments)
-        meter = self._added_meter(row, plan, starts_s) if sends else self._meter(starts_s)
-        return self._computing(row, plan, starts_s), list(meter), list(meter)
+        # What adds up is rounded as the sum of all steps is.
+        meter = self._added_meter(row, plan, starts_s) if sends else self._meter(starts_s, steps)
+        return self._computing(row, plan, starts_s, steps), list(meter), list(meter)
 
-    def _computing(self, row: int, plan: StepPlan, starts_s: FloatArray) -> list[Computing]:
+    def _computing(
+        self, row: int, plan: StepPlan, all_starts_s: FloatArray, steps: slice
+    ) -> list[Computing]:
         """Segments and updates of one row, in order."""
+        starts_s = all_starts_s[steps]
         own_s = self.update_s[row]
         parts = [
             (
-                (starts_s + begin_s[row]).tolist(),
-                (starts_s + end_s[row]).tolist(),
+                (starts_s + begin_s[row, steps]).tolist(),
+                (starts_s + end_s[row, steps]).tolist(),
                 segment.busy_s / segment.duration_s,
                 segment.memory_s / segment.duration_s,
                 segment.parts,
@@ -354,12 +358,12 @@ class _Line:
             if segment.duration_s > 0
         ]
         if own_s > 0:
-            begin_s = starts_s + self.computed_s
+            begin_s = starts_s + self.computed_s[steps]
             applied = (PhasePart(UPDATE, own_s, own_s, own_s),)
             parts.append((begin_s.tolist(), (begin_s + own_s).tolist(), 1.0, 1.0, applied))
         host_s = self.update.host_s
         if host_s > 0:
-            begin_s = starts_s + self.computed_s + max(self.update_s)
+            begin_s = starts_s + self.computed_s[steps] + max(self.update_s)
             waited = (PhasePart(HOST, host_s, 0.0, 0.0),)
             parts.append((begin_s.tolist(), (begin_s + host_s).tolist(), 0.0, 0.0, waited))
         return [
@@ -368,13 +372,14 @@ class _Line:
             for begins, ends, busy, memory, phases in parts
         ]
 
-    def _meter(self, starts_s: FloatArray) -> list[tuple[float, float]]:
+    def _meter(self, all_starts_s: FloatArray, steps: slice) -> list[tuple[float, float]]:
         """Rates on every worker's links, as both directions have them."""
+        starts_s = all_starts_s[steps]
         meter = [(0.0, 0.0)]
         spans = [
             (
-                (starts_s + begin_s).tolist(),
-                (starts_s + end_s).tolist(),
+                (starts_s + begin_s[steps]).tolist(),
+                (starts_s + end_s[steps]).tolist(),
                 nbytes / took_s if took_s > 0 else 0.0,
             )
             for begin_s, end_s, took_s, nbytes in self.spans

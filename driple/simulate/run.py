@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -62,17 +63,16 @@ _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
 _LEAST_WINDOWS = 60  # of a trace: windows of the counter
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Simulation:
     """Result of a simulation.
 
+    Counters are read when they are first asked for, which takes longer than the steps: an answer
+    about GPUs is of one step, and labels of data sets are of counters.
+
     Attributes:
         setting: the simulated setting.
-        targets: mean over the workers with the setting's own device, as for measured runs; those
-            of one step where no source states the window of the device's counters.
-        patterns: pattern of each resource of the first such worker: BIB, B or I.
         iteration_time_s: mean time of a step after the first, seconds.
-        traces: traces of the first such worker's four resources, from the end of the first step.
         records: record of every worker; the first worker with the setting's own device comes first.
         topology: machines, workers and servers.
         assumptions: differences between the setting and the graph's own layout.
@@ -81,14 +81,43 @@ class Simulation:
     """
 
     setting: Setting
-    targets: Targets
-    patterns: Mapping[str, str]
     iteration_time_s: float
-    traces: Mapping[str, Trace]
     records: tuple[WorkerRecord, ...]
     topology: Topology
     assumptions: tuple[Remark, ...] = ()
     step: StepProfile | None = None
+
+    @cached_property
+    def _seen(self) -> tuple[_Seen, ...]:
+        """What the counters show of each kind of worker with the setting's own device."""
+        window_s = self.setting.worker.known_window_s or 0.0
+        return tuple(
+            _seen(self.records[worker], window_s) for worker in self.topology.labelled_workers()
+        )
+
+    @cached_property
+    def targets(self) -> Targets:
+        """Mean over the workers with the setting's own device, as for measured runs; those of one
+        step where no source states the window of the device's counters.
+
+        Raises:
+            TraceError: the steps are too short or too long for counters.
+            SimulationError: a device would be in use for more than 100 % of the time.
+        """
+        if self.step is not None and self.setting.worker.known_window_s is None:
+            return self.step.targets()
+        weights = list(self.topology.labelled_workers().values())
+        return Targets(np.average([one.targets.values for one in self._seen], 0, weights))
+
+    @property
+    def patterns(self) -> Mapping[str, str]:
+        """Pattern of each resource of the first such worker: BIB, B or I."""
+        return self._seen[0].patterns
+
+    @property
+    def traces(self) -> Mapping[str, Trace]:
+        """Traces of the first such worker's four resources, from the end of the first step."""
+        return self._seen[0].traces
 
     @property
     def step_targets(self) -> Targets:
@@ -142,23 +171,12 @@ def simulate(
     check_whole("num_steps", num_steps, _LEAST_STEPS)
     job = PreparedJob(job) if isinstance(job, OpGraph) else job
     topology = topology_of(setting) if topology is None else topology
-    window_s = setting.worker.known_window_s
     records = simulate_steps(
         job, topology, calibration, num_steps=num_steps, seed=seed, placement=placement
     )
-    kinds = topology.labelled_workers()
-    shown = [_seen(records[worker], window_s or 0.0) for worker in kinds]
-    weights = list(kinds.values())
-    seen = shown[0]
-    step_s = iteration_time_s(topology, records)
-    step = None if setting.worker.is_cpu else step_of(topology, records)
-    counted = Targets(np.average([one.targets.values for one in shown], 0, weights))
-    return Simulation(
+    made = Simulation(
         setting=setting,
-        targets=step.targets() if step is not None and window_s is None else counted,
-        patterns=seen.patterns,
-        iteration_time_s=step_s,
-        traces=seen.traces,
+        iteration_time_s=iteration_time_s(topology, records),
         records=tuple(records),
         topology=topology,
         assumptions=(
@@ -167,8 +185,11 @@ def simulate(
             *offload_assumptions(job),
             *calibration_assumptions(topology, calibration),
         ),
-        step=step,
+        step=None if setting.worker.is_cpu else step_of(topology, records),
     )
+    if made.step is None:
+        _ = made.targets  # refuses what counters cannot show
+    return made
 
 
 def simulated_step_s(

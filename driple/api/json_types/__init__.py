@@ -21,6 +21,7 @@ _MEASURED = {"bits_per_s": float, "r_squared": float, "measured": str}
 
 QUESTIONS: Mapping[str, Any] = {
     "predict": predict.PredictJson,
+    "predict_jobs": predict.JobsAnsweredJson,
     "plan": plan.PlanJson,
     "sweep": sweep.SweepJson,
     "inspect": inspect.InspectJson,

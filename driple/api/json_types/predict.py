@@ -28,6 +28,7 @@ __all__ = [
     "CountersJson",
     "DisagreementJson",
     "GraphJson",
+    "JobsAnsweredJson",
     "MeasuredJson",
     "MeasuredRowJson",
     "MethodAnswerJson",
@@ -243,3 +244,23 @@ class PredictJson(TypedDict):
 
     question: Literal["predict"]
     answers: Sequence[AnswerJson]
+
+
+class JobsAnsweredJson(TypedDict):
+    """What `predict --jobs` has written.
+
+    Attributes:
+        question: name of the question.
+        output: path of the file.
+        lines: lines of the file of jobs, empty ones included.
+        rows: rows of the output.
+        errors: rows with a reason in place of an answer.
+        resumed_at: lines that an interrupted run had answered.
+    """
+
+    question: Literal["predict_jobs"]
+    output: str
+    lines: int
+    rows: int
+    errors: int
+    resumed_at: int

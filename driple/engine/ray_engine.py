@@ -1,0 +1,133 @@
+"""The engine `ray`: tasks of a cluster (extra `cluster`).
+
+stream(task, shared, items) -> shared in the object store, tasks on one processor each, few ahead
+    -> results in order; what a dead node had is worked out anew by Ray
+
+It joins the cluster of RAY_ADDRESS, else starts one on this machine. Ray's own statistics, which it
+would send to its makers, are off.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from driple.errors import EngineError, MissingExtraError, install_hint
+
+__all__ = ["RayEngine"]
+
+_AHEAD = 3  # tasks of each processor that are handed out before their results are asked for
+_MOST_RETRIES = 20  # of a task whose node or worker died
+_STATISTICS = "RAY_USAGE_STATS_ENABLED"
+_ADDRESS = "RAY_ADDRESS"
+
+_Shared = TypeVar("_Shared")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class RayEngine:
+    """Tasks of a cluster, see `Engine`.
+
+    Args:
+        workers: processors of the cluster that is started where none is named.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        EngineError: the cluster cannot be reached.
+    """
+
+    def __init__(self, workers: int) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise MissingExtraError(
+                f"--engine ray needs Ray, which is not installed; {install_hint('cluster')}"
+            ) from error
+        self._ray: Any = ray
+        self._is_ours = not ray.is_initialized()
+        if self._is_ours:
+            os.environ.setdefault(_STATISTICS, "0")
+            address = os.environ.get(_ADDRESS)
+            own: dict[str, Any] = (
+                {} if address else {"num_cpus": workers, "include_dashboard": False}
+            )
+            try:
+                ray.init(
+                    address=address or "local",
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    **own,
+                )
+            except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+                self._is_ours = False
+                words = " ".join(str(error).split())[:300]
+                raise EngineError(
+                    f"no cluster of Ray at {_ADDRESS}={address}: {words}; start it (ray up), or "
+                    f"leave {_ADDRESS} out"
+                ) from error
+
+    @property
+    def workers(self) -> int:
+        """Processors of the cluster now."""
+        return max(int(self._ray.cluster_resources().get("CPU", 1)), 1)
+
+    def stream(
+        self,
+        task: Callable[[_Shared, _Item], _Result],
+        shared: _Shared,
+        items: Iterable[_Item],
+    ) -> Iterator[_Result]:
+        """See `Engine.stream`."""
+        run = self._ray.remote(_run).options(num_cpus=1, max_retries=_MOST_RETRIES)
+        reference = self._ray.put(shared)
+        pending: deque[Any] = deque()
+        try:
+            for item in items:
+                if len(pending) >= _AHEAD * self.workers:
+                    yield self._result(pending.popleft())
+                pending.append(run.remote(task, reference, item))
+            while pending:
+                yield self._result(pending.popleft())
+        finally:
+            for waiting in pending:
+                self._ray.cancel(waiting)
+
+    def _result(self, reference: Any) -> Any:
+        from ray.exceptions import RayError, RayTaskError
+
+        try:
+            return self._ray.get(reference)
+        except RayTaskError as error:
+            raise error.cause from error
+        except RayError as error:
+            words = " ".join(str(error).split())[:300]
+            raise EngineError(
+                f"the cluster has lost a task {_MOST_RETRIES} times: {words}; look at its nodes"
+            ) from error
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        if self._is_ours:
+            self._is_ours = False
+            self._ray.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _run(task: Callable[[Any, _Item], _Result], shared: Any, item: _Item) -> _Result:
+    """One task, in a worker."""
+    return task(shared, item)
