@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driple.api.arguments import PathLike, catalog_of, machine_of, own_setting, settings_of
+from driple.api.arguments import (
+    PathLike,
+    catalog_of,
+    machine_of,
+    own_setting,
+    path_of,
+    settings_of,
+)
 from driple.api.breakdown import Breakdown, Share, break_down_step
 from driple.api.results import Cell, Result, job_facts
 from driple.cluster.setting import Setting
@@ -20,10 +27,13 @@ from driple.remarks import Remark, remark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from driple.api.inspecting_memory import InspectedMemory
     from driple.api.json_types.inspect import InspectJson, ShareJson
     from driple.api.module_tree import ModuleNode
+    from driple.api.traced_beside import TracedStep
+    from driple.catalog.catalog import Catalog
 
 __all__ = ["InspectResult", "ParameterFacts", "inspect"]
 
@@ -65,6 +75,7 @@ class InspectResult(Result):
         parameters: parameters, gradients and optimizer.
         depth: levels of modules in the JSON.
         memory: of a device over the step; None if it was not asked for.
+        traced: a trace of the PyTorch profiler beside it; None without one.
     """
 
     job: Job
@@ -74,6 +85,7 @@ class InspectResult(Result):
     parameters: ParameterFacts
     depth: int = _DEPTH
     memory: InspectedMemory | None = None
+    traced: TracedStep | None = None
 
     @property
     def assumptions(self) -> tuple[Remark, ...]:
@@ -98,6 +110,7 @@ class InspectResult(Result):
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple inspect --json` prints."""
+        from driple.api.traced_beside import traced_dict
         from driple.memory.least import least_memory
 
         graph, cost, parts = self.job.graph, self.job.cost, self.breakdown
@@ -127,6 +140,7 @@ class InspectResult(Result):
             if graph.is_training and not self.job.open_fields("memory")
             else None,
             "memory": None if self.memory is None else self.memory.to_dict(self.depth),
+            "traced": None if self.traced is None else traced_dict(self.traced, self.depth),
             "loops_of_unknown_length": report.loops_of_unknown_length,
             "layout": graph.layout,
             "is_training": graph.is_training,
@@ -208,6 +222,7 @@ def inspect(
     machine: PathLike | None = None,
     depth: int = _DEPTH,
     memory: bool = False,
+    measured: PathLike | None = None,
 ) -> InspectResult:
     """Read a job and add up its work by phase, kind of op and module.
 
@@ -221,16 +236,20 @@ def inspect(
         machine: file of `driple measure --machine`, whose values take precedence over `catalogs`.
         depth: levels of modules in the JSON and the table.
         memory: whether the memory of a device over the step is asked for.
+        measured: trace of the PyTorch profiler (JSON, gzipped or not) of this job, set beside the
+            predicted times; without a setting, these are of the trace's device.
 
     Raises:
         ConfigError: no such job.
         GraphError: a job that cannot be read, or whose memory is unknown if that is asked for.
         MissingExtraError: TensorFlow or PyTorch is needed and not installed.
         SettingError: an unknown setting.
+        TraceError: a trace that cannot be read.
     """
     own = machine_of(machine)
     catalog = catalog_of(catalogs, own)
-    setting = setting or own_setting(own)
+    trace = path_of("--measured", measured)
+    setting = setting or own_setting(own) or _setting_of_trace(trace, catalog)
     given = None if setting is None else settings_of([setting], catalog, options, own)[0]
     loaded = load_job(job, options, setting=given, training=False, forward=True)
     place = given or settings_of(loaded.usual_setting, catalog, None, own)[0]
@@ -238,15 +257,34 @@ def inspect(
         loaded.require_decided("memory", "inspect --memory")
     from driple.api.inspecting_memory import inspected_memory
 
+    breakdown = break_down_step(loaded, place)
+    traced = None
+    if trace is not None:
+        from driple.api.traced_beside import traced_beside
+        from driple.catalog import shipped_catalog
+
+        traced = traced_beside(loaded, place, breakdown, trace, catalog or shipped_catalog())
     return InspectResult(
         job=loaded,
         setting=place,
         counts=dict(loaded.graph.op_type_counts().most_common()),
-        breakdown=break_down_step(loaded, place),
+        breakdown=breakdown,
         parameters=_parameter_facts(loaded),
         depth=depth,
         memory=inspected_memory(loaded, place) if memory else None,
+        traced=traced,
     )
+
+
+def _setting_of_trace(trace: Path | None, catalog: Catalog | None) -> str | None:
+    """One device of the trace's kind, if the catalogue has it."""
+    if trace is None:
+        return None
+    from driple.api.traced_beside import device_of_trace
+    from driple.catalog import shipped_catalog
+
+    device = device_of_trace(trace, catalog or shipped_catalog())
+    return None if device is None else f"1x{device}"
 
 
 def _parameter_facts(job: Job) -> ParameterFacts:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.errors import ConfigError
-from driple.render.emit.forms import EMIT_HELP, ESTIMATOR, check_form, emitted
+from driple.render.emit.forms import EMIT_HELP, ESTIMATOR, PERFETTO, check_form, emitted
 from driple.render.emit.scheduled_job import TrainingAmount
 from driple.units import parse_count
 
@@ -39,6 +39,8 @@ def amount_of_values(
                 "answers how long a training takes"
             )
         return None
+    if emit == PERFETTO and all(value is None for value in (steps, samples, tokens, epochs)):
+        return TrainingAmount(steps=1)
     return TrainingAmount(
         steps=steps,
         samples=None if samples is None else parse_count("--set samples", samples),
@@ -47,24 +49,35 @@ def amount_of_values(
     )
 
 
-def check_emit(emit: str, *, json: bool) -> None:
+def check_emit(emit: str, *, json: bool, timeline: bool = False) -> None:
     """Refuse a name that is none, or two outputs on stdout, before any work.
+
+    Args:
+        emit: the name.
+        json: whether --json is given.
+        timeline: whether the command has a step to show.
 
     Raises:
         ConfigError: which names there are, or that --json is there too.
     """
-    check_form(emit)
+    check_form(emit, timeline=timeline)
     if json:
         raise ConfigError("--emit prints a file and --json an object; give one of them")
 
 
 def print_answers(result: PredictResult, amount: TrainingAmount, emit: str) -> None:
-    """The file of the one answer, or the estimator of all of them.
+    """The file of the one answer, or the estimator or timelines of all of them.
 
     Raises:
-        ConfigError: several settings for one file, or what makes no scheduled job.
+        ConfigError: several settings for one file, or what makes no scheduled job or timeline.
     """
     from driple.render.emit.scheduled_job import scheduled_answer
+
+    if emit == PERFETTO:
+        from driple.render.emit.perfetto import perfetto_trace
+
+        print(perfetto_trace(result.answers), end="")
+        return
 
     answers = result.answers
     if len(answers) > 1 and emit != ESTIMATOR:

@@ -42,6 +42,14 @@ def inspect(
     memory: Annotated[
         bool, typer.Option("--memory", help="show memory over a step in place of time")
     ] = False,
+    measured: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRACE",
+            help="trace of this job by torch.profiler (export_chrome_trace: .json, .json.gz): "
+            "shows measured beside predicted times, and gaps",
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="draw the memory over a step; implies --memory", callback=output_file),
@@ -56,6 +64,9 @@ def inspect(
 
     --memory shows what a device allocates over a step, by kind and by module at the peak.
 
+    --measured sets a trace of the PyTorch profiler beside it: by phase, kind of op and module, and
+    where the GPU has no kernel. Without --setting, predicted times are of the trace's GPU.
+
     Examples:
 
       driple inspect datasets/examples/resnet50.pbtxt
@@ -65,6 +76,8 @@ def inspect(
       driple inspect graph.pb --setting 2080Ti-P2w2/ho-40G --json
 
       driple inspect mobilenet_v2 --batch-size 64 --memory --plot memory.png
+
+      driple inspect train.py:build_model --measured trace.json.gz
     """
     from driple.api.arguments import machine_of, own_setting
     from driple.api.inspecting import inspect as ask
@@ -82,6 +95,7 @@ def inspect(
         machine=machine,
         depth=depth,
         memory=memory,
+        measured=measured,
     )
     if plot is not None and result.memory is not None:
         plot_memory(result.memory, plot, title=_title(result))
@@ -94,7 +108,11 @@ def inspect(
     from driple.render.inspect_tables import print_inspected
     from driple.render.memory_tables import print_memory
 
-    if result.memory is not None:
+    if result.traced is not None:
+        from driple.render.traced_tables import print_traced
+
+        print_traced(result, result.traced, top)
+    elif result.memory is not None:
         print_memory(result, result.memory, top)
     else:
         print_inspected(result, top)

@@ -176,6 +176,8 @@ def predict(
       driple predict resnet50 --setting 8xH100 --set epochs=90 --emit slurm
 
       driple predict --jobs jobs.jsonl -o answers.parquet
+
+      driple predict resnet50 --setting 8xH100 --emit perfetto
     """
     from driple.api.arguments import machine_of, own_setting
     from driple.api.predicting import predict as ask
@@ -204,7 +206,7 @@ def predict(
         emit, values.training_steps, values.samples, values.tokens, values.epochs
     )
     if emit is not None:
-        check_emit(emit, json=json)
+        check_emit(emit, json=json, timeline=True)
     if plot is not None:
         from driple.plot.pattern import check_picture
 

@@ -21,6 +21,7 @@ __all__ = [
     "COMPUTING",
     "EXCHANGE",
     "HOST",
+    "PHASE_NAMES",
     "PHASE_WORDS",
     "STEP_PHASES",
     "UPDATE",
@@ -31,7 +32,7 @@ __all__ = [
 FloatArray = npt.NDArray[np.float64]
 
 COMPUTING, UPDATE, EXCHANGE, HOST = "computing", "update", "exchange", "host"
-_NAME_OF = {
+PHASE_NAMES = {
     Phase.FORWARD: "forward",
     Phase.BACKWARD: "backward",
     Phase.RECOMPUTE: "recompute",
@@ -87,7 +88,7 @@ def parts_between(
     bounds = [begin, *turns.tolist(), end]
     return tuple(
         PhasePart(
-            _NAME_OF[Phase(int(phases[first]))], *(float(one[last] - one[first]) for one in sums)
+            PHASE_NAMES[Phase(int(phases[first]))], *(float(one[last] - one[first]) for one in sums)
         )
         for first, last in pairwise(bounds)
         if sums[0][last] > sums[0][first]

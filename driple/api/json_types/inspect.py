@@ -9,6 +9,7 @@ from driple.api.inspecting import ParameterFacts
 from driple.api.json_types.memory import MemoryJson
 from driple.api.json_types.shared import JobJson
 from driple.estimate import Estimate
+from driple.measure.kineto.gaps import Gap
 from driple.memory.least import LeastMemory
 from driple.remarks import Remark
 
@@ -19,6 +20,8 @@ __all__ = [
     "ModuleJson",
     "ShareJson",
     "StepMemoryJson",
+    "TracedJson",
+    "TracedRowJson",
 ]
 
 
@@ -86,12 +89,50 @@ class StepMemoryJson(TypedDict):
     curve: MemoryCurveJson
 
 
+class TracedRowJson(TypedDict):
+    """A part of a step, predicted and in a trace.
+
+    Attributes:
+        count: kernels, or ops of the host, of a step.
+    """
+
+    name: str
+    predicted_s: Estimate | None
+    measured_s: Estimate | None
+    count: float | None
+
+
+class TracedJson(TypedDict):
+    """A trace of the PyTorch profiler beside the job; medians over its steps.
+
+    Attributes:
+        marked: whether the trace marks its steps; else the whole trace counts as one.
+        device: of the trace; null where it has no kernels of a GPU.
+        on_gpu: whether times are those of kernels, not of ops on the host.
+        busy_s: in which a kernel, or an op, runs.
+    """
+
+    steps: int
+    marked: bool
+    device: str | None
+    on_gpu: bool
+    step_s: float
+    busy_s: float
+    kinds: Sequence[TracedRowJson]
+    phases: Sequence[TracedRowJson]
+    modules: Sequence[TracedRowJson]
+    gaps: Sequence[Gap]
+    remarks: Sequence[Remark]
+    events: int
+
+
 class InspectJson(TypedDict):
     """A job, read.
 
     Attributes:
         compute_s: of a step, without communication.
         memory: over a step; null if it was not asked for.
+        traced: a trace of the profiler beside it; null if none was given.
         remote_op_types: ops on servers, by type.
     """
 
@@ -117,6 +158,7 @@ class InspectJson(TypedDict):
     memory_bytes: float
     least_device_memory: LeastMemory | None
     memory: StepMemoryJson | None
+    traced: TracedJson | None
     loops_of_unknown_length: int
     layout: str
     is_training: bool

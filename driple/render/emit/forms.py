@@ -16,7 +16,7 @@ from driple.render.emit.scheduled_job import ScheduledJob
 from driple.render.emit.skypilot import skypilot_estimator, skypilot_task
 from driple.render.emit.slurm import answer_line, batch_script
 
-__all__ = ["EMIT_HELP", "ESTIMATOR", "FORMS", "check_form", "emitted"]
+__all__ = ["EMIT_HELP", "ESTIMATOR", "FORMS", "PERFETTO", "check_form", "emitted"]
 
 ESTIMATOR = "skypilot-estimator"
 _OF_ONE_JOB: Mapping[str, Callable[[ScheduledJob], str]] = MappingProxyType(
@@ -30,16 +30,24 @@ _OF_ONE_JOB: Mapping[str, Callable[[ScheduledJob], str]] = MappingProxyType(
     }
 )
 FORMS = (*_OF_ONE_JOB, ESTIMATOR)
-EMIT_HELP = f"print a job file for a scheduler in place of the answer: {', '.join(FORMS)}"
+PERFETTO = "perfetto"
+EMIT_HELP = (
+    f"print a job file for a scheduler in place of the answer: {', '.join(FORMS)}; of predict also "
+    f"{PERFETTO}, a step for ui.perfetto.dev"
+)
 
 
-def check_form(form: str) -> None:
+def check_form(form: str, *, timeline: bool = False) -> None:
     """Refuse a name that is none, before any work.
+
+    Args:
+        form: the name.
+        timeline: whether the step can be shown, too.
 
     Raises:
         ConfigError: which names there are.
     """
-    check_choice("--emit", form, FORMS)
+    check_choice("--emit", form, (*FORMS, PERFETTO) if timeline else FORMS)
 
 
 def emitted(jobs: Sequence[ScheduledJob], form: str) -> str:

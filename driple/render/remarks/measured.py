@@ -56,6 +56,27 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "the record is of {recorded}, the answer of {asked}: give the --setting that was recorded"
     ),
     "measured_number": _number,
+    "trace_of_host": (
+        "the trace has no kernels of a GPU: measured times are those of ops on the host, predicted "
+        "ones of {asked}"
+    ),
+    "trace_without_steps": (
+        "the trace marks no steps, and counts as one step: call step() of the profiler after each"
+    ),
+    "trace_of_one_device": (
+        "the trace has {others} more GPUs; the one whose kernels take most time is shown"
+    ),
+    "trace_with_collectives": (
+        "kernels that exchange with other devices also wait for these; no prediction is beside "
+        "them here (driple predict has it)"
+    ),
+    "trace_without_modules": (
+        "the trace names no modules: record it with torch.profiler.profile(with_stack=True), or "
+        "put record_function with a module's path around its calls"
+    ),
+    "trace_modules_unmatched": (
+        "modules of the trace and of the job are not called in the same order, and are not compared"
+    ),
     "measured_step": _step,
     "measured_device_waits": (
         "the device is busy {measured:.0f} % of the time, predicted are {predicted:.0f} %: it "
