@@ -219,7 +219,7 @@ def _plan(service: Service, view: View, source: RequestJob) -> asyncio.Future[An
         parts = plan_parts(service.children.ask(question, [source]))
         return str(_template("plan.html").render(view=view, **parts)).encode()
 
-    return service.once(etag, make)
+    return service.once(etag, make, is_long=True)
 
 
 async def _finished(
