@@ -5,10 +5,9 @@ create_app(limits) -> ASGI application, to be run by uvicorn (`driple serve`) or
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -23,14 +22,13 @@ from driple.web.service import Service
 
 __all__ = ["create_app"]
 
-_LOG = logging.getLogger(__name__)
 
-
-def create_app(limits: Limits | None = None) -> FastAPI:
+def create_app(limits: Limits | None = None, *, local_only: bool = False) -> FastAPI:
     """The application of one server.
 
     Args:
         limits: sizes, times and counts; the usual ones if None.
+        local_only: whether it answers to names of this machine's loopback address alone.
     """
     known = limits or Limits()
     service = Service(known)
@@ -51,14 +49,13 @@ def create_app(limits: Limits | None = None) -> FastAPI:
 
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _no_route)
-    app.add_exception_handler(Exception, _defect)
-    app.add_middleware(Gate, limits=known, metrics=service.metrics)
+    app.add_middleware(Gate, limits=known, metrics=service.metrics, local_only=local_only)
     app.state.service = service
     return app
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    refusal = error if isinstance(error, Refusal) else Refusal(500, "a defect of the server")
+    refusal = cast("Refusal", error)
     return Response(refusal.body, status_code=refusal.status, headers=refusal.headers)
 
 
@@ -71,8 +68,3 @@ async def _no_route(request: Request, error: Exception) -> Response:
     refusal = Refusal(status, words.get(status, "the request cannot be answered"))
     headers = refusal.headers | dict(getattr(error, "headers", None) or {})
     return Response(refusal.body, status_code=status, headers=headers)
-
-
-async def _defect(request: Request, error: Exception) -> Response:
-    _LOG.error("%s %s", request.method, request.url.path, exc_info=error)
-    return await _refused(request, error)

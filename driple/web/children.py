@@ -45,7 +45,9 @@ class Children:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._free = threading.BoundedSemaphore(limits.children)
+        self._reading = threading.BoundedSemaphore(limits.children)
+        self._asking = threading.BoundedSemaphore(limits.long)
+        self._ended = False
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -64,7 +66,8 @@ class Children:
             "setting": None if setting is None else setting.name,
             "training": request.training,
         }
-        reply, content = self._ask(header, [source], self._limits.read_s)
+        with self._reading:
+            reply, content = self._ask(header, [source], self._limits.read_s)
         graph = graph_from_stored(content, source.text)
         facts = {
             name: from_json(hint, reply["job"][name], where=source.text)
@@ -84,7 +87,8 @@ class Children:
             "asked": question.asked,
             "graph_bytes": self._limits.graph_bytes,
         }
-        _, content = self._ask(header, sources, self._limits.work_s)
+        with self._asking:
+            _, content = self._ask(header, sources, self._limits.work_s)
         return content.decode()
 
     def start(self) -> None:
@@ -93,8 +97,9 @@ class Children:
             self._running()
 
     def end(self) -> None:
-        """End the fork server and all children."""
+        """End the fork server and all children; whoever waits for one is refused."""
         with self._lock:
+            self._ended = True
             if self._control is not None:
                 self._control.close()
             if self._process is not None:
@@ -109,24 +114,21 @@ class Children:
             {"kind": one.kind, "text": one.text, "has_content": one.content is not None}
             for one in sources
         ]
-        with self._free:
-            stream = self._child(limit_s)
-            with stream:
-                stream.settimeout(limit_s + _LATER_S + _FIRST_S)
-                try:
-                    send(stream, json.dumps({**header, "sources": stated}).encode())
-                    for one in sources:
-                        if one.content is not None:
-                            send(stream, one.content)
-                    reply, content = json.loads(receive(stream)), receive(stream)
-                except (EOFError, OSError) as error:
-                    if self._process is None or self._process.poll() is not None:
-                        raise _no_children() from error
-                    name = sources[0].text if sources else "the question"
-                    raise GraphError(
-                        f"{name} took longer than {limit_s:g} s, or more memory than the server "
-                        "gives; ask driple on the command line"
-                    ) from error
+        with self._child(limit_s) as stream:
+            stream.settimeout(limit_s + _LATER_S + _FIRST_S)
+            try:
+                send(stream, json.dumps({**header, "sources": stated}).encode())
+                for one in sources:
+                    if one.content is not None:
+                        send(stream, one.content)
+                reply, content = json.loads(receive(stream)), receive(stream)
+            except (EOFError, OSError) as error:
+                if self._process is None or self._process.poll() is not None:
+                    raise _no_children() from error
+                raise GraphError(
+                    f"{sources[0].text} took longer than {limit_s:g} s, or more memory than the "
+                    "server gives; ask driple on the command line"
+                ) from error
         if "error" in reply:
             raise _error_of(reply)
         return reply, content
@@ -147,7 +149,13 @@ class Children:
         raise _no_children()
 
     def _running(self) -> socket.socket:
-        """The control socket of a fork server that runs."""
+        """The control socket of a fork server that runs.
+
+        Raises:
+            Refusal: the server is being stopped.
+        """
+        if self._ended:
+            raise _no_children()
         if self._control is not None and self._process is not None and self._process.poll() is None:
             return self._control
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

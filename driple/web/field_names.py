@@ -22,7 +22,6 @@ _OTHER_NAMES = {
     "ps": "servers",
     "compress": "compressions",
     "deadline": "deadline_s",
-    "spot": "spot",
     "what-would-help": "would_help",
     "input": "options.inputs or options.input_shape",
 }

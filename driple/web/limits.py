@@ -15,13 +15,17 @@ class Limits:
 
     Attributes:
         body_bytes: largest body of a request; counted while it arrives.
+        bodies_bytes: of all bodies that are there at a time; more are refused with 503.
+        head_s: longest time in which a request arrives up to its body, seconds.
         body_s: longest time in which a body arrives, seconds.
+        unread_s: after which a client that takes no bytes of its answer is cut off, seconds.
         graph_bytes: largest graph after gunzip.
         read_s: longest time in which a job is read, seconds.
-        work_s: longest time of a plan or a sweep, seconds.
+        work_s: longest time of a question that may take minutes, seconds.
         memory_bytes: that a child process may take beside what Python itself takes.
-        children: child processes at a time.
-        threads: questions that are answered at a time.
+        children: child processes that read jobs at a time.
+        long: questions that may take minutes at a time, each in a child process.
+        threads: other questions that are answered at a time.
         waiting: questions that run or wait; more are refused with 503.
         requests: requests that are open; more are refused with 503.
         wait_s: after which a question is answered with 202, seconds.
@@ -35,12 +39,16 @@ class Limits:
     """
 
     body_bytes: int = 64 * _MIB
+    bodies_bytes: int = 512 * _MIB
+    head_s: float = 10.0
     body_s: float = 60.0
+    unread_s: float = 30.0
     graph_bytes: int = 256 * _MIB
     read_s: float = 60.0
     work_s: float = 600.0
     memory_bytes: int = 4 * _GIB
     children: int = 2
+    long: int = 2
     threads: int = 8
     waiting: int = 64
     requests: int = 256

@@ -179,6 +179,8 @@ async def _shown(service: Service, query: Mapping[str, str]) -> tuple[View, str,
 def _answer(service: Service, view: View, source: RequestJob) -> asyncio.Future[Answered]:
     """The predictions of a view, as HTML."""
     question, inspecting = view.predict, view.inspect
+    if question.is_long:
+        raise ConfigError("this would take minutes: name fewer workers, or ask /v1/predict")
     etag = service.etag(question, [source], f"page {inspecting.canonical} {view.url}")
 
     def make() -> bytes:
@@ -219,7 +221,7 @@ def _plan(service: Service, view: View, source: RequestJob) -> asyncio.Future[An
         parts = plan_parts(service.children.ask(question, [source]))
         return str(_template("plan.html").render(view=view, **parts)).encode()
 
-    return service.once(etag, make)
+    return service.once(etag, make, is_long=True)
 
 
 async def _finished(

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Answered", "Service"]
 
-_LONG = ("plan", "sweep")  # answered in a child, so that their time has a limit
 _Value = TypeVar("_Value")
 
 
@@ -65,11 +64,14 @@ class Service:
         self._answers: BoundedStore[bytes] = BoundedStore(limits.answers_kept_bytes)
         self._running: dict[str, asyncio.Future[Answered]] = {}
         self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="question")
+        # Of their own, so that no short question waits behind them.
+        self._long_threads = ThreadPoolExecutor(limits.long, thread_name_prefix="long")
         self._num_waiting = 0
 
     def close(self) -> None:
         """End all work."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._long_threads):
+            threads.shutdown(wait=False, cancel_futures=True)
         self.children.end()
 
     def etag(self, question: Question, sources: Sequence[RequestJob], form: str = "json") -> str:
@@ -97,16 +99,24 @@ class Service:
             Refusal: too many questions wait.
         """
         etag = self.etag(question, sources)
+        is_long = question.is_long  # answered in a child, so that its time has a limit
 
         def text() -> bytes:
-            if question.name in _LONG:
+            if is_long:
                 return self.children.ask(question, sources).encode() + b"\n"
             return self.in_context(sources, question.text).encode() + b"\n"
 
-        return self.once(etag, text)
+        return self.once(etag, text, is_long=is_long)
 
-    def once(self, etag: str, make: Callable[[], bytes]) -> asyncio.Future[Answered]:
+    def once(
+        self, etag: str, make: Callable[[], bytes], *, is_long: bool = False
+    ) -> asyncio.Future[Answered]:
         """What a function makes for an ETag, made once.
+
+        Args:
+            etag: of what is made.
+            make: makes it.
+            is_long: whether it may take minutes.
 
         Raises:
             Refusal: too many questions wait.
@@ -128,7 +138,8 @@ class Service:
             return Answered(made, etag)
 
         self._num_waiting += 1
-        future = loop.run_in_executor(self._threads, copy_context().run, run)
+        threads = self._long_threads if is_long else self._threads
+        future = loop.run_in_executor(threads, copy_context().run, run)
         self._running[etag] = future
         future.add_done_callback(lambda done: self._ended(etag, done))
         return future

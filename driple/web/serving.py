@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import resource
 import socket
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from driple.errors import ConfigError
-from driple.web.gate import refuse
+from driple.web.connections import protocol_within
 from driple.web.limits import Limits
-from driple.web.refusals import Refusal
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-__all__ = ["LocalNames", "bound_socket", "run_server"]
+__all__ = ["bound_socket", "run_server"]
 
 _BACKLOG = 1024
+_OPEN_FILES = 65_536  # one for each connection
 _STOP_S = 3  # for open requests when the server is stopped
 _IDLE_S = 5  # that a connection stays open between requests
-_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _REASONS = {
     errno.EADDRINUSE: "is in use; give another --port",
     errno.EACCES: "may not be used by you; give a --port of 1024 or more",
@@ -71,11 +66,12 @@ def run_server(listening: socket.socket, limits: Limits | None = None) -> None:
 
     from driple.web.app import create_app
 
-    app: ASGIApp = create_app(limits)
-    if ipaddress.ip_address(listening.getsockname()[0]).is_loopback:
-        app = LocalNames(app)
+    known = limits or Limits()
+    local_only = ipaddress.ip_address(listening.getsockname()[0]).is_loopback
+    _raise_open_files()
     config = uvicorn.Config(
-        app,
+        create_app(known, local_only=local_only),
+        http=protocol_within(known),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -87,27 +83,9 @@ def run_server(listening: socket.socket, limits: Limits | None = None) -> None:
     uvicorn.Server(config).run(sockets=[listening])
 
 
-class LocalNames:
-    """Refuses requests under other names than those of this machine's own loopback address.
-
-    A page elsewhere can point its name at 127.0.0.1 and then read answers as its own; the browser
-    still sends that page's name as Host.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it with status 421."""
-        if scope["type"] != "http" or _is_local(dict(scope["headers"]).get(b"host", b"")):
-            await self._app(scope, receive, send)
-            return
-        await refuse(Refusal(421, "this server answers to localhost and 127.0.0.1 alone"), send)
-
-
-def _is_local(host: bytes) -> bool:
-    """Whether a Host header names this machine's loopback address."""
-    try:
-        return urlsplit(f"//{host.decode('ascii')}").hostname in _LOCAL_NAMES
-    except (UnicodeDecodeError, ValueError):
-        return False
+def _raise_open_files() -> None:
+    """Let this process have as many connections as the system allows; often it is 1024 at first."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
