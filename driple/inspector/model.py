@@ -24,10 +24,12 @@ from driple.inspector.batch import GroupBatch, make_batch
 from driple.inspector.config import CONV_NEGATIVE_SLOPE, InspectorConfig
 from driple.inspector.fused import StageWeights, shared_stages
 from driple.inspector.layers import GCNLayer, GraphLayer, make_layer
-from driple.inspector.readout import make_readout
+from driple.inspector.readout import Set2Set, make_readout
 from driple.trace.targets import NUM_TARGETS
 
-__all__ = ["GroupBatch", "Inspector", "make_batch"]
+__all__ = ["SHORT_STEPS", "GroupBatch", "Inspector", "make_batch", "repeated_tanh"]
+
+SHORT_STEPS = 10  # of set2set, while the repeated layers are in closed form
 
 
 class InspectorStage(nn.Module):
@@ -82,7 +84,7 @@ class Inspector(nn.Module):
         super().__init__()
         if num_groups < 1:
             raise ConfigError(f"an inspector for {num_groups} groups; give 1 or more")
-        self.config = config
+        self.config, self.num_groups = config, num_groups
         self.num_layers = config.num_layers(num_groups)
         check_whole("tuned layers", num_tuned, 0, self.num_layers - 1)
         self.num_kept, self.num_tuned = self.num_layers - 1 - num_tuned, num_tuned
@@ -90,6 +92,7 @@ class Inspector(nn.Module):
         self.first = InspectorStage(config, config.num_features, first=True)
         self.shared = InspectorStage(config, config.hidden, first=False) if self.num_kept else None
         self.tuned = InspectorStage(config, config.hidden, first=False) if num_tuned else None
+        self.num_passed = 0  # repeated layers in closed form: `shorten`
         self.readout = make_readout(config, num_groups)
         widths = [config.readout_width + config.num_context]
         widths += [config.hidden] * (config.mlp_layers - 1) + [NUM_TARGETS]
@@ -103,7 +106,21 @@ class Inspector(nn.Module):
         structure = self._structure(batch)
         h = self._repeated(self.shared, self.first(batch.x, structure), structure, self.num_kept)
         h = self._repeated(self.tuned, h, structure, self.num_tuned)
+        if self.num_passed:
+            h = repeated_tanh(h, self.num_passed)
         return self.head(self.readout(h, batch.mask), batch)
+
+    def shorten(self, num_passed: int | None) -> None:
+        """Put so many repeated layers into closed form, in place of all; None: use them all.
+
+        GRU gates that pass embeddings on make each of them a tanh. Set2set has few steps meanwhile.
+        """
+        num_repeated = self.num_layers - 1 - self.num_tuned
+        self.num_kept = num_repeated if num_passed is None else 0
+        self.num_passed = num_passed or 0
+        if isinstance(self.readout, Set2Set):
+            most = self.config.num_set2set_steps(self.num_groups)
+            self.readout.num_steps = most if num_passed is None else min(SHORT_STEPS, most)
 
     def kept_layers(self, batch: GroupBatch) -> GroupBatch:
         """The batch with phi_f and the layers before the tuned ones done: x is [B, M, H]."""
@@ -144,6 +161,12 @@ class Inspector(nn.Module):
         if self.config.output == "linear":
             return out
         return functional.leaky_relu(out, CONV_NEGATIVE_SLOPE)
+
+
+def repeated_tanh(h: Tensor, times: int) -> Tensor:
+    """So many times tanh of h, within 2 %: the solution of dh/dt = -h^3 / 3, after one tanh."""
+    once = torch.tanh(h)
+    return once * torch.rsqrt(1 + 2 * (times - 1) / 3 * once.square())
 
 
 def _stage_weights(stage: InspectorStage) -> StageWeights:

@@ -27,7 +27,7 @@ from driple.training.residuals import LENGTHS, RIDGES
 
 __all__ = ["AUTHORS", "PAPER_EPOCHS", "PRESETS", "Preset", "TrainConfig", "preset_named"]
 
-Loss = Literal["mse", "huber"]
+Loss = Literal["mse", "huber", "smape"]
 Optimizer = Literal["adam", "adamw"]
 Schedule = Literal["constant", "cosine", "plateau"]
 InputScaling = Literal["identity", "standard"]
@@ -36,8 +36,8 @@ Start = Literal["usual", "pass"]
 Base = Literal["none", "costs"]
 ResidualsKind = Literal["none", "kernel"]
 
-PAPER_EPOCHS = 150
-SHALLOW_LAYERS = 2
+PAPER_EPOCHS = 600
+RISE_SHARE = 0.6  # of the growth epochs, in which layers are added
 # Left out of `to_dict` at their defaults: folders of runs from before they were added resume.
 _LATER = ("start", "shared_rate_share", "growth_share")
 
@@ -47,7 +47,8 @@ class TrainConfig:
     """Configuration of one training; the defaults are those of the authors' code (`AUTHORS`).
 
     Attributes:
-        loss: on scaled targets: mean squared error, or Huber's.
+        loss: on scaled targets: mean squared error, or Huber's; `smape`: the symmetric relative
+            error itself, on targets in their units, which needs `target_scaling` log.
         huber_delta: where Huber's loss turns from a square into a line, in scaled targets.
         optimizer: `adam` adds the weight decay to the gradient; `adamw` decays the weight.
         learning_rate: initial learning rate, after the warm-up.
@@ -74,8 +75,10 @@ class TrainConfig:
             unchanged, so that graphs differ after fifty layers (`start.py`).
         shared_rate_share: learning rate of a layer that is repeated, as a share of the others':
             its gradient is a sum over the repetitions.
-        growth_share: share of `max_epochs`, at their beginning, in which the model has two layers
-            and the repeated one keeps its weights. None of these epochs can be the best.
+        growth_share: share of `max_epochs`, at their beginning, in which the repeated layers keep
+            their weights and are in closed form (`Inspector.shorten`), first few, then all; in the
+            other epochs they take part, at a tenth of the learning rate. None of the former can be
+            the best. Needs start `pass`.
 
     Raises:
         ConfigError: an invalid value; the message names the flag.
@@ -114,11 +117,15 @@ class TrainConfig:
         check_choice("residuals", self.residuals, get_args(ResidualsKind))
         if self.base != "none" and self.target_scaling != "log":
             raise ConfigError("base costs is a ratio; it needs target_scaling log")
+        if self.loss == "smape" and self.target_scaling != "log":
+            raise ConfigError("loss smape is of logarithms; it needs target_scaling log")
         check_number("learning_rate", self.learning_rate, above=0)
         check_number("huber_delta", self.huber_delta, above=0)
         check_choice("start", self.start, get_args(Start))
         check_number("shared_rate_share", self.shared_rate_share, above=0)
         check_number("growth_share", self.growth_share, least=0, below=1)
+        if self.growth_share and self.start != "pass":
+            raise ConfigError("growth_share is for layers that pass embeddings on; use start pass")
         check_number("weight_decay", self.weight_decay, least=0)
         check_number("clip_norm", self.clip_norm, least=0)
         check_number("final_rate_share", self.final_rate_share, least=0, most=1)
@@ -132,12 +139,17 @@ class TrainConfig:
 
     @property
     def growth_epochs(self) -> int:
-        """Epochs with fewer layers than the model has."""
+        """Epochs with the repeated layers in closed form."""
         return int(self.growth_share * self.max_epochs)
 
-    def num_layers(self, epoch: int, most: int) -> int:
-        """Graph layers in an epoch, counted from 1, of a model with `most` of them."""
-        return most if epoch > self.growth_epochs else min(SHALLOW_LAYERS, most)
+    def num_passed(self, epoch: int, most: int) -> int | None:
+        """Repeated layers in closed form in an epoch, counted from 1, of a model with `most`.
+
+        None when they all take part themselves.
+        """
+        if epoch > self.growth_epochs:
+            return None
+        return round(most * min(1.0, epoch / (RISE_SHARE * self.growth_epochs)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -215,16 +227,18 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             input=InputConfig(features="log"),
             inspector=InspectorConfig(output="linear"),
             train=TrainConfig(
+                loss="smape",
                 schedule="cosine",
-                warmup_epochs=5,
+                warmup_epochs=2,
                 clip_norm=1.0,
+                batch_size=16,
                 patience_epochs=PAPER_EPOCHS,
                 max_epochs=PAPER_EPOCHS,
                 input_scaling="standard",
                 target_scaling="log",
                 start="pass",
-                shared_rate_share=0.02,
-                growth_share=0.7,
+                shared_rate_share=0.2,
+                growth_share=0.98,
             ),
         ),
         "default": Preset(

@@ -135,22 +135,21 @@ class Trainer:
 
     def best_model(self) -> nn.Module:
         """The model with its best weights, in evaluation mode."""
-        self._use_layers(self.config.growth_epochs + 1)
+        self._set_depth(self.config.growth_epochs + 1)
         self.model.load_state_dict(self.best)
         return self.model.eval()
 
-    def _use_layers(self, epoch: int) -> None:
-        """Give the inspectors their depth of an epoch."""
+    def _set_depth(self, epoch: int) -> None:
         for part in self.inspectors:
-            layers = self.config.num_layers(epoch, part.num_layers)
-            part.num_kept = max(0, layers - 1 - part.num_tuned)
+            num_repeated = part.num_layers - 1 - part.num_tuned
+            part.shorten(self.config.num_passed(epoch, num_repeated))
 
     def _one_epoch(self, clock: Callable[[], float]) -> EpochRecord:
         started = clock()
         epoch = self.epoch + 1
         rate = self.schedule.rate(epoch)
         set_rate(self.optimizer, rate, shared=epoch > self.config.growth_epochs)
-        self._use_layers(epoch)
+        self._set_depth(epoch)
         generator = np.random.default_rng([self.config.seed, epoch])
         torch.manual_seed(int(generator.integers(2**62)))  # dropout of this epoch
         part = self.prepared.parts["train"]
@@ -164,7 +163,7 @@ class Trainer:
         record = EpochRecord(
             epoch=epoch,
             train_loss=total / len(order),
-            val_loss=float(loss_of(self.config, predicted, validation.scaled)),
+            val_loss=float(self._loss(predicted, validation.scaled)),
             lr=rate,
             seconds=clock() - started,
         )
@@ -176,13 +175,16 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         outputs = self.model(select(part.batch, rows))
         members = len(outputs) if outputs.dim() == 3 else 1
-        loss = loss_of(self.config, outputs, part.scaled[rows].expand_as(outputs))
+        loss = self._loss(outputs, part.scaled[rows].expand_as(outputs))
         # Gradients of the members are independent.
         (loss * members).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         if self.config.clip_norm > 0:
             nn.utils.clip_grad_norm_(self.moving, self.config.clip_norm * math.sqrt(members))
         self.optimizer.step()
         return float(loss.detach())
+
+    def _loss(self, outputs: Tensor, scaled: Tensor) -> Tensor:
+        return loss_of(self.config, outputs, scaled, self.prepared.target_scaler.scale)
 
     def _check_finite(self, record: EpochRecord) -> None:
         for name in ("train_loss", "val_loss"):

@@ -9,6 +9,8 @@ import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import Parameter, functional
@@ -18,12 +20,26 @@ from driple.training.config import TrainConfig
 __all__ = ["RateSchedule", "loss_of", "make_optimizer", "set_rate"]
 
 PLATEAU_FACTOR = 0.5
+GROWN_RATE_SHARE = 0.1  # of the learning rate, when all layers take part
 
 
-def loss_of(config: TrainConfig, predicted: Tensor, target: Tensor) -> Tensor:
-    """Mean loss over graphs and targets, both of shape [B, 12]; a scalar."""
+def loss_of(
+    config: TrainConfig, predicted: Tensor, target: Tensor, scale: npt.NDArray[np.float64]
+) -> Tensor:
+    """Mean loss over graphs and targets; a scalar.
+
+    Args:
+        config: kind of the loss.
+        predicted: shape [..., 12], scaled.
+        target: likewise.
+        scale: shape [12], deviation of each target's logarithms, for `smape`.
+    """
     if config.loss == "huber":
         return functional.huber_loss(predicted, target, delta=config.huber_delta)
+    if config.loss == "smape":
+        # |a - b| / ((a + b) / 2) = 2 tanh(|log a - log b| / 2)
+        logs = (predicted - target) * torch.from_numpy(scale).to(predicted.dtype)
+        return 2 * torch.tanh(logs.abs() / 2).mean()
     return functional.mse_loss(predicted, target)
 
 
@@ -79,14 +95,23 @@ class RateSchedule:
             self._waited = 0
 
     def rate(self, epoch: int) -> float:
-        """Learning rate of an epoch, counted from 1."""
+        """Learning rate of an epoch, counted from 1.
+
+        When all layers take part, warm-up and cosine begin again, at a tenth of the rate.
+        """
         config = self._config
+        growth = config.growth_epochs
+        most, epochs = config.learning_rate, config.max_epochs - growth
+        if epoch <= growth:
+            epochs = growth
+        elif growth:
+            most, epoch = GROWN_RATE_SHARE * most, epoch - growth
         if epoch <= config.warmup_epochs:
-            return config.learning_rate * epoch / (config.warmup_epochs + 1)
+            return most * epoch / (config.warmup_epochs + 1)
         share = self._share
         if config.schedule == "cosine":
-            whole = max(1, config.max_epochs - config.warmup_epochs)
+            whole = max(1, epochs - config.warmup_epochs)
             done = (epoch - 1 - config.warmup_epochs) / whole
             least = config.final_rate_share
             share = least + (1 - least) * (1 + math.cos(math.pi * done)) / 2
-        return config.learning_rate * max(share, config.final_rate_share)
+        return most * max(share, config.final_rate_share)

@@ -42,20 +42,28 @@ def test_errors_name_the_flag(field: str, value: Any, flag: str) -> None:
 
 
 def test_preset_paper_has_the_papers_structure() -> None:
-    """What sections 3.1 to 3.3 and 5.2 give; scales, loss and initial weights they leave open."""
+    """What sections 3.1 to 3.3 and 5.2 give, but for the batch size; the rest they leave open."""
     ours, authors = PRESETS["paper"], AUTHORS
     assert replace(ours.input, features="paper") == authors.input
     assert replace(ours.inspector, output="leaky_relu") == authors.inspector
-    for field in ("optimizer", "learning_rate", "weight_decay", "batch_size"):
+    for field in ("optimizer", "learning_rate", "weight_decay"):
         assert getattr(ours.train, field) == getattr(authors.train, field)
 
 
-def test_fewer_layers_come_first() -> None:
-    """Two of fifty, then all; a model with fewer keeps what it has."""
-    config = TrainConfig(max_epochs=100, growth_share=0.8)
-    assert [config.num_layers(epoch, 50) for epoch in (1, 80, 81)] == [2, 2, 50]
-    assert config.num_layers(1, 1) == 1
-    assert TrainConfig().num_layers(1, 50) == 50
+def test_layers_are_added_in_closed_form() -> None:
+    """Up to all 49 in 60 % of the growth epochs, then they take part themselves."""
+    config = TrainConfig(max_epochs=125, start="pass", growth_share=0.8)
+    assert [config.num_passed(epoch, 49) for epoch in (1, 30, 60, 100)] == [1, 24, 49, 49]
+    assert config.num_passed(101, 49) is None
+    assert TrainConfig().num_passed(1, 49) is None
+
+
+def test_combinations_that_make_no_sense() -> None:
+    """The closed form is that of layers that pass embeddings on; SMAPE is of logarithms here."""
+    with pytest.raises(ConfigError, match="use start pass"):
+        TrainConfig(growth_share=0.5)
+    with pytest.raises(ConfigError, match="needs target_scaling log"):
+        TrainConfig(loss="smape")
 
 
 def test_later_fields_are_left_out_if_unused() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+from driple.inspector.scaling import TargetScaler
+from driple.trace.targets import NUM_TARGETS
 from driple.training.config import TrainConfig
+from driple.training.metrics import smape_pct
 from driple.training.optimize import RateSchedule, loss_of, make_optimizer, set_rate
 
 
@@ -55,11 +59,37 @@ def test_a_schedule_is_its_history() -> None:
     assert RateSchedule(config, losses).rate(9) == lived.rate(9) < config.learning_rate
 
 
+def test_all_layers_begin_at_a_tenth() -> None:
+    """Ten epochs in closed form, ten with all layers: the same shape twice, the second lower."""
+    config = TrainConfig(
+        learning_rate=1.0,
+        schedule="cosine",
+        warmup_epochs=2,
+        max_epochs=20,
+        start="pass",
+        growth_share=0.5,
+    )
+    rates = [RateSchedule(config).rate(epoch) for epoch in range(1, 21)]
+    assert rates[:3] == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert rates[10:] == pytest.approx([0.1 * rate for rate in rates[:10]])
+
+
 def test_losses_by_hand() -> None:
     """Errors 1 and 3: mean square 5; Huber with delta 1: (0.5 + 2.5) / 2."""
-    predicted, target = torch.tensor([[1.0, 3.0]]), torch.zeros(1, 2)
-    assert float(loss_of(TrainConfig(), predicted, target)) == pytest.approx(5.0)
-    assert float(loss_of(TrainConfig(loss="huber"), predicted, target)) == pytest.approx(1.5)
+    predicted, target, scale = torch.tensor([[1.0, 3.0]]), torch.zeros(1, 2), np.ones(2)
+    assert float(loss_of(TrainConfig(), predicted, target, scale)) == pytest.approx(5.0)
+    huber = TrainConfig(loss="huber")
+    assert float(loss_of(huber, predicted, target, scale)) == pytest.approx(1.5)
+
+
+def test_loss_smape_is_the_error() -> None:
+    """That of the targets in their units, which the scaled logarithms stand for."""
+    labels = np.random.default_rng(0).lognormal(size=(20, NUM_TARGETS))
+    predicted = labels * np.random.default_rng(1).lognormal(size=labels.shape)
+    scaler = TargetScaler.fit(labels, "log")
+    scaled = [torch.from_numpy(scaler.transform(values)) for values in (predicted, labels)]
+    loss = loss_of(TrainConfig(loss="smape", target_scaling="log"), *scaled, scaler.scale)
+    assert 100 * float(loss) == pytest.approx(smape_pct(predicted, labels).mean())
 
 
 @pytest.mark.parametrize(("name", "kind"), [("adam", "Adam"), ("adamw", "AdamW")])

@@ -11,7 +11,7 @@ import argparse
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,7 @@ from scripts.studies.paper_inspector.run import (
 SIMULATED, MEASURED = SETTINGS
 LEARNING_RATE = 0.003
 WARMUP_STEPS = 50
+NUM_REPEATED = 49
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,11 +49,13 @@ class Variant:
         embedding_share: size of the initial embeddings as a share of torch's.
         update_bias: bias of the update gate of the repeated layer.
         reset_bias: bias of its reset gate.
-        loss: `mse` or `huber`.
+        loss: `mse`, `huber` or `smape`.
         huber_delta: in scaled targets.
         weight_decay: of AdamW; 0 for Adam with the authors' 1e-6.
         shared_rate_share: learning rate of the repeated layer as a share.
         batch_size: graphs a step.
+        rise_share: the 49 repeated layers are in closed form, added in this share of the epochs (0:
+            all at once), and set2set has 10 steps; None: the layers themselves.
     """
 
     setting: str
@@ -67,9 +70,19 @@ class Variant:
     weight_decay: float = 0.0
     shared_rate_share: float = 0.02
     batch_size: int = 32
+    rise_share: float | None = None
 
 
 ONE_LAYER = ((0.0, 1),)
+_SMAPE: dict[str, Any] = {
+    "setting": SIMULATED,
+    "epochs": 40,
+    "depths": ONE_LAYER,
+    "set2set_steps": 10,
+    "embedding_share": 1.0,
+    "loss": "smape",
+    "batch_size": 16,
+}
 VARIANTS = {
     "one layer, measured": Variant(
         setting=MEASURED, epochs=120, depths=ONE_LAYER, set2set_steps=10, embedding_share=1.0
@@ -88,8 +101,17 @@ VARIANTS = {
         setting=SIMULATED, epochs=120, depths=ONE_LAYER, set2set_steps=10, weight_decay=0.3
     ),
     "one layer, 300 epochs of batch 16": Variant(
-        setting=SIMULATED, epochs=300, depths=ONE_LAYER, set2set_steps=10, batch_size=16
+        setting=SIMULATED,
+        epochs=300,
+        depths=ONE_LAYER,
+        set2set_steps=10,
+        embedding_share=1.0,
+        batch_size=16,
     ),
+    "one layer, SMAPE, 150 epochs of batch 16": Variant(**{**_SMAPE, "epochs": 150}),
+    "one layer, SMAPE, 40 epochs of batch 16": Variant(**_SMAPE),
+    "the same, 49 layers in closed form": Variant(**_SMAPE, rise_share=0),
+    "the same, added one by one": Variant(**_SMAPE, rise_share=0.6),
 }
 
 
@@ -150,6 +172,9 @@ def curve(name: str, variant: Variant, prepared: PreparedData, every: int = 10) 
     for epoch in range(1, variant.epochs + 1):
         depths = [depth for share, depth in variant.depths if epoch > share * variant.epochs]
         model.num_kept = depths[-1] - 1
+        if variant.rise_share is not None:
+            done_share = epoch / (variant.rise_share * variant.epochs or 1)
+            model.num_passed = round(NUM_REPEATED * min(1, done_share))
         model.train()
         for rows in torch.split(torch.randperm(len(part.scaled)), variant.batch_size):
             cosine = (1 + math.cos(math.pi * done / steps)) / 2
@@ -159,7 +184,8 @@ def curve(name: str, variant: Variant, prepared: PreparedData, every: int = 10) 
                 group["lr"] = rate * group["share"]
             optimizer.zero_grad()
             outputs: Tensor = model(select(part.batch, rows))
-            loss_of(config, outputs, part.scaled[rows]).backward()  # type: ignore[no-untyped-call]
+            loss = loss_of(config, outputs, part.scaled[rows], prepared.target_scaler.scale)
+            loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
         if epoch % every == 0:

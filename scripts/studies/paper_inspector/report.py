@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 from matplotlib import pyplot as plt
 
+from driple.trace.targets import TARGET_NAMES
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import COLOURS, plain, save
 from scripts.studies.kit.results import Row, pick, read_results
@@ -17,23 +20,33 @@ _NAMES = {
 }
 _HEAD = ("setting", "variant", "epochs", "train", "validation", "test")
 GOAL_PCT = 20
+TOP_PCT = 60
 
 
 def pictures() -> None:
-    """Test SMAPE by epoch, a panel for each setting; loss of the preset, on the measured one."""
+    """SMAPE by epoch: of variants on the test part, a panel for each setting; of the preset."""
     rows = read_results(RESULTS)
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
-    trained = pick(pick(rows, what="training"), variant="preset paper", setting=SETTINGS[1])[-1]
-    for part, style in (("train", ":"), ("val", "-")):
-        loss = trained[f"{part}_loss"]
-        axes[2].plot(range(1, len(loss) + 1), loss, color=COLOURS[3], linestyle=style, label=part)
-    axes[2].set_title(f"preset paper, {SETTINGS[1]}", fontsize=9)
-    axes[2].set_ylabel("loss (2 layers, then 50)", fontsize=8)
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+    for setting, colour in zip(SETTINGS, COLOURS, strict=False):
+        trained = pick(rows, what="training", variant="preset paper", setting=setting)[-1]
+        for part, style in (("train", ":"), ("val", "-")):
+            errors = [100 * loss for loss in trained[f"{part}_loss"]]
+            label = setting if part == "val" else None
+            axes[2].plot(
+                range(1, len(errors) + 1), errors, color=colour, linestyle=style, label=label
+            )
+        grown = int(trained["growth_share"] * trained["planned_epochs"])
+    axes[2].axvline(grown, color="#999999", linestyle="--", label="all layers themselves")
+    axes[2].axhline(GOAL_PCT, color="black", linewidth=0.6)
+    axes[2].set_title("preset paper", fontsize=9)
+    axes[2].set_ylabel("SMAPE, %: validation, train dotted", fontsize=8)
     axes[2].set_xlabel("epoch", fontsize=8)
+    axes[2].set_ylim(0, TOP_PCT)
     axes[2].legend(fontsize=6, frameon=False)
     plain(axes[2])
     for axis, setting in zip(axes[:2], SETTINGS, strict=True):
-        for row, colour in zip(pick(rows, what="curve", setting=setting), COLOURS, strict=False):
+        curves = pick(rows, what="curve", setting=setting)
+        for row, colour in zip(curves, cycle(COLOURS), strict=False):
             axis.plot(row["epoch"], row["test_pct"], color=colour, label=row["variant"])
             axis.plot(row["epoch"], row["train_pct"], color=colour, linestyle=":", linewidth=0.8)
         shipped = pick(rows, what="labels", setting=setting)[-1]["shipped_test_pct"]
@@ -60,16 +73,32 @@ def parts() -> Parts:
         train, test = shipped
         words = "authors' settings, 50 layers (shipped)"
         lines.append(["", words, f"{known['shipped_epochs']:,}", train, "", test])
+        for row in pick(rows, what="trees", setting=setting):
+            lines.append(["", f"{row['variant']} on pooled groups", "", *_errors(row)[1:]])
         for row in pick(rows, setting=setting):
             if row["what"] in ("training", "curve"):
                 variant = str(row["variant"])
                 lines.append(["", _NAMES.get(variant, variant), *_errors(row)])
-    return {"table": markdown(_HEAD, lines)}
+    return {"table": markdown(_HEAD, lines), "targets": _targets(rows)}
+
+
+def _targets(rows: list[Row]) -> str:
+    """Labels of 0 and errors by target, on the test part of the simulated setting."""
+    known = pick(rows, what="targets", setting=SETTINGS[0])[-1]
+    trees = pick(rows, what="trees", setting=SETTINGS[0], variant="extra trees")[-1]
+    columns = (known["zero_pct"], known["median_pct"], trees["targets_pct"])
+    return markdown(
+        ("target", "labels of 0, %", "median label", "extra trees"),
+        [
+            [name, *(f"{number:.1f}" for number in numbers)]
+            for name, *numbers in zip(TARGET_NAMES, *columns, strict=True)
+        ],
+    )
 
 
 def _errors(row: Row) -> list[str]:
     """Epochs, then SMAPE of the three parts at the end."""
     is_curve = row["what"] == "curve"
-    epochs = row["epoch"][-1] if is_curve else row["epochs"]
+    epochs = row["epoch"][-1] if is_curve else row.get("epochs", 0)
     ends = (row[f"{part}_pct"] for part in ("train", "validation", "test"))
     return [f"{epochs:,}", *(f"{end[-1] if is_curve else end:.1f}" for end in ends)]

@@ -2,6 +2,8 @@
 
     python -m scripts.studies.paper_inspector.run             # labels and depth, a minute
     python -m scripts.studies.paper_inspector.run --train     # and two trainings, 7 minutes each
+    python -m scripts.studies.paper_inspector.run --of FOLDER --name "preset paper"
+                                      # only the result of `driple train -o FOLDER`
 
 Appends to results.jsonl. Trainings run on one thread and resume from runs/paper_inspector.
 """
@@ -9,6 +11,7 @@ Appends to results.jsonl. Trainings run on one thread and resume from runs/paper
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +30,9 @@ from driple.inspector.ensemble import make_inspector
 from driple.inspector.model import Inspector
 from driple.training.config import AUTHORS, Preset
 from driple.training.metrics import smape_pct
-from driple.training.prepare import PreparedData, prepare, preset_for
+from driple.training.prepare import PARTS, PreparedData, prepare, preset_for
 from driple.training.run import RunOptions, fit
+from driple.training.runfiles import CHECKPOINT_FILE, CONFIG_FILE, LOG_FILE
 from scripts.settings.shipped import ROOT, inspector_file, measured_folders, simulated_folders
 from scripts.studies.kit.results import Row, add_result
 
@@ -172,6 +176,28 @@ def training(
     }
 
 
+def of_folder(folder: Path, name: str) -> Row:
+    """The same of a finished run of `driple train`."""
+    lines = (folder / LOG_FILE).read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    checkpoint = load_checkpoint(folder / CHECKPOINT_FILE)
+    preset = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))["run"]["preset"]
+    return {
+        "what": "training",
+        "setting": checkpoint.setting,
+        "variant": name,
+        "epochs": len(records),
+        "planned_epochs": preset["train"]["max_epochs"],
+        "growth_share": preset["train"].get("growth_share", 0),
+        "best_epoch": checkpoint.trained_on.best_epoch,
+        "seconds_per_epoch": float(np.median([record["seconds"] for record in records])),
+        "seconds": sum(record["seconds"] for record in records),
+        "train_loss": [record["train_loss"] for record in records],
+        "val_loss": [record["val_loss"] for record in records],
+        **{f"{part}_pct": checkpoint.metrics[f"{part}_smape_pct"] for part in PARTS},
+    }
+
+
 def prepared_for(dataset: Dataset, preset: Preset) -> PreparedData:
     """Inputs and targets of the random split of seed 0."""
     split = random_split(dataset.workloads, 0)
@@ -182,7 +208,12 @@ def main() -> None:
     """Write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--train", action="store_true", help="the two trainings too")
+    parser.add_argument("--of", type=Path, help="folder of a finished `driple train`")
+    parser.add_argument("--name", default="preset paper", help="variant of that row")
     arguments = parser.parse_args()
+    if arguments.of is not None:
+        add_result(RESULTS, of_folder(arguments.of, arguments.name))
+        return
     folders = measured_folders() | simulated_folders()
     for setting in SETTINGS:
         dataset = read_datasets([folders[setting]])[0]
