@@ -330,7 +330,7 @@ STAGES = (
     _page(
         "commands",
         reads=_ANSWERS,
-        writes=("docs/questions.md", "docs/cluster.md"),
+        writes=("docs/questions.md", "docs/cluster.md", "docs/schedulers.md"),
         fills=True,
     ),
     _page("own_machine", reads=("docs/machine.toml", *_ANSWERS), fills=True),
