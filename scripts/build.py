@@ -138,6 +138,11 @@ class Build:
         command = stage.sample if sample else stage.command
         if not command:
             raise SystemExit(f"{stage.name} has no sample; leave out --sample")
+        gone = [name for name in stage.writes if not (self.root / name).exists()]
+        if stage.fills and gone:
+            subprocess.run(
+                ["git", "checkout", "-q", "HEAD", "--", *gone], cwd=self.root, check=True
+            )
         words = shlex.split(command)
         program = [sys.executable, "-m", *words]
         print(f"{stage.name} ({stage.takes}): {command}", flush=True)

@@ -25,6 +25,8 @@ class Stage:
         needs: what no checkout has, in words; empty if it runs on a clone.
         sample: a shorter command for a stage of hours; it makes a part of what the stage writes.
         sample_writes: a file of that part.
+        fills: whether it fills in pages that people write: one that is gone comes from the last
+            commit first.
     """
 
     name: str
@@ -35,10 +37,16 @@ class Stage:
     needs: str = ""
     sample: str = ""
     sample_writes: str = ""
+    fills: bool = False
 
 
 def _page(
-    name: str, *, reads: tuple[str, ...] = (), writes: tuple[str, ...] = (), takes: str = "a minute"
+    name: str,
+    *,
+    reads: tuple[str, ...] = (),
+    writes: tuple[str, ...] = (),
+    takes: str = "a minute",
+    fills: bool = False,
 ) -> Stage:
     """A program of scripts/pages; it writes the page of its name, if nothing else is stated."""
     return Stage(
@@ -47,6 +55,7 @@ def _page(
         reads=reads,
         writes=writes or (f"docs/{name}.md",),
         takes=takes,
+        fills=fills,
     )
 
 
@@ -315,10 +324,16 @@ STAGES = (
         "architecture",
         writes=("docs/architecture.md", "docs/pictures/architecture.png"),
         takes="seconds",
+        fills=True,
     ),
-    _page("training_configs", takes="seconds"),
-    _page("commands", reads=_ANSWERS, writes=("docs/questions.md", "docs/cluster.md")),
-    _page("own_machine", reads=("docs/machine.toml", *_ANSWERS)),
+    _page("training_configs", takes="seconds", fills=True),
+    _page(
+        "commands",
+        reads=_ANSWERS,
+        writes=("docs/questions.md", "docs/cluster.md", "docs/schedulers.md"),
+        fills=True,
+    ),
+    _page("own_machine", reads=("docs/machine.toml", *_ANSWERS), fills=True),
     _page("web", reads=("scripts/pages/web.in.md", *_ANSWERS)),
     _page(
         "readme",
@@ -329,6 +344,7 @@ STAGES = (
             "scripts/studies/own_jobs/results.jsonl",
         ),
         writes=("README.md", "docs/pictures/resnet50.png"),
+        fills=True,
     ),
 )
 

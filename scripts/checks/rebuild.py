@@ -90,9 +90,9 @@ def rebuilt(checkout: Build, stage: Stage, folder: Path) -> Rebuilt:
         root=folder, stages=checkout.stages, by_hand=checkout.by_hand, shipped=checkout.shipped
     )
     _git("clone", "-q", str(checkout.root), str(folder))
-    facts = {"date": _today(), "commit": _git("-C", str(folder), "rev-parse", "--short=12", "HEAD")}
+    date, commit = _today(), _git("-C", str(folder), "rev-parse", "--short=12", "HEAD")
     if stage.needs:
-        return Rebuilt(result=NOT_RUN, why=f"needs {stage.needs}", **facts)
+        return Rebuilt(result=NOT_RUN, why=f"needs {stage.needs}", date=date, commit=commit)
     file = _deleted(clone, stage)
     before = _content(clone, file)
     if PART not in file:
@@ -110,7 +110,8 @@ def rebuilt(checkout: Build, stage: Stage, folder: Path) -> Rebuilt:
         command=stage.sample or stage.command,
         why=why,
         seconds=round(time.monotonic() - start, 1),
-        **facts,
+        date=date,
+        commit=commit,
     )
 
 

@@ -2,7 +2,10 @@
 
     python -m scripts.pages.commands [--check]
 
-page --run each command of its console blocks--> the same page with today's output
+page --run each command that it shows--> the same page with today's output
+
+A console block shows a command and all that it prints; a block after `driple ... --emit NAME > F`
+shows the file or a part of it.
 
 Run it when prices, the calibration or the model of memory have changed.
 """
@@ -20,10 +23,14 @@ from scripts.studies.kit.written import options_of, written
 
 __all__ = ["BLOCK", "COMMAND", "main", "printed", "refreshed"]
 
-PAGES = (DOCS / "questions.md", DOCS / "cluster.md")
+PAGES = tuple(DOCS / name for name in ("questions.md", "cluster.md", "schedulers.md"))
 
 COMMAND = re.compile(r"^\$ driple (.*)$", re.MULTILINE)
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+_EMITTED = re.compile(
+    r"(```bash\ndriple ([^\n>]* --emit [\w-]+) >[^\n]*\n(?:(?!```)[^\n]*\n)*```\n```\w+\n)(.*?)```",
+    re.DOTALL,
+)
 
 
 def printed(arguments: str) -> str:
@@ -51,7 +58,23 @@ def refreshed(text: str, shown: Callable[[str], str] = printed) -> str:
         (arguments,) = COMMAND.findall(old[1])
         return f"```console\n$ driple {arguments}\n{shown(arguments)}\n```"
 
-    return BLOCK.sub(block, text)
+    def emitted(old: re.Match[str]) -> str:
+        return f"{old[1]}{part_of(shown(old[2]), old[3].rstrip())}\n```"
+
+    return _EMITTED.sub(emitted, BLOCK.sub(block, text))
+
+
+def part_of(output: str, old: str) -> str:
+    """The part of an output that a page shows: as many lines as before, from the same one on.
+
+    Args:
+        output: as it is now.
+        old: the part as it was; one that went to the end still does.
+    """
+    lines, before = output.splitlines(), old.splitlines()
+    start = lines.index(before[0]) if before[0] in lines else 0
+    end = len(lines) if before[-1] == lines[-1] else start + len(before)
+    return "\n".join(lines[start:end])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,6 +19,11 @@ text = Path("data/table.csv").read_text()
 Path("page.md").write_text(text)
 Path("fit.json").write_text(json.dumps({"a": {"b": text}, "other": 1}))
 """
+FILL = """
+from pathlib import Path
+page = Path("filled.md")
+page.write_text(page.read_text().replace("old", "new"))
+"""
 
 
 @pytest.fixture
@@ -127,6 +132,21 @@ def test_what_is_adopted_has_a_reason(build: Build, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main(["--adopt", "table"], build)
     assert "--adopt STAGE and --because WORDS go together" in capsys.readouterr().err
+
+
+def test_a_page_that_people_write_comes_from_the_last_commit_and_is_filled(build: Build) -> None:
+    """A program that fills in a page cannot write the rest of it."""
+    page = build.root / "filled.md"
+    (build.root / "fill.py").write_text(FILL)
+    page.write_text("by hand: old")
+    fill = Stage(name="fill", command="fill", writes=("filled.md",), takes="no time", fills=True)
+    commit_all(build)
+    who = ("-c", "user.name=a", "-c", "user.email=b")
+    subprocess.run(["git", *who, "commit", "-qm", "c"], cwd=build.root, check=True)
+    page.unlink()
+
+    build.run(fill)
+    assert page.read_text() == "by hand: new"
 
 
 def test_a_sample_is_no_build(build: Build) -> None:
