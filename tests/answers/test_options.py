@@ -47,3 +47,9 @@ def test_a_host_of_the_user_belongs_to_one_method(method: str) -> None:
             continue
         with pytest.raises(ConfigError, match=f"{flag} .*the method is {method}"):
             options.check_method(method)
+
+
+def test_what_rests_on_nothing_of_the_user_is_said_by_the_flags() -> None:
+    assert (LEAST_STEPS, MOST_STEPS) == (2, 100_000)
+    assert (USUAL.preset, USUAL.seed, USUAL.placement) == ("default", 0, "round_robin")
+    assert USUAL.num_steps is USUAL.datasets is USUAL.host_us_per_op is USUAL.host is None
