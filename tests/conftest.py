@@ -11,6 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Examples of a law take as long as the machine is busy: no limit belongs to them.
+settings.register_profile("driple", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("driple")
 
 RunTensorFlow = Callable[..., dict[str, Any]]
 

@@ -25,7 +25,6 @@ from driple.planning.places import Candidate, Refused
 from driple.planning.prices import PriceBook
 from driple.planning.variants import JobVariants, Variant
 from driple.quantities import size
-from driple.simulate.calibration import Calibration
 from driple.simulate.place import place_of
 
 __all__ = ["Evaluator", "memory_reason", "passes_kept"]
@@ -44,7 +43,6 @@ class Evaluator:
         amount: that is trained.
         book: of prices.
         catalog: devices and links; as installed by default.
-        calibration: of the simulator; as installed by default.
     """
 
     def __init__(
@@ -53,10 +51,8 @@ class Evaluator:
         amount: Amount,
         book: PriceBook,
         catalog: Catalog | None = None,
-        calibration: Calibration | None = None,
     ) -> None:
         self.variants, self.amount, self.book, self.catalog = variants, amount, book, catalog
-        self.calibration = calibration
         self._ready: dict[int, ReadyJob] = {}
         self._memory: dict[tuple[int, _Places], MemoryEstimate | None] = {}
         self._lines: dict[tuple[int, int, Degrees], MemoryLine | None] = {}
@@ -176,7 +172,7 @@ class Evaluator:
     def _offer(self, candidate: Candidate) -> Offer:
         machines, setting, variant = candidate.place, candidate.setting, candidate.variant
         ready = self.ready(variant, setting)
-        place = place_of(setting, self.calibration)
+        place = place_of(setting)
         answer = ask_step(ready, place)
         parts = parts_of(ready, place, answer.step_s)
         unknown = ready.job.unknown

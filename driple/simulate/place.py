@@ -31,18 +31,14 @@ class Place:
 
 
 @lru_cache(maxsize=256)
-def place_of(setting: Setting, calibration: Calibration | None = None) -> Place:
+def place_of(setting: Setting) -> Place:
     """The machines of a setting; refuses what is unknown before a large graph is read.
-
-    Args:
-        setting: cluster and scheme.
-        calibration: of the simulator; as installed by default.
 
     Raises:
         SettingError: an unknown device or link.
         CatalogError: the catalogue lacks a fact about a device.
     """
-    known = shipped_calibration(setting) if calibration is None else calibration
+    known = shipped_calibration(setting)
     place = Place(setting=setting, topology=topology_of(setting), calibration=known)
     for device in dict.fromkeys(place.topology.workers):
         known.device(device)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from math import exp, log, log1p
+from math import exp, log
 from pathlib import Path
 from random import Random
 
@@ -32,34 +32,15 @@ from driple.jobs.load import JobOptions, load_job
 from driple.remarks import Remark
 from driple.render.errors_stated import stated_error_sentence
 from driple.render.remarks import sentence
-from driple.runs.measured_run import MeasuredRun
 from scripts.fits.checked import with_distances, without_repeats
 from scripts.fits.coverage import coverage_of, cross_conformal
+from tests.answers.checked import CONV, checked_run, mix_of
 
 ROOT = Path(__file__).parents[2]
 
 
-def mix_of(**shares: float) -> tuple[float, ...]:
-    return tuple(shares.get(name, 0.0) for name in MIX_KINDS)
-
-
-CONV = mix_of(dense_conv=0.7, norm=0.2, elementwise=0.1)
 ATTENTION = mix_of(matmul=0.6, attention=0.2, norm=0.1, elementwise=0.1)
 CNN, HALF = JobKind(mix=CONV), JobKind(half=True, mix=CONV)
-
-
-def run_of(
-    kind: str, device: str, error_pct: float, *, held_out: str = "model", workers: int = 1,
-    servers: int = 0, several: bool = False, link: str = "", half: bool = False,
-    family: str = "resnet", mix: tuple[float, ...] = CONV, task: str = "train",
-    distance: float = 0.0, end: str = "", framework: str = "tensorflow", weight: float = 1.0,
-) -> CheckedRun:  # fmt: skip
-    return CheckedRun(
-        run=MeasuredRun(framework=framework, family=family, task=task, weight=weight),
-        kind=kind, held_out=held_out, devices=(device,), num_devices=workers,
-        num_servers=servers, several_machines=several, link=link, half=half,
-        log_ratio=log1p(error_pct / 100), mix=mix, distance=distance, end=end,
-    )  # fmt: skip
 
 
 FAMILIES = ("resnet", "vgg", "alexnet", "inception", "densenet", "googlenet")
@@ -67,15 +48,15 @@ RUNS = [
     run
     for family, share in zip(FAMILIES, (0.5, 0.7, 0.9, 1.1, 1.3, 1.5), strict=True)
     for run in (
-        run_of("single", "V100", 4 * share, family=family),
-        run_of("single", "K80", 40 * share, family=family),
-        run_of("single", "K80", 80 * share, family=family, half=True),
-        run_of("single", "V100", 20 * share, family=family, held_out="device"),
-        run_of("ring", "K80", 10 * share, family=family, workers=4, link="PCIe3"),
-        run_of("ring", "K80", 30 * share, family=family, workers=8, several=True, link="10G"),
-        run_of("servers", "K80", 12 * share, family=family, workers=2, servers=1, several=True,
+        checked_run("single", "V100", 4 * share, family=family),
+        checked_run("single", "K80", 40 * share, family=family),
+        checked_run("single", "K80", 80 * share, family=family, half=True),
+        checked_run("single", "V100", 20 * share, family=family, held_out="device"),
+        checked_run("ring", "K80", 10 * share, family=family, workers=4, link="PCIe3"),
+        checked_run("ring", "K80", 30 * share, family=family, workers=8, several=True, link="10G"),
+        checked_run("servers", "K80", 12 * share, family=family, workers=2, servers=1, several=True,
                link="10G"),
-        run_of("single", "V100", 6 * share, family=f"{family}-vit", mix=ATTENTION),
+        checked_run("single", "V100", 6 * share, family=f"{family}-vit", mix=ATTENTION),
     )
 ]  # fmt: skip
 
@@ -128,7 +109,7 @@ def test_another_framework_tells_where_a_jobs_own_has_no_such_ring() -> None:
     """Rings in half precision of PyTorch state the error of TensorFlow's, which has none."""
     own = [run for run in RUNS if not run.half]
     other = [
-        run_of(
+        checked_run(
             "ring",
             "V100",
             30.0,
@@ -163,12 +144,13 @@ def test_a_published_job_is_no_surer_than_new_sizes_of_known_families() -> None:
     """Families whose ops others have are predicted well without them; their new sizes are not."""
     alone = Setting.parse("V100-R1/ho-PCIe")
     families = [
-        run_of("single", "V100", sign * (2 if at < 10 else 20), family=f"family{at}",
+        checked_run("single", "V100", sign * (2 if at < 10 else 20), family=f"family{at}",
                distance=0.0 if at < 10 else 0.2)
         for at in range(20) for sign in (1, -1)
     ]  # fmt: skip
     sizes = [
-        run_of("single", "V100", sign * 30, family=f"family{at}", held_out="size", end="largest")
+        checked_run("single", "V100", sign * 30, family=f"family{at}", held_out="size",
+                    end="largest")
         for at in range(10) for sign in (1, -1)
     ]  # fmt: skip
     sure = stated_error(alone, CNN, runs=families)
@@ -186,11 +168,11 @@ def test_a_published_job_is_no_surer_than_new_sizes_of_known_families() -> None:
 def test_a_device_without_runs_is_no_surer_than_one_with_runs() -> None:
     """New sizes of its runs' families were not left out of the fits without a device."""
     unknown = [
-        run_of("single", "K80", sign * 1, family=family, held_out="device")
+        checked_run("single", "K80", sign * 1, family=family, held_out="device")
         for family in FAMILIES for sign in (1, -1)
     ]  # fmt: skip
     known = [
-        run_of("single", "K80", sign * 25, family=family, held_out=held_out)
+        checked_run("single", "K80", sign * 25, family=family, held_out=held_out)
         for family in FAMILIES for sign in (1, -1) for held_out in ("model", "size")
     ]  # fmt: skip
     new, old = (
@@ -213,7 +195,7 @@ def test_the_nearest_of_few_families_does_not_speak_for_all_near_jobs() -> None:
     """Of six families, the one whose ops others have happened to be predicted well."""
     alone = Setting.parse("V100-R1/ho-PCIe")
     runs = [
-        run_of("single", "V100", error, family=family, distance=distance)
+        checked_run("single", "V100", error, family=family, distance=distance)
         for family, error, distance in zip(
             FAMILIES, (1, -30, 40, -35, 30, -40), (0.0, 0.1, 0.1, 0.1, 0.1, 0.1), strict=True
         )
@@ -227,14 +209,14 @@ def test_the_nearest_of_few_families_does_not_speak_for_all_near_jobs() -> None:
 def test_many_runs_of_one_family_are_no_evidence_of_a_device() -> None:
     """A device's own runs draw the error of all towards theirs by how many families they are of."""
     others = [
-        run_of("single", "T4", sign * 30, family=f"family{at}")
+        checked_run("single", "T4", sign * 30, family=f"family{at}")
         for at in range(12) for sign in (1, -1)
     ]  # fmt: skip
     alone = Setting.parse("V100-R1/ho-PCIe")
 
     def of_own(families: int, each: int) -> float:
         own = [
-            run_of("single", "V100", sign, family=family)
+            checked_run("single", "V100", sign, family=family)
             for family in FAMILIES[:families] for _ in range(each) for sign in (1, -1)
         ]  # fmt: skip
         return width_of(stated_error(alone, CNN, runs=[*others, *own]))
@@ -249,10 +231,10 @@ def test_a_device_alone_is_known_by_two_families_of_networks_like_the_jobs() -> 
 
     def on_h100(families: int) -> StatedError:
         transformers = [
-            run_of("single", "H100", 5, family=f"{family}-vit", mix=ATTENTION)
+            checked_run("single", "H100", 5, family=f"{family}-vit", mix=ATTENTION)
             for family in FAMILIES
         ]
-        own = [run_of("single", "H100", 4, family=family) for family in FAMILIES[:families]]
+        own = [checked_run("single", "H100", 4, family=family) for family in FAMILIES[:families]]
         return stated_error(alone, CNN, runs=[*RUNS, *transformers, *own])
 
     left_out = stated("H100").runs_median_pct
@@ -267,7 +249,7 @@ def test_a_device_alone_is_known_by_two_families_of_networks_like_the_jobs() -> 
 def test_few_families_on_such_clusters_are_seen_among_those_of_their_scheme() -> None:
     """Two families alone would look surer than all of one device."""
     few = [
-        run_of("ring", "K80", off, family=family, workers=8, several=True, link="10G")
+        checked_run("ring", "K80", off, family=family, workers=8, several=True, link="10G")
         for family, off in (("a", 3.0), ("b", 3.5), ("a", 3.2), ("b", 3.4), ("a", 3.3))
     ]
     cluster = Setting.parse("K80-R8/ho-10G")
@@ -382,7 +364,7 @@ def test_a_forward_pass_never_stands_in_for_training() -> None:
 
 def test_intervals_widen_with_the_distance() -> None:
     runs = [
-        run_of("single", "V100", sign * (3 + 100 * distance), family=f"{family}{distance}",
+        checked_run("single", "V100", sign * (3 + 100 * distance), family=f"{family}{distance}",
                distance=distance)
         for family in FAMILIES for distance in (0.0, 0.1, 0.2, 0.3) for sign in (1, -1)
     ]  # fmt: skip
@@ -470,19 +452,20 @@ def test_distances_by_hand() -> None:
     assert network_of(mix_of(matmul=0.5, recurrent=0.4)) == "recurrent"
     near = mix_of(dense_conv=0.6, norm=0.3, elementwise=0.1)
     runs = [
-        run_of("single", "V100", 1, family="a"), run_of("single", "V100", 1, family="a", mix=near),
-        run_of("single", "V100", 1, family="b", mix=near),
-        run_of("single", "V100", 1, family="c", mix=ATTENTION),
+        checked_run("single", "V100", 1, family="a"),
+        checked_run("single", "V100", 1, family="a", mix=near),
+        checked_run("single", "V100", 1, family="b", mix=near),
+        checked_run("single", "V100", 1, family="c", mix=ATTENTION),
     ]  # fmt: skip
     assert [run.distance for run in with_distances(runs)] == pytest.approx([0.1, 0, 0, 0.8])
     far = mix_of(dense_conv=0.2, norm=0.6, elementwise=0.2)
     family = [
-        run_of("single", "V100", 1, family="a", mix=mix, held_out=held_out, end=end)
+        checked_run("single", "V100", 1, family="a", mix=mix, held_out=held_out, end=end)
         for held_out in ("model", "size")
         for mix, end in ((CONV, "largest"), (near, ""), (far, "smallest"))
         if held_out == "model" or end
     ]
-    other = run_of("single", "V100", 1, family="c", mix=ATTENTION)
+    other = checked_run("single", "V100", 1, family="c", mix=ATTENTION)
     made = {
         (run.held_out, run.end): run.distance
         for run in with_distances([*family, other])
@@ -510,7 +493,7 @@ def test_ends_are_quantiles_of_residuals_that_grow_with_the_distance() -> None:
     random = np.random.default_rng(1)
     runs = [
         replace(
-            run_of("single", "V100", 0, family=f"family{at}", distance=distance),
+            checked_run("single", "V100", 0, family=f"family{at}", distance=distance),
             log_ratio=float(random.normal() * np.exp(-3 + 4 * distance)),
         )
         for at, distance in enumerate(random.uniform(0, 0.4, 1200))
@@ -528,11 +511,11 @@ def test_ends_are_quantiles_of_residuals_that_grow_with_the_distance() -> None:
 def test_a_device_that_no_fit_has_seen_adds_what_devices_left_out_are_off_by() -> None:
     """Runs on left-out devices are 40 % off, others 10 %: nine of ten of the former are inside."""
     known = [
-        run_of("single", "V100", sign * 10, family=f"family{at}")
+        checked_run("single", "V100", sign * 10, family=f"family{at}")
         for at in range(20) for sign in (1, -1)
     ]  # fmt: skip
     left_out = [
-        run_of("single", device, sign * 40, family=family, held_out="device")
+        checked_run("single", device, sign * 40, family=family, held_out="device")
         for device, sign in (("K80", 1), ("T4", -1)) for family in FAMILIES
     ]  # fmt: skip
     scale = scale_of([*known, *left_out])
@@ -547,10 +530,12 @@ def test_a_device_that_no_fit_has_seen_adds_what_devices_left_out_are_off_by() -
 def test_no_run_is_judged_by_a_scale_that_it_decides() -> None:
     """A trait of one family alone: its large residuals lie outside, as its size is not known."""
     usual = [
-        run_of("single", "V100", sign * 5, family=f"family{at}")
+        checked_run("single", "V100", sign * 5, family=f"family{at}")
         for at in range(60) for sign in (1, -1)
     ]  # fmt: skip
-    odd = [run_of("single", "K80", sign * 60, family="odd") for sign in (1, -1) for _ in range(10)]
+    odd = [
+        checked_run("single", "K80", sign * 60, family="odd") for sign in (1, -1) for _ in range(10)
+    ]
     scale = scale_of([*usual, *odd]).tasks["train"]
     assert scale.high > 3 and scale.effects["device K80"] > 0  # one in seven runs is of the odd one
 
@@ -576,7 +561,7 @@ def test_intervals_of_held_out_families_hold_in_nine_of_ten() -> None:
         of_family = random.normal() * (0.03 + 0.2 * other)
         runs += [
             replace(
-                run_of("single", "V100", 0, family=f"family{number}", mix=mix),
+                checked_run("single", "V100", 0, family=f"family{number}", mix=mix),
                 log_ratio=float(of_family + 0.02 * random.normal()),
                 distance=other,
             )
@@ -592,7 +577,7 @@ def test_a_size_is_checked_without_any_error_of_its_family() -> None:
     """The interval of a new size comes from other families, at the distance from known sizes."""
     families = [f"family{number}" for number in range(12)]
     runs = [
-        run_of("single", "V100", sign * 10, family=family, held_out=held_out, end=end)
+        checked_run("single", "V100", sign * 10, family=family, held_out=held_out, end=end)
         for family in families
         for held_out, end in (("model", "largest"), ("size", "largest"), ("model", ""))
         for sign in (1, -1)
@@ -619,14 +604,14 @@ def test_a_size_is_checked_without_any_error_of_its_family() -> None:
 
 def test_a_size_is_asked_at_its_distance_from_the_sizes_that_its_fit_had_seen() -> None:
     runs = [
-        run_of("single", "V100", sign * (5 if near else 50), family=f"family{number}",
+        checked_run("single", "V100", sign * (5 if near else 50), family=f"family{number}",
                distance=0.0 if near else 0.3)
         for number in range(24) for sign in (1, -1) for near in (number % 2,)
     ]  # fmt: skip
     folds = {f"family{number}": number for number in range(24)}
     widths = []
     for distance in (0.0, 0.3):
-        new = run_of("single", "V100", 5, family="family0", held_out="size", end="largest",
+        new = checked_run("single", "V100", 5, family="family0", held_out="size", end="largest",
                      distance=distance)  # fmt: skip
         (found,) = [one for one in cross_conformal([*runs, new], folds) if one.run == new]
         widths.append(width_of(found.stated))

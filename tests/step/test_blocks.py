@@ -103,6 +103,32 @@ def test_frozen_parameters_are_gathered_and_have_no_gradient() -> None:
     assert root.gradient_bytes == EACH[0] + EACH[5]
 
 
+def test_a_parameter_is_needed_again_where_it_is_read_or_its_gradient_is_made() -> None:
+    """Layer 0 is read in node 2 and completed in 3; layer 1 is not read again, and made in 2."""
+    graph = layered([3, 4, 5])
+    readers = np.array([[0, 0], [1, 1], [0, 2]], dtype=np.int32)
+    blocks = blocks_of(
+        replace(graph, parameters=replace(graph.parameters, readers=readers)), np.arange(4)
+    )
+    assert [each.backward_at for each in blocks] == [2, 2]
+    assert [each.complete_at for each in blocks] == [3, 2]
+
+
+def test_a_trained_parameter_without_a_gradient_sends_none() -> None:
+    graph = layered([3, 4, 5], frozen=[0])
+    trained = replace(graph.parameters, is_trained=np.ones(2, dtype=np.bool_))
+    first, second = blocks_of(replace(graph, parameters=trained), np.arange(4))
+    assert (first.gradient_bytes, first.complete_at) == (0.0, None)
+    assert (second.gradient_bytes, second.complete_at) == (80.0, 2)
+
+
+def test_a_step_that_begins_backward_needs_its_parameters_from_the_start() -> None:
+    graph = layered([3, 4, 5])
+    backward = replace(graph, phases=np.ones(4, dtype=np.int8))
+    blocks = blocks_of(backward, np.arange(4))
+    assert [(each.forward_at, each.backward_at) for each in blocks] == [(0, 0), (0, 1)]
+
+
 def test_without_numbers_neighbours_of_100_mb_are_groups() -> None:
     """Of 40 MB each, three by three; the last group is what is left."""
     names = [f"conv{letter}" for letter in "abcdefg"]

@@ -108,17 +108,30 @@ def test_a_gradient_is_followed_back_to_the_op_that_makes_it() -> None:
     assert StepFlow(joined, "x").gradient_of == {5: {12}, 4: {12}, 3: {12}}
 
 
+def test_all_parts_of_a_sum_make_the_gradient() -> None:
+    """Node 5 adds up 2 of the same size, 3, and 4, which hands on 3: each is found once."""
+    graph = cast_step()
+    whole = tensor(WEIGHT)
+    ops = list(graph.signatures)
+    ops[2] = OpSignature("matmul", (tensor((3, 6)), tensor(ROWS)), (whole,))
+    ops[5] = OpSignature("add_n", (whole, whole, whole), (whole,))
+    edges = np.array([(0, 1), (2, 5), (3, 5), (3, 4), (4, 5)], dtype=np.int32)
+    flow = StepFlow(replace(graph, signatures=tuple(ops), edges=edges), "x")
+    assert flow.gradient_of == {node: {12} for node in (2, 3, 4, 5)}
+
+
 @pytest.mark.parametrize("rank", [2, 3, 4])
 def test_stacks_of_matrices_are_experts(rank: int) -> None:
-    graph = layered([4, 4], names=["block.experts.w1"])
+    graph = layered([4, 4, 4], names=["gate.w", "block.experts.w1"])
     stack = Tensor((8, 2, 1, 1)[:rank], FLOAT, is_parameter=True)
     op = OpSignature("batch_matmul", (tensor((8, 3, 2)), stack), (tensor((8, 3, 1)),))
-    table = replace(graph.parameters, elements=np.array([16]), nbytes=np.array([64]))
-    flow = StepFlow(replace(graph, signatures=(op, graph.signatures[1]), parameters=table), "x")
+    table = replace(graph.parameters, elements=np.array([16, 16]))
+    first, _, *others = graph.signatures
+    flow = StepFlow(replace(graph, signatures=(first, op, *others), parameters=table), "x")
     assert flow.experts == ({"block.experts": 8} if rank == 3 else {})
-    assert flow.expert_parameters.tolist() == [rank == 3]
+    assert flow.expert_parameters.tolist() == [False, rank == 3]
     plain = replace(op, kind="matmul")
-    other = StepFlow(replace(graph, signatures=(plain, graph.signatures[1]), parameters=table), "x")
+    other = StepFlow(replace(graph, signatures=(first, plain, *others), parameters=table), "x")
     assert other.experts == {}
 
 

@@ -74,6 +74,22 @@ def test_gradients_that_are_handed_on_stay_whole() -> None:
     assert shapes(own) == ([(5, 7)], [(5, 7)])
 
 
+def test_a_product_of_two_activations_keeps_the_right_one_whole() -> None:
+    """As the keys that all queries meet: 12 rows of them on every device."""
+    left, right = Tensor((ROWS, ROWS), FLOAT), Tensor((ROWS, 7), FLOAT)
+    own = on_tokens(elementwise("matmul", (left, right), (Tensor((ROWS, 7), FLOAT),)), 1, 4)
+    assert shapes(own) == ([(3, ROWS), (ROWS, 7)], [(3, 7)])
+
+
+def test_the_tokens_of_a_gradient_are_its_inner_dimension_in_batches_too() -> None:
+    graph = layered([4, 4, 7], rows=ROWS)
+    left, right = Tensor((1, 4, ROWS), FLOAT), Tensor((1, ROWS, 7), FLOAT)
+    ops = list(graph.signatures)
+    ops[2] = OpSignature("batch_matmul", (left, right), (Tensor((1, 4, 7), FLOAT),))
+    own = on_tokens(flow(replace(graph, signatures=tuple(ops))), 2, 2)
+    assert shapes(own) == ([(1, 4, 6), (1, 6, 7)], [(1, 4, 7)])
+
+
 def op_with(*sizes: int) -> OpSignature:
     return OpSignature("add", (), tuple(Tensor((size,), FLOAT) for size in sizes))
 
