@@ -147,7 +147,9 @@ def _fit(
     make_model: Callable[[PreparedData], nn.Module],
 ) -> Fitted:
     """`fit` with the folder locked."""
-    record = {"versions": library_versions(), "threads": options.threads, "date": options.date}
+    # Weights depend on the number of threads: sums in another order differ in their last bits.
+    threads = torch.get_num_threads() if options.threads is None else options.threads
+    record = {"versions": library_versions(), "threads": threads, "date": options.date}
     open_run(folder, run, record, resume=options.resume)
     state = load_state(folder) if options.resume else None
     with _torch_settings(options.threads):

@@ -36,7 +36,7 @@ __all__ = ["NOT_RUN", "OWN_MODEL", "commands_of", "main", "script_of"]
 
 RESULT = ROOT / "scripts" / "checks" / "readme_commands.json"
 _MARK = "@@"
-_MODEL_OPTIONS = "--input 3x224x224"
+_MODEL_OPTIONS = ("--batch-size 32", "--input 3x224x224")
 NOT_RUN = {
     "record": "watches a training, which the model of the README is not",
     "train": "trains for minutes, and needs the extra train",
@@ -106,11 +106,16 @@ def commands_of(readme: str) -> list[str]:
     if model is None:
         raise SystemExit("README.md predicts no model")
     asked = [
-        f"{command.replace(' JOB', f' {model[1]}', 1)} {_MODEL_OPTIONS}"
+        " ".join([command.replace(" JOB", f" {model[1]}", 1), *_missing(command)])
         for command in asked
         if command.split()[1] not in NOT_RUN
     ]
     return [*lines, *shown, *asked]
+
+
+def _missing(command: str) -> list[str]:
+    """Options without which the README's model is no job, and which a command lacks."""
+    return [option for option in _MODEL_OPTIONS if option.split()[0] not in command]
 
 
 def script_of(commands: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,6 +102,28 @@ def test_versions_of_reader_and_features_are_stored(
     for odd in (0, -1, 2.5, "2", True):
         damaged = with_metadata(data, lambda fields, odd=odd: fields.update(reader_version=odd))
         assert "reader_version" in refused(damaged, tmp_path)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_files_of_formats_before_predict_the_same(
+    checkpoint: Checkpoint, data: bytes, tmp_path: Path, number: int
+) -> None:
+    """Format 1 knew sizes as the only context, and one member; format 2 had no residuals."""
+
+    def as_before(fields: Any) -> None:
+        fields["format"] = number
+        del fields["residuals"]
+        if number == 1:
+            fields["input"]["context"] = True
+            del fields["inspector"]["members"], fields["law"], fields["intervals"]
+
+    path = tmp_path / "c.safetensors"
+    path.write_bytes(with_metadata(data, as_before))
+    again = load_checkpoint(path)
+    assert again.input_config == checkpoint.input_config
+    inputs = [random_input(0, 6, len(CONTEXT_NAMES))]
+    before, now = (Predictor(c).predict_inputs(inputs) for c in (again, checkpoint))
+    assert before.tobytes() == now.tobytes()
 
 
 def test_saving_twice_gives_the_same_bytes(

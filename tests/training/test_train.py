@@ -155,6 +155,7 @@ def test_torch_is_left_as_it_was(tmp_path: Path) -> None:
     )
     assert torch.equal(torch.rand(1), expected)
     assert torch.get_num_threads() == threads
+    assert json.loads((tmp_path / "config.json").read_text())["threads"] == threads + 1
 
 
 def test_every_epoch_has_an_order_of_its_own(

@@ -53,7 +53,7 @@ class AllocationCounter:
     """A page of shared memory that one worker adds its allocated bytes to."""
 
     def __init__(self, role: str) -> None:
-        shared = Path("/dev/shm")  # noqa: S108  # shared memory, by its own name
+        shared = Path("/dev/shm")  # noqa: S108  # nosec B108  # shared memory, its own name
         handle, name = tempfile.mkstemp(prefix=f"driple-{role}-", dir=shared)
         os.ftruncate(handle, _PAGE)
         os.close(handle)

@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_the_declared_pythons_are_those_that_ran() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
-    ran = json.loads(RESULT.read_text(encoding="utf-8"))["pythons"]
+    ran = json.loads(RESULT.read_text(encoding="utf-8"))
     assert declared == list(ran)
-    assert all(each["tests"]["passed"] > 100 for each in ran.values())
+    assert all(each["date"] and each["tests"]["passed"] > 100 for each in ran.values())
 
 
 def test_the_smoke_tests_exist() -> None:
