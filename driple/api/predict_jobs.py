@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from driple.api.arguments import PathLike, catalog_of, machine_of, path_of, paths_of
-from driple.api.predict_lines import COLUMNS, MOST_LINE_BYTES, Block, LineOptions, answer_lines
+from driple.api.predict_lines import COLUMNS, MOST_LINE_BYTES, LineBlock, LineOptions, answer_lines
 from driple.api.results import Cell, Result
 from driple.codec import Json, from_json, to_dict
 from driple.engine.engine import Engine, open_engine
@@ -258,7 +258,7 @@ def _read_line(file: IO[bytes], digest: Any) -> bytes | None:
 class _Read:
     """A block, and what was read up to its end."""
 
-    block: Block
+    block: LineBlock
     digest: str
 
 
@@ -278,7 +278,7 @@ def _blocks(source: Path, begin: int) -> Iterator[_Read]:
                 lines.append(line)
             if not lines:
                 return
-            yield _Read(Block(first=number + 1, lines=tuple(lines)), digest.hexdigest())
+            yield _Read(LineBlock(first=number + 1, lines=tuple(lines)), digest.hexdigest())
             number += len(lines)
 
 
@@ -288,7 +288,7 @@ def _answered(
     """Answer block after block, and write the rows; yields how far they reach."""
     waiting: deque[_Read] = deque()
 
-    def coming() -> Iterator[Block]:
+    def coming() -> Iterator[LineBlock]:
         for read in _blocks(source, state.lines):
             waiting.append(read)
             yield read.block

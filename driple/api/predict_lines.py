@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.jobs.job import Job
 
-__all__ = ["COLUMNS", "LINE_FIELDS", "MOST_LINE_BYTES", "Block", "LineOptions", "answer_lines"]
+__all__ = ["COLUMNS", "LINE_FIELDS", "MOST_LINE_BYTES", "LineBlock", "LineOptions", "answer_lines"]
 
 MOST_LINE_BYTES = 64 * 2**10
 _MOST_SETTINGS = 1000  # of a line
@@ -80,7 +80,7 @@ class LineOptions:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Block:
+class LineBlock:
     """Lines that follow one another.
 
     Attributes:
@@ -92,7 +92,7 @@ class Block:
     lines: tuple[bytes | None, ...]
 
 
-def answer_lines(options: LineOptions, block: Block) -> tuple[bytes, int, int]:
+def answer_lines(options: LineOptions, block: LineBlock) -> tuple[bytes, int, int]:
     """The answers of a block: a task of an engine.
 
     Args:

@@ -17,7 +17,6 @@ from driple.cli.joboptions import (
     LINK_BANDWIDTH_HELP,
     CatalogOption,
     EngineOption,
-    JobArgument,
     MachineOption,
     SettingOption,
     job_options,
@@ -26,7 +25,7 @@ from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, text, whole
 from driple.engine.engine import MOST_WORKERS
 from driple.errors import ConfigError
-from driple.jobs.load import JobOptions
+from driple.jobs.load import JOB_HELP, JobOptions
 from driple.render.remarks import sentences
 from driple.render.show import note, print_json, print_target_rows
 
@@ -79,7 +78,7 @@ class _Values:
 def predict(
     context: typer.Context,
     options: JobOptions,
-    job: JobArgument | None = None,
+    job: Annotated[str | None, typer.Argument(metavar="JOB", help=JOB_HELP)] = None,
     setting: SettingOption = None,
     catalog: CatalogOption = None,
     machine: MachineOption = None,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import typer
 
+from driple.checks import check_choice
 from driple.cli.outputs import check_apart
 from driple.cli.progress import progress_bar
 from driple.errors import ConfigError
@@ -68,7 +69,9 @@ def run_jobs(
         ConfigError: no output, or that of another file that is read.
     """
     from driple.api.predict_jobs import predict_jobs
+    from driple.engine.engine import ENGINES
 
+    check_choice("--engine", engine, ENGINES)
     if output is None:
         raise ConfigError("--jobs needs -o OUT.jsonl or -o OUT.parquet")
     inputs = {"--jobs": [jobs], "--catalog": catalogs}

@@ -67,6 +67,7 @@ QUESTIONS = {
 }
 # Questions that other tests check, with the file.
 ELSEWHERE = {
+    "predict_jobs": "cli/test_predict_jobs.py",
     "tune": "cli/test_transfer_gpu.py",
     "build": "cli/test_stalls.py",
     "links": "cli/test_stalls.py",
