@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "site_pages",
+    "llms_text",
     "plain_docstrings",
     "repository_links",
 ]

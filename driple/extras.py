@@ -1,12 +1,14 @@
-"""Checks that an optional package is installed, before a command starts its work."""
+"""What is installed: optional packages, checked before a command starts its work, and Driple."""
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from driple.errors import MissingExtraError, install_hint
 
 __all__ = [
+    "driple_version",
     "require_mcp",
     "require_numba",
     "require_onnx",
@@ -16,6 +18,14 @@ __all__ = [
     "require_transformers",
     "require_web",
 ]
+
+
+def driple_version() -> str:
+    """The installed version, such as 0.2.0."""
+    try:
+        return version("driple")
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def require_tensorflow(task: str) -> None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.extras import driple_version
 from driple.render.show import print_json
 
 if TYPE_CHECKING:
@@ -97,14 +97,6 @@ def env(
         return
     for line in _lines(machine):
         print(line)
-
-
-def driple_version() -> str:
-    """The installed version, such as 0.2.0."""
-    try:
-        return version("driple")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _look() -> _Machine:

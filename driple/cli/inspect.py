@@ -10,7 +10,7 @@ import typer
 from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, MachineOption, job_options
 from driple.cli.numbers import whole_number
-from driple.cli.outputs import output_file
+from driple.cli.outputs import PageOption, check_apart, output_file
 from driple.jobs.load import JobOptions
 from driple.render.show import note, print_json
 
@@ -50,6 +50,7 @@ def inspect(
             "shows measured beside predicted times, and gaps",
         ),
     ] = None,
+    html: PageOption = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="draw the memory over a step; implies --memory", callback=output_file),
@@ -82,6 +83,8 @@ def inspect(
     from driple.api.arguments import machine_of, own_setting
     from driple.api.inspecting import inspect as ask
 
+    read = {"JOB": [Path(job)], "--measured": [] if measured is None else [measured]}
+    check_apart({"--html": html, "--plot": plot}, read)
     if plot is not None:
         from driple.plot.memory import check_picture, plot_memory
 
@@ -99,6 +102,12 @@ def inspect(
     )
     if plot is not None and result.memory is not None:
         plot_memory(result.memory, plot, title=_title(result))
+    if html is not None:
+        from driple.plot.inspect_page import page_text
+        from driple.plot.page import write_text
+
+        write_text(page_text(result), html)
+        note(f"wrote {html}")
     if setting is None and own_setting(machine_of(machine)) is None:
         note(f"no --setting given; times are of {result.setting.name}")
     show_job(result.job, json=json)

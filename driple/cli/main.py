@@ -61,7 +61,7 @@ _COMMANDS = {
 def _version(*, asked: bool) -> None:
     """Print the version and end."""
     if asked:
-        from driple.cli.env import driple_version
+        from driple.extras import driple_version
 
         print(f"driple {driple_version()}")
         raise typer.Exit

@@ -81,6 +81,7 @@ OLD_NAMES = (
     OldName("graph", "inspect JOB"),
     OldName("stalls cost", "plan JOB"),
     OldName("plan", "plan JOB --emit NAME", "--format"),
+    OldName("plan", "plan JOB --output FILE.csv", "--csv"),
     OldName("stalls run", "profile run -- SCRIPT"),
     OldName("stalls show", "profile show PROFILE"),
     OldName("stalls fit", "profile links PROFILE..."),

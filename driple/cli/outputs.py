@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -16,6 +17,8 @@ from driple.errors import ConfigError
 from driple.files import is_nameable
 
 __all__ = [
+    "PageOption",
+    "TableOption",
     "check_apart",
     "check_output_file",
     "check_output_folder",
@@ -30,6 +33,43 @@ def output_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
     if value is not None:
         check_output_file(_flag_of(param), value)
     return value
+
+
+def page_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """An output file that ends as pages do."""
+    if value is not None and value.suffix.lower() not in {".html", ".htm"}:
+        raise ConfigError(f"--html {value}: a page ends in .html; give such a name")
+    return output_file(param, value)
+
+
+def table_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """An output file that ends as tables do; what writes it is installed."""
+    if value is not None:
+        from driple.api.tables import check_table
+
+        check_table(value)
+    return output_file(param, value)
+
+
+PageOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="write one page of the answer, with pictures and where numbers come from",
+        callback=page_file,
+    ),
+]
+TableOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="file to write all rows to (.csv or .parquet), units in the names of columns",
+        callback=table_file,
+    ),
+]
 
 
 def output_folder(param: typer.CallbackParam, value: Path | None) -> Path | None:

@@ -12,7 +12,7 @@ from driple.cli.emitting import EmitOption, check_emit, print_choice
 from driple.cli.jobnotes import show_doubts
 from driple.cli.joboptions import CatalogOption, MachineOption, job_options
 from driple.cli.numbers import finite_number, whole_number
-from driple.cli.outputs import check_apart, output_file
+from driple.cli.outputs import PageOption, TableOption, check_apart, output_file
 from driple.cli.overrides import choice, override, set_option, text, whole
 from driple.cli.progress import late_bar
 from driple.errors import ConfigError
@@ -41,7 +41,7 @@ class _Values:
         "checkpointing",
         "what of a model may be changed: batch, checkpointing, precision, joined by +; or none",
     )
-    rows: int = whole(15, "rows of the table; --json, --csv and --html have all", 1, 100_000)
+    rows: int = whole(15, "rows of the table; --json, --output and --html have all", 1, 100_000)
 
 
 @job_options
@@ -138,13 +138,8 @@ def plan(
     ] = False,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
-    csv: Annotated[
-        Path | None, typer.Option(help="write all offers as CSV", callback=output_file)
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="write a page with picture and table", callback=output_file),
-    ] = None,
+    output: TableOption = None,
+    html: PageOption = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="draw time against cost (.png, .svg, .pdf)", callback=output_file),
@@ -177,12 +172,12 @@ def plan(
     from driple.api.planning import plan as ask
 
     values = override(_Values, set_)
-    _check_outputs(plot, html, emit, json=json)
+    _check_outputs(plot, emit, json=json)
     read = {"--prices": prices or [], "--catalog": catalog or [],
             "--machine": [] if machine is None else [machine]}  # fmt: skip
     if job is not None:
         read["JOB"] = [Path(job)]
-    check_apart({"--csv": csv, "--html": html, "--plot": plot}, read)
+    check_apart({"--output": output, "--html": html, "--plot": plot}, read)
     with late_bar("simulating") as advance:  # once the job was read
         result = ask(
             job,
@@ -215,10 +210,10 @@ def plan(
     for words in sentences(result.remarks):
         note(words)
     _show(result, values, emit, json=json, explain=explain, would_help=what_would_help)
-    _write(result, csv, html, plot)
+    _write(result, output, html, plot)
 
 
-def _check_outputs(plot: Path | None, html: Path | None, emit: str | None, *, json: bool) -> None:
+def _check_outputs(plot: Path | None, emit: str | None, *, json: bool) -> None:
     """Refuse outputs that cannot be made before any work."""
     if emit is not None:
         check_emit(emit, json=json)
@@ -226,8 +221,6 @@ def _check_outputs(plot: Path | None, html: Path | None, emit: str | None, *, js
         from driple.plot.pattern import check_picture
 
         check_picture(plot)
-    if html is not None and html.suffix.lower() not in {".html", ".htm"}:
-        raise ConfigError(f"--html {html}: a page ends in .html; give such a name")
 
 
 def _show(
@@ -249,17 +242,18 @@ def _show(
         print_plan(result, values.rows, explain=explain, would_help=would_help)
 
 
-def _write(result: PlanResult, csv: Path | None, html: Path | None, plot: Path | None) -> None:
+def _write(result: PlanResult, output: Path | None, html: Path | None, plot: Path | None) -> None:
     """The files that were asked for."""
-    if csv is not None:
-        from driple.api.tables import write_csv
+    if output is not None:
+        from driple.api.tables import write_table
 
-        write_csv(result, csv)
-        note(f"wrote {csv}")
+        write_table(result, output)
+        note(f"wrote {output}")
     if html is not None:
-        from driple.plot.plan_page import write_page
+        from driple.plot.page import write_text
+        from driple.plot.plan_page import page_text
 
-        write_page(result, html)
+        write_text(page_text(result), html)
         note(f"wrote {html}")
     if plot is not None:
         from driple.plot.plans import plot_plan

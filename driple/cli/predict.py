@@ -21,7 +21,7 @@ from driple.cli.joboptions import (
     SettingOption,
     job_options,
 )
-from driple.cli.outputs import output_file
+from driple.cli.outputs import PageOption, check_apart, output_file
 from driple.cli.overrides import number, override, set_option, text, whole
 from driple.engine.engine import MOST_WORKERS
 from driple.errors import ConfigError
@@ -140,6 +140,7 @@ def predict(
     engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    html: PageOption = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -210,6 +211,7 @@ def predict(
         from driple.plot.pattern import check_picture
 
         check_picture(plot)
+    check_apart({"--html": html, "--plot": plot}, {"JOB": [Path(job)], "--catalog": catalog or []})
     wanted = [parse_setting(name, catalog or (), machine) for name in setting or ()]
     if scheme is not None:
         wanted = _with_scheme(wanted, scheme)
@@ -244,6 +246,12 @@ def predict(
     if plot is not None:
         _draw(answers, plot)
         note(f"wrote {plot}")
+    if html is not None:
+        from driple.plot.page import write_text
+        from driple.plot.predict_page import page_text
+
+        write_text(page_text(result), html)
+        note(f"wrote {html}")
     if emit is not None and amount is not None:
         print_answers(result, amount, emit)
         return

@@ -79,7 +79,7 @@ def record(
 
       torchrun --nnodes 2 ... is recorded on each machine: driple record -o runs/c -- torchrun ...
     """
-    from driple.cli.env import driple_version
+    from driple.extras import driple_version
     from driple.measure.record.recorder import RecordPlan, record_command, record_process
 
     values = override(_Values, set_)

@@ -18,7 +18,7 @@ from driple.cli.joboptions import (
     MachineOption,
     job_options,
 )
-from driple.cli.outputs import output_file
+from driple.cli.outputs import PageOption, TableOption, check_apart, output_file
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.progress import late_bar
 from driple.errors import ConfigError
@@ -137,6 +137,8 @@ def sweep(
     ] = None,
     set_: Annotated[list[str] | None, set_option(_JobValues, _TraceValues)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    output: TableOption = None,
+    html: PageOption = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -190,6 +192,8 @@ def sweep(
         "--link-bandwidth": link_bandwidth, "--machine": machine,
     }  # fmt: skip
     _refuse(job, other, is_job=is_job)
+    outputs = {"--output": output, "--html": html, "--plot": plot, "--timeline": timeline}
+    check_apart(outputs, {"JOB": [Path(job)], "--catalog": catalog or []})
     for picture in (plot, None if timeline is None or timeline.suffix == ".json" else timeline):
         if picture is not None:
             from driple.plot.pattern import check_picture
@@ -212,12 +216,29 @@ def sweep(
             )
         show = _show_devices if result.grid is None else _show_job
         show(result, plot, json=json)
+        _write(result, output, html)
         return
     values = override(_TraceValues, set_, of=" for a TRACE")
     wanted = _trace_options(values, bandwidth, workers, ps)
     with late_bar("simulating") as advance:  # once the trace was read
         result = ask(job, trace=wanted, options=options, progress=advance)
     _show_trace(result, Path(job).name, plot, timeline, json=json)
+    _write(result, output, html)
+
+
+def _write(result: SweepResult, output: Path | None, html: Path | None) -> None:
+    """Table and page, where they were asked for."""
+    if output is not None:
+        from driple.api.tables import write_table
+
+        write_table(result, output)
+        note(f"wrote {output}")
+    if html is not None:
+        from driple.plot.page import write_text
+        from driple.plot.sweep_page import page_text
+
+        write_text(page_text(result), html)
+        note(f"wrote {html}")
 
 
 def _refuse(job: str, given: dict[str, Any], *, is_job: bool) -> None:

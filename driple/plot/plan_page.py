@@ -5,16 +5,12 @@ PlanResult -> HTML with its style and its picture (SVG) inside
 
 from __future__ import annotations
 
-import re
-from html import escape
-from io import StringIO
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from driple.errors import ConfigError
-from driple.files import atomic_write
+from driple.codec import to_json
 from driple.planning.ranking import ranked
-from driple.plot.plans import plan_figure
+from driple.plot.page import heading, items, page, paragraphs, picture, table
+from driple.plot.svg import plan_svg
 from driple.quantities import duration, size
 from driple.render.errors_stated import stated_error_sentence
 from driple.render.job_facts import facts_words
@@ -28,113 +24,80 @@ if TYPE_CHECKING:
     from driple.planning.offers import Offer
     from driple.planning.ranking import TrainingLimits
 
-__all__ = ["page_text", "write_page"]
+__all__ = ["page_text"]
 
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1b2733; margin: 2rem auto; max-width: 80rem;
-       padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-svg { max-width: 100%; height: auto; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 13px; white-space: nowrap; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid #d9dde2; text-align: right; }
-th:first-child, td:first-child, td.left, th.left { text-align: left; }
-tr.best { background: #fbeee8; } tr.no { color: #7c8792; }
-.small { font-size: 13px; color: #4a5763; }
-"""
+_BEST = "The row in colour is the recommended offer; rows in grey cannot be."
 _LEFT = frozenset({"machines", "how", "held back by", "price of"})
-
-
-def write_page(result: PlanResult, path: Path) -> None:
-    """Write the page.
-
-    Raises:
-        ConfigError: it cannot be written.
-        MissingExtraError: matplotlib, which draws the picture, is not installed.
-    """
-    atomic_write(path, page_text(result).encode(), error=ConfigError)
 
 
 def page_text(result: PlanResult) -> str:
     """The page: what to take, the picture, all offers, and what they rest on."""
     name = "measured jobs" if result.job is None else result.job.name
-    parts = [
-        f"<h1>Where to train {escape(name)}</h1>",
-        *_paragraphs(result),
-        _picture(result),
-        *_changes(result),
-        "<h2>All offers</h2>",
-        f'<div class="scroll">{_table(result)}</div>',
-        *_refused(result),
-        *_sources(result),
-    ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Driple: {escape(name)}</title><style>{_STYLE}</style></head>\n<body>\n"
-        + "\n".join(parts)
-        + "\n</body></html>\n"
+    return page(
+        f"Where to train {name}",
+        [
+            paragraphs(_texts(result)),
+            _picture(result),
+            *_changes(result),
+            heading("All offers"),
+            "" if result.choice.best is None else paragraphs([_BEST], "small"),
+            _table(result),
+            *_refused(result),
+            *_sources(result),
+        ],
     )
 
 
-def _paragraphs(result: PlanResult) -> list[str]:
+def _texts(result: PlanResult) -> list[str]:
     """The recommendation and what it rests on."""
     job = result.job
     remarks = (result.no_price, result.choice.why, result.remedy, result.scaling)
-    texts = [
+    return [
         *(sentence(remark) for remark in remarks if remark is not None),
         "" if job is None else f"Job: {facts_words(job)}.",
         "" if result.assumptions is None else f"{assumptions_sentence(result.assumptions)}.",
     ]
-    return [f"<p>{escape(words)}</p>" for words in texts if words]
 
 
 def _picture(result: PlanResult) -> str:
-    """The picture as SVG that belongs to the page; empty if there is nothing to draw."""
-    from matplotlib import pyplot as plt
-    from matplotlib import rc_context
-
-    if not result.offers:
+    """Cost against time; empty if no offer has a price."""
+    plan = cast("dict[str, Any]", to_json(result.to_dict()))
+    svg = plan_svg(plan["offers"], plan["pareto"])
+    if not svg:
         return ""
-    figure = plan_figure(result)
-    made = StringIO()
-    try:
-        # A fixed salt gives the same file for the same answer.
-        with rc_context({"svg.hashsalt": "driple", "svg.fonttype": "none"}):
-            figure.savefig(made, format="svg", metadata={"Date": None, "Creator": None})
-    finally:
-        plt.close(figure)
-    svg = made.getvalue()
-    drawn = svg[svg.index("<svg") :]
-    return re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    words = "Numbers are rows of the table, of offers that none is both faster and cheaper than."
+    return picture(svg) + paragraphs([words], "small")
 
 
 def _changes(result: PlanResult) -> list[str]:
     if not result.changes:
         return []
-    items = "".join(f"<li>{escape(change_sentence(one))}</li>" for one in result.changes)
-    return ["<h2>What would help most</h2>", f"<ol>{items}</ol>"]
+    words = [change_sentence(change) for change in result.changes]
+    return [heading("What would help most"), items(words, "ol", "")]
 
 
 def _table(result: PlanResult) -> str:
     """A row for every offer, in order."""
     by_time = {id(one): place for place, one in enumerate(ranked(result.offers, "time"), 1)}
     limits = result.limits
-    lines = [_cells(offer, by_time[id(offer)], limits) for offer in result.offers]
+    lines = [
+        {"row": str(row), **_cells(offer, by_time[id(offer)], limits)}
+        for row, offer in enumerate(result.offers, 1)
+    ]
     if not lines:
         return ""
     names = [*lines[0]]
-    head = "".join(f"<th{_class(name)}>{escape(name)}</th>" for name in names)
-    body = []
-    for offer, cells in zip(result.offers, lines, strict=True):
-        kind = "best" if offer is result.choice.best else "" if offer.may_be_recommended else "no"
-        row = "".join(f"<td{_class(name)}>{escape(cells[name])}</td>" for name in names)
-        body.append(f'<tr class="{kind}">{row}</tr>' if kind else f"<tr>{row}</tr>")
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-
-
-def _class(name: str) -> str:
-    return ' class="left"' if name in _LEFT else ""
+    kinds = {
+        number: "best" if offer is result.choice.best else "no"
+        for number, offer in enumerate(result.offers)
+        if offer is result.choice.best or not offer.may_be_recommended
+    }
+    return table(
+        names,
+        [[cells[name] for name in names] for cells in lines],
+        left=frozenset(i for i, name in enumerate(names) if name in _LEFT),
+        kinds=kinds,
+    )
 
 
 def _cells(offer: Offer, rank_by_time: int, limits: TrainingLimits) -> dict[str, str]:
@@ -189,11 +152,8 @@ def _refused(result: PlanResult) -> list[str]:
             names.append(one.name)
     if not reasons:
         return []
-    items = "".join(
-        f"<li>{escape(', '.join(names))}: {escape(reason)}</li>"
-        for reason, names in reasons.items()
-    )
-    return ["<h2>Refused</h2>", f'<ul class="small">{items}</ul>']
+    words = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    return [heading("Refused"), items(words)]
 
 
 def _sources(result: PlanResult) -> list[str]:
@@ -205,5 +165,4 @@ def _sources(result: PlanResult) -> list[str]:
         if offer.error is not None:
             texts[f"Error: {stated_error_sentence(offer.error)}"] = None
     texts |= dict.fromkeys(sentences(result.remarks))
-    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    return ["<h2>Sources</h2>", f'<ul class="small">{items}</ul>'] if items else []
+    return [heading("Sources"), items(texts)] if texts else []

@@ -66,7 +66,7 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
         _print_counts(result, more, "ways" if alone else "machines")
         return
     if more > 0:
-        note(f"{more} more; --set rows=N, --json, --csv or --html show them")
+        note(f"{more} more; --set rows=N, --json, --output or --html show them")
     _print_parts(result)
     if result.assumptions is not None:
         print(assumptions_sentence(result.assumptions))

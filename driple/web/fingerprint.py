@@ -8,16 +8,13 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["data_fingerprint", "driple_version", "etag_of"]
+from driple.extras import driple_version
+
+__all__ = ["data_fingerprint", "etag_of"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("numpy", "torch", "transformers", "timm", "onnx", "tensorflow-cpu")
 _DIGITS = 32
-
-
-def driple_version() -> str:
-    """The installed version, such as 0.2.0."""
-    return _version("driple") or "not installed"
 
 
 @cache

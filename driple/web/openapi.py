@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 from driple.api.results import schema_text
+from driple.extras import driple_version
 from driple.graph.options import LARGEST_DIMENSION
 from driple.web.fields import RequestField
-from driple.web.fingerprint import driple_version
 from driple.web.questions import OPTION_ROWS, QUESTIONS
 from driple.web.sources import KINDS, TIMM_NAME, WORKLOAD_NAME, built_in_names
 

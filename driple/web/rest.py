@@ -13,8 +13,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from driple.errors import DripleError
+from driple.extras import driple_version
 from driple.web.bodies import form_of, json_of
-from driple.web.fingerprint import data_fingerprint, driple_version, etag_of
+from driple.web.fingerprint import data_fingerprint, etag_of
 from driple.web.metrics import CONTENT_TYPE
 from driple.web.questions import QUESTIONS, Question
 from driple.web.refusals import Refusal, refusal_of

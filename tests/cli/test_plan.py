@@ -416,11 +416,14 @@ def test_no_output_overwrites_another_or_a_file_that_is_read(tmp_path: Path) -> 
     prices = tmp_path / "prices.csv"
     prices.write_text("name,per_hour\np3.2xlarge,1\n")
     ask = ("plan", "bert-tiny", "--instance", "p3.2xlarge")
-    words = refused(*ask, "--prices", prices, "--csv", tmp_path / "." / "prices.csv")
+    words = refused(*ask, "--prices", prices, "--output", tmp_path / "." / "prices.csv")
     assert "that is the file of --prices, which would be lost" in words
     assert prices.read_text().endswith("p3.2xlarge,1\n")
     picture = tmp_path / "plan.svg"
-    assert "the file of --csv" in refused(*ask, "--csv", picture, "--plot", picture)
+    table = tmp_path / "plan.csv"
+    odd = ("--output", table, "--catalog", table)
+    table.write_text("[[devices]]\n")
+    assert "the file of --catalog" in refused(*ask, *odd)
     assert not picture.exists()
 
 

@@ -15,7 +15,7 @@ from driple.step.phases import PHASE_WORDS
 from driple.step.profile import StepProfile
 from driple.trace.targets import RESOURCES, UNITS
 
-__all__ = ["memory_svg", "plan_svg", "step_svg"]
+__all__ = ["lines_svg", "memory_svg", "plan_svg", "step_svg"]
 
 _WIDTH, _LEFT, _RIGHT = 400, 52, 8  # of pictures and their margins, in units of the view box
 _ROW, _GAP, _TOP = 44, 26, 18
@@ -206,7 +206,8 @@ def plan_svg(offers: Sequence[Mapping[str, Any]], front: Sequence[int]) -> str:
         if place in front
     )
     pieces.append(f'<polyline class="front" points="{line}"/>')
-    for place, seconds, cost, name in points:
+    labels = []
+    for place, seconds, cost, name in sorted(points, key=lambda point: point[0] in front):
         left, up = place_of(seconds, cost)
         kind = "on-front" if place in front else "offer"
         words = f"{name}: {duration(seconds)}, ${rounded(cost)}"
@@ -214,6 +215,9 @@ def plan_svg(offers: Sequence[Mapping[str, Any]], front: Sequence[int]) -> str:
             f'<circle class="{kind}" cx="{left:.1f}" cy="{up:.1f}" r="4">'
             f"<title>{escape(words)}</title></circle>"
         )
+        if place in front:
+            labels.append(_text(left + 5, up - 5, str(place + 1), "label"))
+    pieces += labels
     for value, anchor in ((min(times), ""), (max(times), " end")):
         left = place_of(value, costs[0])[0]
         pieces.append(_text(left, _TOP + height + 13, duration(value), f"tick{anchor}"))
@@ -224,6 +228,62 @@ def plan_svg(offers: Sequence[Mapping[str, Any]], front: Sequence[int]) -> str:
     pieces.append(_text(0, _TOP - 5, "cost (up) against time (right) of the training", "title"))
     legend = [("on-front", "none is both faster and cheaper"), ("offer", "other ways")]
     return _picture(pieces, _TOP + height + 22, legend, "Cost against time of the training")
+
+
+def lines_svg(
+    series: Mapping[str, Sequence[tuple[float, float]]], titles: tuple[str, str], title: str
+) -> str:
+    """Lines of points, the x axis by orders of magnitude where it spans several.
+
+    Args:
+        series: points of each line by its name, in order of x; the name may be empty.
+        titles: of the x and y axis, with units.
+        title: of the picture.
+
+    Returns:
+        The picture; empty without two points.
+    """
+    points = [point for line in series.values() for point in line]
+    if len({x for x, _ in points}) < 2:
+        return ""
+    low, high = min(x for x, _ in points), max(x for x, _ in points)
+    most = max([1e-12, *(y for _, y in points)])
+    is_log = low > 0 and high / low > 8
+    height, plot = 220, _WIDTH - _LEFT - _RIGHT
+
+    def along(value: float) -> float:
+        if is_log:
+            return math.log(value / low) / math.log(high / low)
+        return (value - low) / (high - low)
+
+    def place_of(point: tuple[float, float]) -> str:
+        left = _LEFT + plot * (0.03 + 0.94 * along(point[0]))
+        return f"{left:.1f},{_TOP + height * (1 - 0.95 * point[1] / most):.1f}"
+
+    pieces = [f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{plot}" height="{height}"/>']
+    for number, (name, line) in enumerate(series.items()):
+        placed = [place_of(point) for point in line]
+        pieces.append(
+            f'<polyline class="series line-{number % 8}" points="{" ".join(placed)}">'
+            f"<title>{escape(name)}</title></polyline>"
+        )
+        for point, at in zip(line, placed, strict=True):
+            at_x, at_y = at.split(",")
+            words = f"{name}: {rounded(point[0])}, {rounded(point[1])}".removeprefix(": ")
+            pieces.append(
+                f'<circle class="kind-{number % 8}" cx="{at_x}" cy="{at_y}" r="2.5">'
+                f"<title>{escape(words)}</title></circle>"
+            )
+    for value in (0.0, most / 2, most):
+        up = _TOP + height * (1 - 0.95 * value / most)
+        pieces.append(_text(_LEFT - 4, up + 4, rounded(value) if value else "0", "tick end"))
+    for value in (low, high):
+        left = _LEFT + plot * (0.03 + 0.94 * along(value))
+        pieces.append(_text(left, _TOP + height + 13, rounded(value), "tick middle"))
+    pieces.append(_text(_LEFT + plot / 2, _TOP + height + 13, titles[0], "tick middle"))
+    pieces.append(_text(_LEFT, _TOP - 5, titles[1], "title"))
+    legend = [(f"kind-{number % 8}", name) for number, name in enumerate(series) if name]
+    return _picture(pieces, _TOP + height + 22, legend, title)
 
 
 def _text(x: float, y: float, words: str, kind: str) -> str:
