@@ -61,7 +61,7 @@ def page_router(service: Service) -> APIRouter:
     @router.get("/view")
     async def answer(request: Request) -> Response:
         view, shown, status = await _shown(service, request.query_params)
-        headers = {"hx-replace-url": view.url} if status == 200 and view.is_asked else {}
+        headers = {"hx-replace-url": view.url} if status < 300 and view.is_asked else {}
         return _page(shown, status, headers)
 
     @router.get("/view/{work_id}")
@@ -189,8 +189,12 @@ def _answer(service: Service, view: View, source: RequestJob) -> asyncio.Future[
         parts = answer_parts(cast("PredictResult", result), inspected)
         return str(_template("answer.html").render(view=view, **parts)).encode()
 
+    def then(done: asyncio.Future[Answered]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            service.read_ahead(question, source)
+
     future = service.once(etag, make)
-    future.add_done_callback(lambda _: service.read_ahead(question, source))
+    future.add_done_callback(then)
     return future
 
 
