@@ -24,12 +24,10 @@ from driple.inspector.batch import GroupBatch, make_batch
 from driple.inspector.config import CONV_NEGATIVE_SLOPE, InspectorConfig
 from driple.inspector.fused import StageWeights, shared_stages
 from driple.inspector.layers import GCNLayer, GraphLayer, make_layer
-from driple.inspector.readout import Set2Set, make_readout
+from driple.inspector.readout import make_readout
 from driple.trace.targets import NUM_TARGETS
 
-__all__ = ["SHORT_STEPS", "GroupBatch", "Inspector", "make_batch", "repeated_tanh"]
-
-SHORT_STEPS = 10  # of set2set, while the repeated layers are in closed form
+__all__ = ["GroupBatch", "Inspector", "make_batch", "repeated_tanh"]
 
 
 class InspectorStage(nn.Module):
@@ -84,7 +82,7 @@ class Inspector(nn.Module):
         super().__init__()
         if num_groups < 1:
             raise ConfigError(f"an inspector for {num_groups} groups; give 1 or more")
-        self.config, self.num_groups = config, num_groups
+        self.config = config
         self.num_layers = config.num_layers(num_groups)
         check_whole("tuned layers", num_tuned, 0, self.num_layers - 1)
         self.num_kept, self.num_tuned = self.num_layers - 1 - num_tuned, num_tuned
@@ -113,14 +111,11 @@ class Inspector(nn.Module):
     def shorten(self, num_passed: int | None) -> None:
         """Put so many repeated layers into closed form, in place of all; None: use them all.
 
-        GRU gates that pass embeddings on make each of them a tanh. Set2set has few steps meanwhile.
+        GRU gates that pass embeddings on make each of them a tanh.
         """
         num_repeated = self.num_layers - 1 - self.num_tuned
         self.num_kept = num_repeated if num_passed is None else 0
         self.num_passed = num_passed or 0
-        if isinstance(self.readout, Set2Set):
-            most = self.config.num_set2set_steps(self.num_groups)
-            self.readout.num_steps = most if num_passed is None else min(SHORT_STEPS, most)
 
     def kept_layers(self, batch: GroupBatch) -> GroupBatch:
         """The batch with phi_f and the layers before the tuned ones done: x is [B, M, H]."""

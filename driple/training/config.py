@@ -36,7 +36,7 @@ Start = Literal["usual", "pass"]
 Base = Literal["none", "costs"]
 ResidualsKind = Literal["none", "kernel"]
 
-PAPER_EPOCHS = 600
+PAPER_EPOCHS = 400
 RISE_SHARE = 0.6  # of the growth epochs, in which layers are added
 # Left out of `to_dict` at their defaults: folders of runs from before they were added resume.
 _LATER = ("start", "shared_rate_share", "growth_share")
@@ -225,7 +225,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "paper": Preset(
             name="paper",
             input=InputConfig(features="log"),
-            inspector=InspectorConfig(output="linear"),
+            inspector=InspectorConfig(output="linear", set2set_steps=10),
             train=TrainConfig(
                 loss="smape",
                 schedule="cosine",

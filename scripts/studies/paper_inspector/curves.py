@@ -206,10 +206,13 @@ def main() -> None:
         parser.error(f"no variants {sorted(unknown)}; choose from {', '.join(VARIANTS)}")
     torch.set_num_threads(1)
     folders = measured_folders() | simulated_folders()
+    prepared: dict[str, PreparedData] = {}
     for name in names:
-        dataset = read_datasets([folders[VARIANTS[name].setting]])[0]
-        prepared = prepared_for(dataset, scaled_paper(1))
-        add_result(RESULTS, curve(name, VARIANTS[name], prepared))
+        setting = VARIANTS[name].setting
+        if setting not in prepared:
+            dataset = read_datasets([folders[setting]])[0]
+            prepared[setting] = prepared_for(dataset, scaled_paper(1))
+        add_result(RESULTS, curve(name, VARIANTS[name], prepared[setting]))
 
 
 if __name__ == "__main__":
