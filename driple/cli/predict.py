@@ -30,7 +30,7 @@ from driple.render.remarks import sentences
 from driple.render.show import note, print_json, print_target_rows
 
 if TYPE_CHECKING:
-    from driple.api.predicting import Answer, AnswerMethod
+    from driple.api.predicting import Answer, AnswerMethod, PredictResult
     from driple.cluster.setting import Setting
 
 __all__ = ["predict"]
@@ -243,15 +243,7 @@ def predict(
     show = show_job if (explain or method == "all") and not untimed else show_doubts
     show(answers[0].job, json=json)
     _note_inspectors(answers)
-    if plot is not None:
-        _draw(answers, plot)
-        note(f"wrote {plot}")
-    if html is not None:
-        from driple.plot.page import write_text
-        from driple.plot.predict_page import page_text
-
-        write_text(page_text(result), html)
-        note(f"wrote {html}")
+    _write_files(result, plot, html)
     if emit is not None and amount is not None:
         print_answers(result, amount, emit)
         return
@@ -259,6 +251,19 @@ def predict(
         print_json(result.to_dict())
         return
     _print_all(answers, method, untimed=untimed, explain=explain)
+
+
+def _write_files(result: PredictResult, plot: Path | None, html: Path | None) -> None:
+    """The picture and the page, where they were asked for."""
+    if plot is not None:
+        _draw(result.answers, plot)
+        note(f"wrote {plot}")
+    if html is not None:
+        from driple.plot.page import write_text
+        from driple.plot.predict_page import page_text
+
+        write_text(page_text(result), html)
+        note(f"wrote {html}")
 
 
 def _print_all(answers: Sequence[Answer], method: str, *, untimed: bool, explain: bool) -> None:
