@@ -234,7 +234,7 @@ STAGES = (
     Stage(
         name="closed-forms",
         command="scripts.fits.closed_forms",
-        reads=(f"{_PUBLISHED}/zeng_*.csv.gz", _GRAPHS[0], *_MEASURED_SETTINGS),
+        reads=(f"{_PUBLISHED}/zeng_*.csv.gz", _GRAPHS[0], *_MEASURED_SETTINGS, _CPU, *_FIT),
         writes=("driple/analytic/closed_forms.json",),
         takes="minutes",
     ),
