@@ -82,7 +82,8 @@ def test_the_allocator_peaks_at_what_lives_in_the_second_step(tensors: DeviceTen
     assert peak.reserved_bytes >= peak.allocated_bytes
     inner = tensors.freed_after >= tensors.num_nodes
     outlives = inner & (tensors.made_by >= 0)
-    if not outlives.any():  # gradients of the first step are freed before the second
+    leaves = (tensors.made_by < 0) & ~inner  # such as a batch, which is held over all steps
+    if not (outlives | leaves).any():
         assert peak.allocated_bytes == bytes_by_kind(tensors).sum(axis=1).max()
 
 
