@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from driple.answers.by_simulator import ask_step
 from driple.catalog import Price
 from driple.cluster.setting import Setting
+from driple.graph.opgraph import ReadReport
 from driple.jobs.load import JobOptions
 from driple.memory.memory_estimate import Bytes, MemoryEstimate
 from driple.planning.amount import AmountAsked, amount_of
@@ -67,6 +68,17 @@ def test_a_price_belongs_to_the_machines_whatever_the_scheme() -> None:
     bare = offered("1xV100")
     assert bare.price is None
     assert bare.no_price is not None and bare.no_price.code == "no_price_of_own"
+
+
+def test_a_job_with_unknown_sizes_has_no_price() -> None:
+    """However well the machines' price is known."""
+    graph = replace(net(16), report=ReadReport(unknown_share=0.5, unknown_dimensions=3))
+    variants = JobVariants(graph, JobOptions(batch_size=16))
+    evaluator = Evaluator(variants, EVALUATOR.amount, BOOK)
+    offer = evaluator.offer(candidate("8xV100/NVLink"))
+    assert isinstance(offer, Offer)
+    assert offer.price is None and offer.cost is None
+    assert offer.no_price == variants.given.unknown
 
 
 def test_a_device_alone_does_not_communicate() -> None:
