@@ -28,6 +28,7 @@ def test_the_best_number_is_the_one_nearest_to_the_device() -> None:
     assert replace(KNOWN, device_total=None, reserved=None).needed == KNOWN.allocated
     nothing = MemoryEstimate(allocated=None)
     assert nothing.needed is None
+    assert not nothing.is_lower_bound and not nothing.is_upper_bound
     assert not nothing.has_upper_end and not nothing.surely_fits and not nothing.is_full
     assert nothing.without_cache is None and nothing.room_bytes is None
     assert KNOWN.has_upper_end

@@ -50,6 +50,12 @@ def test_room_is_that_of_the_catalogue_or_what_is_known_better() -> None:
     assert usable_bytes(80.0, 0.95) == 76.0
 
 
+def test_machines_that_nobody_described_have_one_device_each() -> None:
+    unknown = place("H100-P3w3/he-10G")
+    assert (unknown.per_machine, unknown.host_capacity_bytes, unknown.shards) == (1, None, 3)
+    assert MemoryPlace.of_kinds(Setting.parse("H100-P3w3/he-10G")) == (unknown,)
+
+
 def unlike(folder: Path, text: str) -> Setting:
     file = folder / "cluster.yaml"
     file.write_text(f"machines:\n{text}network: 100G\n")

@@ -64,6 +64,11 @@ def test_what_is_ready_while_a_message_is_on_its_way_travels_together() -> None:
     assert [one.tensors for _, one in sent(quick)] == [1] * 6
 
 
+def test_without_cycles_a_tensor_leaves_as_soon_as_it_is_ready() -> None:
+    plan = plan_of([(0.1, [10.0])] * 3)
+    assert [one.tensors for _, one in sent(fused_plan(plan, taking(0.05), cycle_s=0.0))] == [1] * 3
+
+
 def test_a_turn_is_no_sooner_than_a_cycle_after_the_last() -> None:
     """Turns at multiples of 2 s from the first tensor on."""
     plan = plan_of([(1.0, [10.0])] * 6)

@@ -53,6 +53,7 @@ def test_a_hop_has_what_the_link_reaches() -> None:
 
 
 def test_tcp_reaches_the_median_of_what_was_published() -> None:
-    assert TCP_EFFICIENCY.share == median(TCP_SHARES)
+    assert LinkEfficiency(median(TCP_SHARES), 14e-6, 0.0) == TCP_EFFICIENCY
+    assert (TCP_EFFICIENCY.latency_s, TCP_EFFICIENCY.start) == (14e-6, 1.0)
     assert all(0 < share < 1 for share in TCP_SHARES)
     assert list(TCP_SHARES) == sorted(TCP_SHARES)

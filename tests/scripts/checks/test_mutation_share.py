@@ -76,6 +76,18 @@ def test_all_packages_have_modules_and_most_have_tests() -> None:
     assert sum(bool(each.tests) for each in modules) > len(modules) / 2
 
 
+def test_mutants_of_modules_are_found_in_processes() -> None:
+    small = [
+        Module(name=name, file=f"driple/{name.replace('.', '/')}.py", tests=())
+        for name in ("memory.last_that", "schemes.layouts")
+    ]
+    found = mutation_share.all_mutants(small, 2)
+    for (own, some), each in zip(found, small, strict=True):
+        assert own is each
+        source = (ROOT / each.file).read_text(encoding="utf-8")
+        assert list(some) == mutation_test.mutants_of(source)
+
+
 def test_a_sample_draws_each_mutant_as_often() -> None:
     """Of 3 and 9 mutants, 4 at a time: each third of the draws, whatever its module."""
     population = [(module("a.b"), mutants("b", 3)), (module("a.c"), mutants("c", 9))]
