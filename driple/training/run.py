@@ -149,7 +149,8 @@ def _fit(
     """`fit` with the folder locked."""
     # Weights depend on the number of threads: sums in another order differ in their last bits.
     threads = torch.get_num_threads() if options.threads is None else options.threads
-    record = {"versions": library_versions(), "threads": threads, "date": options.date}
+    versions: dict[str, Json] = dict(library_versions())
+    record: dict[str, Json] = {"versions": versions, "threads": threads, "date": options.date}
     open_run(folder, run, record, resume=options.resume)
     state = load_state(folder) if options.resume else None
     with _torch_settings(options.threads):

@@ -136,13 +136,18 @@ def readme_packages(text: str | None = None) -> list[list[str]]:
     ]
 
 
-def commit() -> str:
-    """The commit of this checkout."""
+def commit(checkout: Path = ROOT) -> str:
+    """The commit of a checkout."""
     command = ["git", "rev-parse", "--short=12", "HEAD"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def dated(values: Mapping[str, object]) -> dict[str, object]:
-    """A result with its date and commit, as the files of this folder keep them."""
-    return {"date": time.strftime("%Y-%m-%d"), "commit": commit(), **values}
+def dated(values: Mapping[str, object], checkout: Path = ROOT) -> dict[str, object]:
+    """A result with its date, its commit and the machine's load."""
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": commit(checkout),
+        "load": round(os.getloadavg()[2], 1),  # processes that would run, mean of 15 minutes
+        **values,
+    }

@@ -46,7 +46,7 @@ _FOR_TESTS = ("pytest", "hypothesis", "jsonschema")
 _GRAPH = "datasets/examples/resnet20.pbtxt"
 _BASE = (
     f"driple predict {_GRAPH} --setting 4xV100 --json",
-    f"driple plan {_GRAPH} --batch-size 32 --machines 1,2 --json",
+    f"driple plan {_GRAPH} --batch-size 24 --machines 1,2 --json",
     f"driple sweep {_GRAPH} --bandwidth 1G,10G --json",
     "driple list settings",
     "driple --version",

@@ -173,7 +173,8 @@ def run_all(python: Path, work: Path) -> dict[str, object]:
             "without_downloads_s": round(time.monotonic() - started),
             "commands": times,
             "not_run": NOT_RUN,
-        }
+        },
+        clone,
     )
 
 
