@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from driple.api import predict_jobs as module
-from driple.api.predict_jobs import predict_jobs
-from driple.api.predict_lines import COLUMNS, MOST_LINE_BYTES
+from driple.api import predicting_jobs as module
+from driple.api.predicting_jobs import predict_jobs
+from driple.api.predicting_lines import COLUMNS, MOST_LINE_BYTES
 from driple.engine.local import LocalEngine
 from driple.errors import ConfigError
 from tests.cli.test_main import ROOT
