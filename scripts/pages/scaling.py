@@ -88,8 +88,19 @@ def measure() -> dict[str, Any]:
         driver_s = 0.0
         for workers in (1, 2):
             before_s, began_s = time.process_time(), time.perf_counter()
-            predict_jobs(file, Path(place) / f"{workers}.jsonl", workers=workers)
-            runs[str(workers)] = time.perf_counter() - began_s
+            seen: list[tuple[float, int]] = []
+            predict_jobs(
+                file,
+                Path(place) / f"{workers}.jsonl",
+                workers=workers,
+                progress=lambda done, _: seen.append((time.perf_counter(), done)),  # noqa: B023
+            )
+            half_s, half = next(each for each in seen if each[1] >= len(lines) / 2)
+            end_s, end = seen[-1]
+            runs[str(workers)] = {
+                "whole_s": end_s - began_s,
+                "read_per_s": (end - half) / (end_s - half_s),
+            }
             driver_s = time.process_time() - before_s
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -102,7 +113,7 @@ def measure() -> dict[str, Any]:
         "block_s": [round(seconds, 5) for seconds in block_s],
         "driver_block_s": driver_s / len(blocks),
         "servers_per_s": len(_SERVERS) / _answered(servers),
-        "run_s": runs,
+        "runs": runs,
     }
 
 
@@ -125,10 +136,13 @@ def rate_on(cores: int, stored: dict[str, Any], num_lines: int) -> float:
 
 def page(stored: dict[str, Any]) -> str:
     """The page with these measurements."""
-    measured = ["| processes | seconds | predictions a second |", "|---:|---:|---:|"]
+    measured = [
+        "| processes | predictions a second of read jobs | seconds of the whole run |",
+        "|---:|---:|---:|",
+    ]
     measured += [
-        f"| {workers} | {seconds:.0f} | {stored['lines'] / seconds:.0f} |"
-        for workers, seconds in stored["run_s"].items()
+        f"| {workers} | {run['read_per_s']:.0f} | {run['whole_s']:.0f} |"
+        for workers, run in stored["runs"].items()
     ]
     simulated = ["| cores (simulated) | predictions a second | over one core |", "|---:|---:|---:|"]
     alone = rate_on(1, stored, _MANY)
@@ -145,6 +159,7 @@ def page(stored: dict[str, Any]) -> str:
         "machine": stored["machine"],
         "measured": measured,
         "block": f"{_BLOCK}",
+        "one_ms": f"{1000 * mean(stored['block_s']) / _BLOCK:.1f}",
         "block_ms": f"{1000 * mean(stored['block_s']):.0f}",
         "start_s": f"{stored['start_s']:.1f}",
         "read_s": f"{stored['read_s']:.1f}",
