@@ -1,6 +1,7 @@
 """One function and one result type per question; nothing below this package prints.
 
     predict(job, settings) -> PredictResult       how will this job use this setting?
+    predict_jobs(jobs, out) -> AnsweredJobs       the same for a file of jobs and clusters
     plan(job)              -> PlanResult          which instance, at what price?
     sweep(job or trace)    -> SweepResult         what would another cluster bring?
     inspect(job, setting)  -> InspectResult       what does Driple see of the job?
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from driple.api.linking import LinksResult, StallResult, fit_links, predict_stalls
     from driple.api.planning import PlanResult, plan
     from driple.api.predicting import Answer, PredictResult, predict
+    from driple.api.predicting_jobs import AnsweredJobs, predict_jobs
     from driple.api.sweeping import SweepResult, sweep
     from driple.api.sweeping_traces import TraceOptions
     from driple.api.validating import ValidateResult, validate
 
 __all__ = [
     "Answer",
+    "AnsweredJobs",
     "GridOptions",
     "InspectResult",
     "LinksResult",
@@ -42,6 +45,7 @@ __all__ = [
     "inspect",
     "plan",
     "predict",
+    "predict_jobs",
     "predict_stalls",
     "sweep",
     "validate",
@@ -50,6 +54,7 @@ __all__ = [
 _MODULES = {
     "driple.analytic.whatif": ("GridOptions",),
     "driple.api.predicting": ("Answer", "PredictResult", "predict"),
+    "driple.api.predicting_jobs": ("AnsweredJobs", "predict_jobs"),
     "driple.api.planning": ("PlanResult", "plan"),
     "driple.api.sweeping": ("SweepResult", "sweep"),
     "driple.api.sweeping_traces": ("TraceOptions",),

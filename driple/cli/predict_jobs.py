@@ -68,7 +68,7 @@ def run_jobs(
     Raises:
         ConfigError: no output, or that of another file that is read.
     """
-    from driple.api.predict_jobs import predict_jobs
+    from driple.api.predicting_jobs import predict_jobs
     from driple.engine.engine import ENGINES
 
     check_choice("--engine", engine, ENGINES)

@@ -236,23 +236,24 @@ def _held(step: StepMemory, sharding: Sharding, place: MemoryPlace, *, masters: 
         shards, copies = 1, min(copies, 2)
     is_processor = place.capacity_bytes is None
     key = (sharding, shards, copies, masters, is_processor)
-    if key not in step.known:
-        rounding = rounding_of(step.framework)
-        tensors = device_tensors(step, sharding, shards, copies, masters=masters)
-        kinds = bytes_by_kind(tensors, rounding)
-        is_tensorflow = step.framework == "tensorflow"
-        held = _Held(
-            tensors=tensors,
-            by_kind=kinds[int(kinds.sum(axis=1).argmax())],
-            played=None
-            if is_processor
-            else played_steps(tensors, expandable=is_tensorflow, rounding=rounding),
-        )
-        while len(step.known) >= _MOST_HELD:
-            del step.known[next(iter(step.known))]
-        step.known[key] = held
-    kept: _Held = step.known[key]
-    return kept
+    kept: _Held | None = step.known.get(key)
+    if kept is not None:
+        return kept
+    rounding = rounding_of(step.framework)
+    tensors = device_tensors(step, sharding, shards, copies, masters=masters)
+    kinds = bytes_by_kind(tensors, rounding)
+    is_tensorflow = step.framework == "tensorflow"
+    held = _Held(
+        tensors=tensors,
+        by_kind=kinds[int(kinds.sum(axis=1).argmax())],
+        played=None
+        if is_processor
+        else played_steps(tensors, expandable=is_tensorflow, rounding=rounding),
+    )
+    for oldest in list(step.known)[: 1 - _MOST_HELD]:  # threads of a server may do so at once
+        step.known.pop(oldest, None)
+    step.known[key] = held
+    return held
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from driple.api import predict_jobs as module
-from driple.api.predict_jobs import predict_jobs
-from driple.api.predict_lines import COLUMNS, MOST_LINE_BYTES
+from driple.api import predicting_jobs as module
+from driple.api.predicting_jobs import predict_jobs
+from driple.api.predicting_lines import COLUMNS, MOST_LINE_BYTES
 from driple.engine.local import LocalEngine
 from driple.errors import ConfigError
 from tests.cli.test_main import ROOT
@@ -95,7 +95,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(
     interrupted(jobs, output, monkeypatch, after=3, stored=stored)
     part = tmp_path / f"out{suffix}.part"
     with part.open("ab") as file:
-        file.write(b'{"line": 7, "jo')  # a kill in the middle of a row
+        file.write(b'{"line": 7, "jo' * 5000)  # rows of which the state knows nothing yet
     made = predict_jobs(jobs, output, workers=1)
     assert made.resumed_at == (6 if stored < 0 else 0)
     assert output.read_bytes() == whole.read_bytes()

@@ -20,7 +20,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from driple.api.arguments import PathLike, catalog_of, machine_of, path_of, paths_of
-from driple.api.predict_lines import COLUMNS, MOST_LINE_BYTES, LineBlock, LineOptions, answer_lines
+from driple.api.predicting_lines import (
+    COLUMNS,
+    MOST_LINE_BYTES,
+    LineBlock,
+    LineOptions,
+    answer_lines,
+)
 from driple.api.results import Cell, Result
 from driple.codec import Json, from_json, to_dict
 from driple.engine.engine import Engine, open_engine
@@ -149,6 +155,8 @@ def predict_jobs(
     )
     if target.suffix not in SUFFIXES:
         raise ConfigError(f"-o {target} needs a name that ends with {' or '.join(SUFFIXES)}")
+    if target.is_dir():
+        raise ConfigError(f"-o {target} is a folder; give the name of a file in it")
     if target.suffix == ".parquet":
         _pyarrow()
     with wrap_os_error(ConfigError, f"read {source}", "give a file of JSON lines with --jobs"):
@@ -162,7 +170,8 @@ def predict_jobs(
         state = _state_of(part, source, options)
         resumed_at = state.lines
         progress(state.lines, total)
-        with open_engine(engine, workers=workers) as running:
+        blocks = max(-(-(total - state.lines) // _LINES), 1)
+        with open_engine(engine, workers=min(workers, blocks)) as running:
             for done in _answered(running, options, source, part, state):
                 state = done
                 progress(state.lines, total)

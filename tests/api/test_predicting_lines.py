@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 import driple
-from driple.api.predict_lines import COLUMNS, MOST_LINE_BYTES, LineBlock, LineOptions, answer_lines
+from driple.api.predicting_lines import (
+    COLUMNS,
+    MOST_LINE_BYTES,
+    LineBlock,
+    LineOptions,
+    answer_lines,
+)
 from tests.cli.test_main import ROOT
 
 SMALL = str(ROOT / "datasets/examples/resnet20.pbtxt")
