@@ -275,6 +275,18 @@ STAGES = (
         takes="seconds",
     ),
     Stage(
+        name="models-page",
+        command="scripts.pages.models",
+        reads=(
+            *_FIT,
+            *_HELD_OUT[2:4],
+            "driple/catalog/*.toml",
+            "driple/memory/calibration-memory.json",
+        ),
+        writes=("docs/models.md",),
+        takes="half an hour",
+    ),
+    Stage(
         name="questions-page",
         command="scripts.pages.questions",
         reads=(*_FIT, *_HELD_OUT[2:4], "driple/catalog/*.toml"),
