@@ -333,6 +333,8 @@ STAGES = (
         writes=("docs/questions.md", "docs/cluster.md", "docs/schedulers.md"),
         fills=True,
     ),
+    _page("models", reads=_ANSWERS, takes="half an hour"),
+    _page("scaling", reads=("scripts/pages/scaling.json", "scripts/checks/chaos.json")),
     _page("own_machine", reads=("docs/machine.toml", *_ANSWERS), fills=True),
     _page("web", reads=("scripts/pages/web.in.md", *_ANSWERS)),
     _page(

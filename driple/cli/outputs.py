@@ -37,18 +37,20 @@ def output_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
 
 def page_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """An output file that ends as pages do."""
+    output_file(param, value)
     if value is not None and value.suffix.lower() not in {".html", ".htm"}:
         raise ConfigError(f"--html {value}: a page ends in .html; give such a name")
-    return output_file(param, value)
+    return value
 
 
 def table_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """An output file that ends as tables do; what writes it is installed."""
+    output_file(param, value)
     if value is not None:
         from driple.api.tables import check_table
 
         check_table(value)
-    return output_file(param, value)
+    return value
 
 
 PageOption = Annotated[

@@ -92,7 +92,7 @@ def _picture(result: SweepResult) -> str:
             label = ", ".join(_named(name, axes[name][i]) for name in others)
             lines.setdefault(label, []).append((at, value))
     shown = {label: sorted(lines[label]) for label in [*lines][:_MOST_LINES]}
-    title = _RATES.get(rate, rate.replace("_", " "))
+    title = _RATES.get(rate, f"{_title(rate)}, s" if _is_time(rate) else _title(rate))
     return lines_svg(shown, (_AXES[varied], title), f"{title} against {_AXES[varied]}")
 
 
@@ -100,7 +100,7 @@ def _named(name: str, value: float | None) -> str:
     if value is None:
         return f"no {_AXES[name].partition(',')[0]}"
     if name == "bandwidth_bits_per_s":
-        return format_rate(value)
+        return f"{format_rate(value)}bit/s"
     return f"{rounded(value)} {_AXES[name]}"
 
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import driple
+from driple.cluster.setting import parse_setting
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.jobs.load import JobOptions
+from driple.jobs.load import JobOptions, load_jobs
 from driple.memory.memory_estimate import MemoryEstimate
 from driple.quantities import rounded, size
 from scripts.pages.known_models import MODELS, KnownModel
@@ -69,7 +70,13 @@ def cells_of(model: KnownModel, gpus: Sequence[str]) -> list[Cell]:
         if model.config:
             (Path(folder) / "config.json").write_text(json.dumps(model.config))
         job = f"timm:{model.timm}" if model.timm else f"hf:{folder}"
-        answers = driple.predict(job, [f"1x{gpu}" for gpu in gpus], options=options).answers
+        settings = [parse_setting(f"1x{gpu}") for gpu in gpus]
+        jobs = load_jobs(job, options, settings)  # read once: no batch or remedy is searched for
+        answers = [
+            answer
+            for read, setting in zip(jobs, settings, strict=True)
+            for answer in driple.predict(read, setting).answers
+        ]
     cells = []
     for answer in answers:
         held = None if answer.memory is None else answer.memory.estimate

@@ -17,7 +17,7 @@ from tests.cli.test_numbers import commands, cut_off, required
 
 __all__ = ["cut_off"]  # a fixture
 
-FILES = {"--plot", "--timeline"}
+FILES = {"--html", "--plot", "--timeline"}
 FOLDERS: set[str] = set()
 # What `-o` names is a file in some commands, a folder in others; jobs build looks at it itself.
 FOLDER_OUTPUT = {
@@ -57,10 +57,11 @@ def test_a_file_in_a_folder_that_does_not_exist_is_refused_before_any_work(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     others = required(cut_off, path, flag)
-    assert main._run([*path, flag, str(tmp_path / "none" / "x.png"), *others]) == 2
+    end = ".html" if flag == "--html" else ".csv" if flag == "--output" else ".png"
+    assert main._run([*path, flag, str(tmp_path / "none" / f"x{end}"), *others]) == 2
     said = capsys.readouterr().err
-    assert f"{flag} {tmp_path}/none/x.png: the folder {tmp_path}/none does not exist" in said
-    assert main._run([*path, flag, str(tmp_path / "x.png"), *others]) == 0
+    assert f"{flag} {tmp_path}/none/x{end}: the folder {tmp_path}/none does not exist" in said
+    assert main._run([*path, flag, str(tmp_path / f"x{end}"), *others]) == 0
 
 
 @pytest.mark.parametrize(("path", "flag"), outputs(folders=True), ids=str)
