@@ -21,10 +21,10 @@ class Limits:
         unread_s: after which a client that takes no bytes of its answer is cut off, seconds.
         graph_bytes: largest graph after gunzip.
         read_s: longest time in which a job is read, seconds.
-        work_s: longest time of a plan or a sweep, seconds.
+        work_s: longest time of a question that may take minutes, seconds.
         memory_bytes: that a child process may take beside what Python itself takes.
         children: child processes that read jobs at a time.
-        long: plans and sweeps at a time, each in a child process.
+        long: questions that may take minutes at a time, each in a child process.
         threads: other questions that are answered at a time.
         waiting: questions that run or wait; more are refused with 503.
         requests: requests that are open; more are refused with 503.

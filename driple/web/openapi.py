@@ -15,7 +15,7 @@ from driple.graph.options import LARGEST_DIMENSION
 from driple.web.fields import RequestField
 from driple.web.fingerprint import driple_version
 from driple.web.questions import OPTION_ROWS, QUESTIONS
-from driple.web.sources import KINDS
+from driple.web.sources import KINDS, TIMM_NAME, WORKLOAD_NAME, built_in_names
 
 __all__ = ["openapi"]
 
@@ -39,9 +39,11 @@ _REFUSALS = {
     "408": "the body took too long to arrive",
     "413": "the body is too large",
     "415": "another type of body, or one that is packed",
+    "421": "a server of 127.0.0.1 is asked under the name of another host",
     "422": "the request makes no sense, or the job cannot be read",
     "503": "the server is busy; ask again after Retry-After",
 }
+_UNCHANGED: Part = {"description": "If-None-Match has the ETag"}
 _TYPES: Mapping[type, Part] = {
     bool: {"type": "boolean"},
     int: {"type": "integer", "maximum": LARGEST_DIMENSION},
@@ -66,17 +68,11 @@ def openapi() -> Part:
         paths[f"/v1/{name}"] = {"post": _question(name, name)}
     schemas["BatchRequest"] = _request(QUESTIONS["predict"], many=True)
     paths["/v1/predict:batch"] = {"post": _question("batch", "predict")}
-    plain: Part = {"type": "object"}
     paths["/v1/work/{work_id}"] = {"get": _work_route()}
-    paths["/v1/catalog"] = {"get": _get("Names that requests may use", plain)}
-    paths["/healthz"] = {"get": _get("Whether the server answers", plain)}
-    paths["/metrics"] = {
-        "get": {
-            "summary": "Counts for Prometheus",
-            "operationId": "metrics",
-            "responses": {"200": {"description": "counts", "content": {"text/plain": {}}}},
-        }
-    }
+    paths["/v1/catalog"] = {"get": _get("catalog", "Names that requests may use")}
+    paths["/v1/catalog"]["get"]["responses"] |= {"304": _UNCHANGED}
+    paths["/healthz"] = {"get": _get("health", "Whether the server answers")}
+    paths["/metrics"] = {"get": _get("metrics", "Counts for Prometheus", "text/plain")}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -108,7 +104,7 @@ def _question(name: str, answer: str) -> Part:
         "responses": {
             "200": answered,
             "202": _accepted(),
-            "304": {"description": "If-None-Match has the ETag"},
+            "304": _UNCHANGED,
             **_refusals(),
         },
     }
@@ -149,7 +145,7 @@ def _work_route() -> Part:
                 "content": {"application/json": {"schema": {"oneOf": answers}}},
             },
             "202": _accepted(),
-            "304": {"description": "If-None-Match has the ETag"},
+            "304": _UNCHANGED,
             "404": {
                 "description": "no such work, or none any more",
                 "content": {"application/json": {"schema": refusal}},
@@ -159,13 +155,10 @@ def _work_route() -> Part:
     }
 
 
-def _get(summary: str, schema: Part) -> Part:
-    content = {"application/json": {"schema": schema}}
-    return {
-        "summary": summary,
-        "operationId": summary.split(maxsplit=1)[0].lower(),
-        "responses": {"200": {"description": summary, "content": content}},
-    }
+def _get(name: str, summary: str, media_type: str = "application/json") -> Part:
+    schema = {"type": "string" if media_type == "text/plain" else "object"}
+    answered = {"description": summary, "content": {media_type: {"schema": schema}}}
+    return {"summary": summary, "operationId": name, "responses": {"200": answered, **_refusals()}}
 
 
 def _request(fields: tuple[RequestField, ...], *, many: bool) -> Part:
@@ -200,13 +193,16 @@ def _form() -> Part:
 
 
 def _job() -> Part:
-    files = {
-        "type": "string",
-        "contentEncoding": "base64",
+    files = {"type": "string", "contentEncoding": "base64", "minLength": 4}
+    catalogued = {
+        "anyOf": [
+            {"enum": [*built_in_names()]},
+            {"type": "string", "pattern": f"^{WORKLOAD_NAME.pattern}$"},
+        ]
     }
     values: Mapping[str, Part] = {
-        "catalogue": {"type": "string"},
-        "timm": {"type": "string"},
+        "catalogue": catalogued,
+        "timm": {"type": "string", "pattern": f"^{TIMM_NAME.pattern}$"},
         "config": {"type": "object", "description": "a config.json of Hugging Face"},
         "graph": {**files, "description": "a TensorFlow graph, in base64"},
         "onnx": {**files, "description": "an ONNX file, in base64"},
@@ -222,7 +218,7 @@ def _job() -> Part:
     ]
     return {
         "description": "a name of the catalogue, or what the job is made from",
-        "anyOf": [{"type": "string"}, *alone],
+        "anyOf": [catalogued, *alone],
     }
 
 

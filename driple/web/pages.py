@@ -179,6 +179,8 @@ async def _shown(service: Service, query: Mapping[str, str]) -> tuple[View, str,
 def _answer(service: Service, view: View, source: RequestJob) -> asyncio.Future[Answered]:
     """The predictions of a view, as HTML."""
     question, inspecting = view.predict, view.inspect
+    if question.is_long:
+        raise ConfigError("this would take minutes: name fewer workers, or ask /v1/predict")
     etag = service.etag(question, [source], f"page {inspecting.canonical} {view.url}")
 
     def make() -> bytes:

@@ -63,6 +63,9 @@ _PREDICT = (
     choice("placement", "variables on servers", ("round_robin", "greedy")),
 )
 _MOST_MACHINES = 1024
+_SEARCHES = ("plan", "sweep")
+_MANY_STEPS = 1000  # simulated
+_MANY_WORKERS = 8  # with parameter servers, whose steps are simulated event by event
 
 QUESTIONS: Mapping[str, tuple[RequestField, ...]] = {
     "predict": _PREDICT,
@@ -160,6 +163,20 @@ class Question:
     def canonical(self) -> str:
         """All that it asks, as the same text whatever the order of its fields."""
         return json.dumps([self.name, self.asked], sort_keys=True)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it may take minutes: a search, many steps, or many workers of servers.
+
+        Raises:
+            SettingError: an unknown cluster, or a scheme that it does not have.
+        """
+        return (
+            self.name in _SEARCHES
+            or self.values.get("steps", 0) > _MANY_STEPS
+            or sum(each.num_workers for each in self.settings or () if each.num_servers)
+            > _MANY_WORKERS
+        )
 
     @property
     def settings(self) -> list[Setting] | None:

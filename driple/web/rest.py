@@ -59,8 +59,9 @@ def rest_router(service: Service) -> APIRouter:
         etag = etag_of("catalog")
         if _is_known(request, etag):
             return Response(status_code=304, headers={"etag": etag})
-        future = service.once(etag, _catalog_text)
-        return await answered(service, future, request)
+        done = await service.once(etag, _catalog_text)
+        headers = {"etag": done.etag, "cache-control": "private, no-cache"}
+        return Response(done.text, media_type=_JSON, headers=headers)
 
     @router.get("/healthz")
     async def health() -> Response:

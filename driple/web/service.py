@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Answered", "Service"]
 
-_LONG = ("plan", "sweep")  # answered in a child, so that their time has a limit
 _Value = TypeVar("_Value")
 
 
@@ -100,7 +99,7 @@ class Service:
             Refusal: too many questions wait.
         """
         etag = self.etag(question, sources)
-        is_long = question.name in _LONG
+        is_long = question.is_long  # answered in a child, so that its time has a limit
 
         def text() -> bytes:
             if is_long:

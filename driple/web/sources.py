@@ -34,7 +34,9 @@ from driple.web.refusals import unknown, wrong_type
 
 __all__ = [
     "KINDS",
+    "TIMM_NAME",
     "UPLOADED",
+    "WORKLOAD_NAME",
     "RequestJob",
     "built_in_names",
     "served",
@@ -44,8 +46,10 @@ __all__ = [
 
 KINDS = ("catalogue", "timm", "config", "graph", "onnx")
 UPLOADED = ("graph", "onnx")  # whose content no link can hold
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+/-]{0,199}")
-_TIMM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]{0,99}")
+WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+/-]{0,199}")
+"""Names of the catalogue; `..` is refused beside."""
+TIMM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]{0,99}")
+"""Names of models of timm."""
 _READERS = (PYTORCH, CATALOGUE, TIMM, HUGGING_FACE, GRAPH_FILE, ONNX_FILE)
 _OF_KIND = {"timm": TIMM, "config": HUGGING_FACE, "graph": GRAPH_FILE, "onnx": ONNX_FILE}
 _DIGITS = 12
@@ -126,12 +130,12 @@ def source_of(value: object) -> RequestJob:
 
 def _named(kind: str, name: str) -> RequestJob:
     if kind == "timm":
-        if not _TIMM.fullmatch(name):
+        if not TIMM_NAME.fullmatch(name):
             raise ConfigError(f"job.timm is no name of a model of timm: {name[:80]!r}")
         return RequestJob(kind, f"timm:{name}")
     from driple.jobs.names import workload_named
 
-    if not _NAME.fullmatch(name) or ".." in name:
+    if not WORKLOAD_NAME.fullmatch(name) or ".." in name:
         raise ConfigError(f"job is no name of the catalogue: {name[:80]!r}; see /v1/catalog")
     if name not in built_in_names():
         if "/" not in name:

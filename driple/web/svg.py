@@ -17,7 +17,7 @@ from driple.trace.targets import RESOURCES, UNITS
 
 __all__ = ["memory_svg", "plan_svg", "step_svg"]
 
-_WIDTH, _LEFT, _RIGHT = 440, 52, 8  # of pictures and their margins, in units of the view box
+_WIDTH, _LEFT, _RIGHT = 400, 52, 8  # of pictures and their margins, in units of the view box
 _ROW, _GAP, _TOP = 44, 26, 18
 _LINE = 14
 _TITLES = {
@@ -49,7 +49,7 @@ def step_svg(step: StepProfile) -> str:
             f"{duration(usage.burst_s)}, idle {duration(usage.idle_s)}, mean "
             f"{rounded(usage.mean)} {UNITS[name]}"
         )  # fmt: skip
-        pieces.append(_text(_LEFT, top - 5, f"{_TITLES[name]}: {count}", "title"))
+        pieces.append(_text(0, top - 5, f"{_TITLES[name]}: {count}", "title"))
         pieces.append(f'<rect class="frame" x="{_LEFT}" y="{top}" width="{plot}" height="{_ROW}"/>')
         label = "100 %" if UNITS[name] == "%" else f"{rounded(most)}" if largest else "0"
         pieces.append(_text(_LEFT - 4, top + 9, label, "tick end"))
@@ -221,7 +221,7 @@ def plan_svg(offers: Sequence[Mapping[str, Any]], front: Sequence[int]) -> str:
         pieces.append(
             _text(_LEFT - 4, place_of(times[0], value)[1] + 4, f"${rounded(value)}", "tick end")
         )
-    pieces.append(_text(_LEFT, _TOP - 5, "cost (up) against time (right) of the training", "title"))
+    pieces.append(_text(0, _TOP - 5, "cost (up) against time (right) of the training", "title"))
     legend = [("on-front", "none is both faster and cheaper"), ("offer", "other ways")]
     return _picture(pieces, _TOP + height + 22, legend, "Cost against time of the training")
 
@@ -236,7 +236,7 @@ def _picture(
     """The picture with its legend, two entries in a line."""
     keys = []
     for number, (kind, words) in enumerate(legend):
-        x, y = (_LEFT + 190 * (number % 2)), height + 6 + _LINE * (number // 2)
+        x, y = (_LEFT + 170 * (number % 2)), height + 6 + _LINE * (number // 2)
         keys.append(f'<rect class="{kind} key" x="{x}" y="{y:.1f}" width="9" height="9"/>')
         keys.append(_text(x + 13, y + 8.5, words, "tick"))
     whole = height + 10 + _LINE * math.ceil(len(legend) / 2)

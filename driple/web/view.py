@@ -90,9 +90,9 @@ class View:
 
     @property
     def url(self) -> str:
-        """The page's URL, which restores it."""
+        """The page's URL, which restores it and shows its answer."""
         values = {name: getattr(self, name) for name in _FIELDS}
-        return "/?" + urlencode({name: value for name, value in values.items() if value})
+        return f"/?{urlencode({name: value for name, value in values.items() if value})}#answer"
 
     @property
     def is_upload(self) -> bool:
@@ -225,7 +225,9 @@ def _labelled(lines: Sequence[str]) -> list[tuple[str, str]]:
             rows[-1] = (rows[-1][0], f"{rows[-1][1]} {words}")
         else:
             rows.append((label, words))
-    return rows
+    return [
+        (label, words.replace("(all: --explain)", "(all of it below)")) for label, words in rows
+    ]
 
 
 def _numbers(answer: Answer, told: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:

@@ -26,6 +26,25 @@
     });
   }
 
+  // On a narrow screen the answer is below the form: a line at the bottom has its first words, and
+  // what is submitted leads to it. Sliders leave the focus where it is.
+  const answer = document.getElementById("answer");
+  const jump = document.querySelector(".jump");
+  const first = () => {
+    const name = answer.querySelector("article h2");
+    const words = answer.querySelector(".lines dd, .refused, [role=status]");
+    const cluster = name && answer.querySelector(".lines") ? `${name.textContent}: ` : "";
+    jump.textContent = words ? cluster + words.textContent : "See the answer";
+  };
+  first();
+  let submitted = false;
+  document.getElementById("ask").addEventListener("submit", () => { submitted = true; });
+  document.addEventListener("htmx:after:swap", () => {
+    first();
+    if (submitted) answer.focus();
+    submitted = false;
+  });
+
   const file = document.querySelector("#drop input[type=file]");
   const kind = document.getElementById("file-kind");
   file.addEventListener("change", () => {

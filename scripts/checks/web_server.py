@@ -1,0 +1,73 @@
+"""A server of this checkout for checks and pages, in a process of its own.
+
+with running_server() as server: ... server.address
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ROOT", "RunningServer", "running_server"]
+
+ROOT = Path(__file__).resolve().parents[2]
+_STOP_S = 60
+_WITH_LIMITS = (
+    "import json, sys; from driple.web.limits import Limits; "
+    "from driple.web.serving import bound_socket, run_server; listening = bound_socket('127.0.0.1', 0); "
+    "print('http://127.0.0.1:%d' % listening.getsockname()[1], file=sys.stderr, flush=True); "
+    "run_server(listening, Limits(**json.loads(sys.argv[1])))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server.
+
+    Attributes:
+        address: of its page.
+        port: on 127.0.0.1.
+        process: that serves.
+        lines: that it has written to stderr after its address.
+    """
+
+    address: str
+    port: int
+    process: subprocess.Popen[str]
+    lines: list[str]
+
+
+@contextmanager
+def running_server(**limits: float) -> Iterator[RunningServer]:
+    """A server that runs meanwhile and is then stopped as with Ctrl-C.
+
+    Args:
+        limits: other limits than the usual ones, by name (`driple.web.limits.Limits`).
+    """
+    command = [sys.executable, "-m", "driple", "serve", "--port", "0"]
+    if limits:
+        command = [sys.executable, "-c", _WITH_LIMITS, json.dumps(limits)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        errors = process.stderr
+        assert errors is not None  # noqa: S101  # for mypy
+        address = re.search(r"http://[\d.]+:(\d+)", errors.readline())
+        if address is None:
+            process.kill()
+            raise SystemExit("the server did not start")
+        lines: list[str] = []
+        reading = threading.Thread(target=lines.extend, args=[errors])
+        reading.start()
+        try:
+            yield RunningServer(address[0], int(address[1]), process, lines)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(_STOP_S)
+            reading.join()
