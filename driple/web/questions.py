@@ -226,6 +226,8 @@ def options_of(given: object, graph_bytes: int | None = None) -> JobOptions:
     for name, value in given.items():
         if name not in known:
             raise unknown("option", name, known)
+        if value is None:
+            raise ConfigError(f"options.{name} is null; leave it out for the usual value")
         if isinstance(value, str) and len(value) > 1000:
             raise ConfigError(f"options.{name} has {len(value)} characters, at most 1000")
     options = JobOptions(**given)

@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _STOP_S = 60
 _WITH_LIMITS = (
     "import json, sys; from driple.web.limits import Limits; "
-    "from driple.web.serving import bound_socket, run_server; listening = bound_socket('127.0.0.1', 0); "
+    "from driple.web.serving import bound_socket, run_server; "
+    "listening = bound_socket('127.0.0.1', 0); "
     "print('http://127.0.0.1:%d' % listening.getsockname()[1], file=sys.stderr, flush=True); "
     "run_server(listening, Limits(**json.loads(sys.argv[1])))"
 )

@@ -1,4 +1,4 @@
-"""The page in Chromium, as people use it: with a mouse, with the keyboard alone, on a phone, dark."""
+"""The page in Chromium as people use it: mouse, keyboard alone, phone, dark, without a script."""
 
 from __future__ import annotations
 
