@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -45,4 +46,5 @@ def serve(
     number = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     note(f"serving on http://{shown}:{number}; stop with Ctrl-C")
-    run_server(listening)
+    with suppress(KeyboardInterrupt):  # which is how it ends
+        run_server(listening)

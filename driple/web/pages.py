@@ -61,7 +61,7 @@ def page_router(service: Service) -> APIRouter:
     @router.get("/view")
     async def answer(request: Request) -> Response:
         view, shown, status = await _shown(service, request.query_params)
-        headers = {"hx-replace-url": view.url} if status == 200 and view.is_asked else {}
+        headers = {"hx-replace-url": view.url} if status < 300 and view.is_asked else {}
         return _page(shown, status, headers)
 
     @router.get("/view/{work_id}")

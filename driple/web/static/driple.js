@@ -41,7 +41,10 @@
   document.getElementById("ask").addEventListener("submit", () => { submitted = true; });
   document.addEventListener("htmx:after:swap", () => {
     first();
-    if (submitted) answer.focus();
+    if (submitted) {
+      answer.focus({ preventScroll: true });
+      answer.scrollIntoView();
+    }
     submitted = false;
   });
 
