@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -46,5 +45,4 @@ def serve(
     number = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     note(f"serving on http://{shown}:{number}; stop with Ctrl-C")
-    with suppress(KeyboardInterrupt):  # which is how it ends
-        run_server(listening)
+    run_server(listening)

@@ -9,6 +9,7 @@ import errno
 import ipaddress
 import resource
 import socket
+from contextlib import suppress
 
 from driple.errors import ConfigError
 from driple.web.connections import protocol_within
@@ -80,7 +81,8 @@ def run_server(listening: socket.socket, limits: Limits | None = None) -> None:
         timeout_keep_alive=_IDLE_S,
         backlog=_BACKLOG,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # which is how it ends
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _raise_open_files() -> None:

@@ -37,10 +37,15 @@ class WorkStore:
     def add(self, future: asyncio.Future[Any]) -> str:
         """Keep a future; the oldest that is done gives way where there are too many.
 
+        Whoever asks the same shares a future, and its ID.
+
         Raises:
             Refusal: as many are still at work.
         """
         self._drop_old()
+        known = next((name for name, (_, kept) in self._kept.items() if kept is future), None)
+        if known is not None:
+            return known
         if len(self._kept) >= self._limits.work_kept:
             done = next((name for name, (_, kept) in self._kept.items() if kept.done()), None)
             if done is None:

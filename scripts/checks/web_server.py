@@ -5,18 +5,21 @@ with running_server() as server: ... server.address
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["ROOT", "RunningServer", "running_server"]
+__all__ = ["ROOT", "RunningServer", "processes_below", "running_server"]
 
 ROOT = Path(__file__).resolve().parents[2]
 _STOP_S = 60
@@ -45,6 +48,28 @@ class RunningServer:
     process: subprocess.Popen[str]
     lines: list[str]
 
+    def ask(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers in small letters, and content of one answer; a body is sent as JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        content = None if body is None else json.dumps(body)
+        kind = {} if body is None else {"content-type": "application/json"}
+        connection.request(method, path, content, {**kind, **(headers or {})})
+        answer = connection.getresponse()
+        sent = {name.lower(): value for name, value in answer.getheaders()}
+        ended = answer.status, sent, answer.read()
+        connection.close()
+        return ended
+
+    def answer(self, path: str, body: object) -> Any:
+        """The JSON of a question's answer or refusal, however long it takes."""
+        status, headers, content = self.ask("POST", path, body)
+        while status == 202:
+            time.sleep(0.2)
+            status, headers, content = self.ask("GET", headers["location"])
+        return json.loads(content)
+
 
 @contextmanager
 def running_server(**limits: float) -> Iterator[RunningServer]:
@@ -72,3 +97,10 @@ def running_server(**limits: float) -> Iterator[RunningServer]:
             process.send_signal(signal.SIGINT)
             process.wait(_STOP_S)
             reading.join()
+
+
+def processes_below(parent: int) -> list[int]:
+    """Processes that a process has started, and theirs."""
+    text = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii")
+    direct = [int(word) for word in text.split()]
+    return direct + [deep for child in direct for deep in processes_below(child)]
