@@ -1,7 +1,7 @@
-"""Write docs/web.md, with what a server of this checkout answers, and its picture.
+"""Write docs/web.md, with what a server of this checkout answers, and its pictures.
 
     python -m scripts.pages.web             the page
-    python -m scripts.pages.web --picture   and docs/pictures/web.png anew: needs chromium
+    python -m scripts.pages.web --picture   and docs/pictures/web*.png anew: needs chromium
 
 web.in.md + answers of `driple serve` -> docs/web.md
 """
@@ -10,88 +10,72 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.web.limits import Limits
+from scripts.checks.web_server import ROOT, RunningServer, running_server
 from scripts.studies.kit.page import fill
 
-ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = Path(__file__).with_name("web.in.md")
-PAGE, PICTURE = ROOT / "docs" / "web.md", ROOT / "docs" / "pictures" / "web.png"
+PAGE, PICTURES = ROOT / "docs" / "web.md", ROOT / "docs" / "pictures"
 REQUEST = {"job": "mobilenet_v2", "clusters": ["1xA100", "8xH100"]}
 WRONG = {"job": "mobilenet_v2", "clusters": "8xQ100"}
 SHOWN = ("setting", "iteration_time_s", "iteration_time_quantiles_s")
+# Width, height and scheme of the screen, by picture.
+SCREENS: dict[str, tuple[int, int, str]] = {
+    "web.png": (1100, 1060, "light"),
+    "web-dark.png": (1100, 1060, "dark"),
+    "web-narrow.png": (390, 844, "light"),
+}
 _MIB = 2**20
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """The address of a server that runs meanwhile."""
-    command = [sys.executable, "-m", "driple", "serve", "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stderr is not None  # noqa: S101  # for mypy
-        address = re.search(r"http://[\d.:]+", process.stderr.readline())
-        if address is None:
-            raise SystemExit("the server did not start")
-        yield address[0]
-        process.terminate()
+def draw(server: RunningServer) -> None:
+    """The pictures of the page."""
+    from playwright.sync_api import sync_playwright
 
-
-def asked(address: str, body: object) -> Any:
-    """The answer of /v1/predict, however long it takes."""
-    url: str | urllib.request.Request = urllib.request.Request(  # noqa: S310  # our own
-        f"{address}/v1/predict", json.dumps(body).encode(), {"content-type": "application/json"}
-    )
-    while True:
-        try:
-            with urllib.request.urlopen(url) as answer:  # noqa: S310  # our own
-                content = json.load(answer)
-        except urllib.error.HTTPError as error:
-            return json.load(error)
-        if content.get("status") != 202:
-            return content
-        url = address + content["location"]
-        time.sleep(0.2)
-
-
-def draw(address: str) -> None:
-    """The picture of the page."""
     query = f"job={REQUEST['job']}&clusters={','.join(REQUEST['clusters'])}"
-    page = f"{address}/?{query}"
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    options = ["--window-size=1100,1060", "--virtual-time-budget=20000", f"--screenshot={PICTURE}"]
-    asked(address, REQUEST)
-    subprocess.run([*command, *options, page], check=True, capture_output=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
+        for name, (width, height, scheme) in SCREENS.items():
+            options: dict[str, Any] = {
+                "viewport": {"width": width, "height": height},
+                "color_scheme": scheme,
+            }
+            page = browser.new_page(**options)
+            narrow = "#answer" if width < 600 else ""  # where a link of the page leads
+            page.goto(f"{server.address}/?{query}{narrow}")
+            page.wait_for_selector("#answer .lines")
+            page.wait_for_load_state("networkidle")
+            page.screenshot(path=PICTURES / name)
+        browser.close()
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--picture", action="store_true", help="and the picture: needs chromium")
+    parser.add_argument("--picture", action="store_true", help="and the pictures: needs chromium")
     options = parser.parse_args(argv)
-    with server() as address:
-        answer = asked(address, REQUEST)["answers"][-1]
-        refused = asked(address, WRONG)
+    with running_server() as server:
+        answer = server.answer("/v1/predict", REQUEST)["answers"][-1]
+        refused = server.answer("/v1/predict", WRONG)
         if options.picture:
-            draw(address)
+            draw(server)
     limits = Limits()
     parts = {
         "request": json.dumps(REQUEST),
         "answer": json.dumps({name: answer[name] for name in SHOWN}, indent=1),
         "refused": json.dumps(refused),
         "body_mib": f"{limits.body_bytes // _MIB}",
+        "head_s": f"{limits.head_s:g}",
+        "body_s": f"{limits.body_s:g}",
         "read_s": f"{limits.read_s:g}",
+        "work_minutes": f"{limits.work_s / 60:g}",
         "kept_minutes": f"{limits.work_kept_s / 60:g}",
         "kept": f"{limits.work_kept}",
     }

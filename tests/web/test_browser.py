@@ -92,9 +92,10 @@ def test_a_graph_that_is_dropped_has_its_timeline(open_page: OpenPage) -> None:
     expect(page.get_by_text("drop the file again")).to_be_visible()
 
 
-def test_what_is_written_in_pictures_does_not_overlap(open_page: OpenPage) -> None:
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 800}, PHONE], ids=["wide", "phone"])
+def test_what_is_written_in_pictures_does_not_overlap(open_page: OpenPage, size: Any) -> None:
     """No two texts of a picture, and none leaves it."""
-    page = answered(open_page(VIEW))
+    page = answered(open_page(VIEW, viewport=size))
     for picture in page.locator("#answer svg").all():
         boxes = picture.locator("text").evaluate_all(
             "nodes => nodes.map(node => { const box = node.getBoundingClientRect();"

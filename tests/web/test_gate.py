@@ -78,6 +78,55 @@ def test_a_client_that_goes_away_gets_no_answer() -> None:
     assert (sent, taken) == ([], 2)
 
 
+def test_bodies_that_are_too_much_together_are_refused() -> None:
+    """One within its own limit, where all may have less; afterwards there is room again."""
+    sent, taken = ask([b"x" * 100] * 3, Limits(bodies_bytes=250))
+    assert (sent[0]["status"], taken) == (503, 3)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    statuses: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"x" * 200}
+
+    async def send(message: Any) -> None:
+        statuses.append(message.get("status", 0))
+
+    async def three() -> None:
+        gate = Gate(app, Limits(bodies_bytes=250), Metrics())
+        for _ in range(3):
+            scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+            await gate(scope, receive, send)
+
+    asyncio.run(three())
+    assert statuses == [200, 200, 200]
+
+
+def test_a_defect_has_its_headers_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """The answer says nothing of the code; the server's output does."""
+    sent: list[dict[str, Any]] = []
+    metrics = Metrics()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise ValueError("secret")
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    asyncio.run(Gate(app, Limits(), metrics)(scope, receive, send))
+    assert sent[0]["status"] == 500
+    assert b"content-security-policy" in dict(sent[0]["headers"])
+    assert b"secret" not in sent[1]["body"]
+    assert "secret" in caplog.text
+    assert 'status="500"} 1' in metrics.text({})
+
+
 def test_more_requests_than_may_be_open_are_refused() -> None:
     sent, _ = ask([b"x"], Limits(requests=0))
     assert sent[0]["status"] == 503

@@ -163,6 +163,47 @@ def test_a_body_that_is_no_json_is_refused(asker: Asker, body: bytes, status: in
     assert answer.json()["reason"]
 
 
+@pytest.mark.parametrize(
+    ("path", "asked", "reason"),
+    [
+        ("plan", {"samples": 1e6, "tokens": 1e9}, "samples"),
+        ("plan", {"tokens": 1e9}, "tokens"),
+        ("plan", {"clusters": ["1xA100"], "devices": ["A100"]}, "clusters"),
+        ("plan", {"rank": "beauty"}, "rank"),
+        ("sweep", {"cluster": "8xH100", "workers": [2], "servers": [2]}, "servers"),
+        ("sweep", {"cluster": ["8xH100", "8xA100"]}, "at most 1"),
+        ("predict", {"clusters": ["V100-P1w2"], "scheme": "fsdp"}, "fsdp"),
+        ("inspect", {"depth": -1}, "depth"),
+        ("inspect", {"options": {"batch_size": None}}, "null"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(
+    asker: Asker, path: str, asked: dict[str, Any], reason: str
+) -> None:
+    answer = asker.post(f"/v1/{path}", json={"job": "mobilenet_v2", **asked})
+    assert answer.status_code == 422, answer.text[:500]
+    assert reason in answer.json()["reason"]
+
+
+def test_who_asks_the_same_shares_the_work(asker: Asker) -> None:
+    """One ID for a question that is at work already."""
+    asked = {"job": "mobilenet_v2", "clusters": ["1xH100", "4xH100"], "samples": 2e6}
+    places = {asker.client.post("/v1/plan", json=asked).headers["location"] for _ in range(2)}
+    assert len(places) == 1
+
+
+def test_a_prediction_that_takes_minutes_is_made_in_a_child(asker: Asker) -> None:
+    """Many workers of servers, simulated event by event; the page refuses them."""
+    from driple.web.questions import Question
+
+    assert Question.of("predict", {"clusters": ["V100-P16w64/ho-10G"]}).is_long
+    assert Question.of("predict", {"clusters": ["8xH100"], "steps": 100_000}).is_long
+    assert not Question.of("predict", {"clusters": ["V100-P1w2", "8xH100"], "steps": 100}).is_long
+    answer = asker.page("/view?job=mobilenet_v2&clusters=V100-P16w64/ho-10G")
+    assert answer.status_code == 422
+    assert "take minutes" in answer.text
+
+
 def test_work_that_takes_long_is_fetched_later(asker: Asker) -> None:
     """202 says where; the answer is there in the end, and other IDs are not."""
     asked = {"job": "mobilenet_v2", "clusters": ["1xH100", "2xH100"], "samples": 1e6}
