@@ -189,8 +189,12 @@ def _answer(service: Service, view: View, source: RequestJob) -> asyncio.Future[
         parts = answer_parts(cast("PredictResult", result), inspected)
         return str(_template("answer.html").render(view=view, **parts)).encode()
 
+    def then(done: asyncio.Future[Answered]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            service.read_ahead(question, source)
+
     future = service.once(etag, make)
-    future.add_done_callback(lambda _: service.read_ahead(question, source))
+    future.add_done_callback(then)
     return future
 
 

@@ -165,7 +165,8 @@ class Service:
         that, for the largest batch that fits.
         """
         if source.content is None or source.kind == "config":
-            self._threads.submit(copy_context().run, self._read_ahead, question, source)
+            with suppress(RuntimeError):  # the server is being stopped
+                self._threads.submit(copy_context().run, self._read_ahead, question, source)
 
     def _read_ahead(self, question: Question, source: RequestJob) -> None:
         from driple.jobs.load import load_job, load_jobs
