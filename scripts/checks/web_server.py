@@ -91,12 +91,19 @@ def running_server(**limits: float) -> Iterator[RunningServer]:
         lines: list[str] = []
         reading = threading.Thread(target=lines.extend, args=[errors])
         reading.start()
+        server = RunningServer(address[0], int(address[1]), process, lines)
         try:
-            yield RunningServer(address[0], int(address[1]), process, lines)
+            server.ask("GET", "/healthz")  # it listens before it has imported all
+            yield server
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(_STOP_S)
-            reading.join()
+            try:
+                process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+            finally:
+                reading.join()
 
 
 def processes_below(parent: int) -> list[int]:
