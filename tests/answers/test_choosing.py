@@ -50,6 +50,12 @@ def test_the_simulator_answers_where_it_was_fitted_or_nothing_else_is_there() ->
     assert (chosen.method, chosen.reason) == ("simulator", None)
 
 
+def test_an_inspector_of_measured_labels_answers_for_its_setting() -> None:
+    plan = plan_of(Setting.parse("CPU-P1w2/ho-200M"), "auto", "default")
+    assert (plan.method, plan.may_fall_back, plan.reason) == ("inspector", True, None)
+    assert plan.checkpoint is not None and plan.checkpoint.provenance == "measured"
+
+
 def test_a_method_that_was_chosen_answers_or_is_refused() -> None:
     with pytest.raises(CheckpointError):
         plan_of(Setting.parse("4xT4"), "inspector", "default")

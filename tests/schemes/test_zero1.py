@@ -19,6 +19,7 @@ def test_what_a_device_keeps_a_shard_of() -> None:
         True,
     )
     assert held.num_shards(32, 8) == 32
+    assert held.keeps_buckets and held.bucket_elements is None
 
 
 @pytest.mark.parametrize("workers", [1, 2, 32])

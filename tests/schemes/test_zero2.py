@@ -19,6 +19,8 @@ def test_what_a_device_keeps_a_shard_of() -> None:
         True,
     )
     assert held.num_shards(32, 8) == 32
+    # The default of DeepSpeed's `reduce_bucket_size`.
+    assert held.bucket_elements == 500_000_000 and not held.keeps_buckets
 
 
 @pytest.mark.parametrize("workers", [1, 2, 32])
