@@ -8,7 +8,6 @@ times of tasks --scheduled on more cores--> rates;  scaling.in.md + scaling.json
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import heapq
 import json
@@ -27,6 +26,7 @@ from driple.api.predicting_lines import MOST_LINE_BYTES, LineBlock, LineOptions,
 from driple.errors import DripleError
 from driple.files import atomic_write
 from scripts.studies.kit.page import fill
+from scripts.studies.kit.written import options_of, written
 
 __all__ = ["main", "page", "rate_on"]
 
@@ -179,15 +179,18 @@ def _chaos() -> str:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the page, or check it."""
+    parser = options_of(__doc__)
     parser.add_argument("--measure", action="store_true", help="measure anew")
-    if parser.parse_args(argv).measure:
+    options = parser.parse_args(argv)
+    if options.measure:
         atomic_write(STORED, (json.dumps(measure()) + "\n").encode(), error=DripleError)
     stored = json.loads(STORED.read_text(encoding="utf-8"))
-    atomic_write(PAGE, page(stored).encode(), error=DripleError)
+    return written(
+        {PAGE: page(stored)}, check=options.check, program="python -m scripts.pages.scaling"
+    )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
