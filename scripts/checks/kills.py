@@ -1,0 +1,192 @@
+"""Commands are killed at random moments and started again: what they leave is as without.
+
+    command -> SIGKILL of all its processes -> the same command ... -> files, byte for byte
+
+    python -m scripts.checks.kills predict-jobs simulate --kills 200 --write
+
+A cycle begins with an empty folder and ends when the command does; it fails if a file differs from
+that of the run without kills, is missing, or is left over. A kill counts if the command was still
+running. `--write` puts the counts, with the date, into scripts/checks/kills.json. Training is done
+with one thread, on whose number the weights depend.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scripts.checks.chaos import write_jobs
+
+__all__ = ["COMMANDS", "Command", "Outcome", "main", "outcome_of"]
+
+ROOT = Path(__file__).parents[2]
+RESULT = ROOT / "scripts" / "checks" / "kills.json"
+_PAPER = ROOT / "datasets" / "graphs" / "paper"
+_DATASET = ROOT / "datasets" / "settings" / "CPU-P1w2_ho-200M"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that goes on where it was stopped.
+
+    Attributes:
+        arguments: of `driple`, by the folder that it writes into.
+        prepare: writes its input into a folder.
+        ignored: endings of files that state when or how long something ran.
+    """
+
+    arguments: Callable[[Path], Sequence[str | Path]]
+    prepare: Callable[[Path], None] = lambda folder: None
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a campaign.
+
+    Attributes:
+        kills: that landed.
+        cycles: runs that ended after their kills.
+        faults: how such a run differed from one without kills.
+    """
+
+    kills: int = 0
+    cycles: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+def _jobs(folder: Path) -> None:
+    write_jobs(folder / "jobs.jsonl", lines=500)
+
+
+COMMANDS = {
+    "predict-jobs": Command(
+        lambda out: ("predict", "--jobs", out / "jobs.jsonl", "-o", out / "rows.jsonl"), _jobs
+    ),
+    "simulate": Command(
+        lambda out: ("data", "simulate", _PAPER, "--setting", "V100-P1w2/ho-10G",
+                     "-o", out / "data", "--set", "processes=1"),
+    ),
+    "train": Command(
+        lambda out: ("train", "--setting", "CPU-P1w2/ho-200M", "--dataset", _DATASET,
+                     "-o", out / "run", "--set", "max_epochs=12", "--set", "threads=1"),
+        ignored=(".jsonl", "config.json"),
+    ),
+    "evaluate": Command(
+        lambda out: ("evaluate", "--dataset", _DATASET, "--against", "mean,knn,trees,forest",
+                     "-o", out / "folds", "--set", "seeds=5", "--set", "threads=1"),
+    ),
+}  # fmt: skip
+
+
+def outcome_of(command: Command, kills: int, seed: int) -> Outcome:
+    """Kill a command until so many kills have landed, and compare each run that ends."""
+    drawn = random.Random(seed)  # noqa: S311  # of no secret
+    outcome = Outcome()
+    with tempfile.TemporaryDirectory() as place:
+        whole = Path(place) / "whole"
+        whole.mkdir()
+        command.prepare(whole)
+        began_s = time.monotonic()
+        if not _ended(command, whole, None):
+            raise SystemExit("the command fails without any kill")
+        usual_s = time.monotonic() - began_s
+        wanted = _content(whole, command.ignored)
+        while outcome.kills < kills:
+            folder = Path(place) / f"cycle{outcome.cycles}"
+            folder.mkdir()
+            command.prepare(folder)
+            # Late kills find more to spoil; a command that goes on needs less time each time.
+            while outcome.kills < kills and not _ended(
+                command, folder, drawn.uniform(0.0, 1.1 * usual_s)
+            ):
+                outcome.kills += 1
+            if outcome.kills >= kills and not _ended(command, folder, None):
+                outcome.faults.append(f"cycle {outcome.cycles}: the last start fails")
+            left = _content(folder, command.ignored)
+            outcome.faults += [
+                f"cycle {outcome.cycles}: {name}"
+                for name in sorted(left.keys() | wanted.keys())
+                if left.get(name) != wanted.get(name)
+            ]
+            outcome.cycles += 1
+    return outcome
+
+
+def _ended(command: Command, folder: Path, after_s: float | None) -> bool:
+    """Run a command, and kill it after some seconds; whether it ended before.
+
+    Raises:
+        SystemExit: it refused to go on.
+    """
+    line = [sys.executable, "-m", "driple", *map(str, command.arguments(folder))]
+    with subprocess.Popen(
+        line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        try:
+            _, said = process.communicate(timeout=after_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return False
+    if process.returncode:
+        raise SystemExit(f"{' '.join(line)}: {said.decode(errors='replace')[-500:]}")
+    return True
+
+
+def _content(folder: Path, ignored: tuple[str, ...]) -> dict[str, bytes]:
+    """All files of a folder by name, but for those that state times: of these only that they are.
+
+    Paths of the folder itself, which differ from run to run, are taken out.
+    """
+    return {
+        str(file.relative_to(folder)): b""
+        if file.name.endswith(ignored) and ignored
+        else file.read_bytes().replace(str(folder).encode(), b"")
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the campaigns; 1 if a run differs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("names", nargs="*", metavar="COMMAND", help=", ".join(COMMANDS))
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help=f"into {RESULT.name}")
+    options = parser.parse_args(argv)
+    known = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
+    faults = 0
+    for name in options.names or COMMANDS:
+        began_s = time.monotonic()
+        outcome = outcome_of(COMMANDS[name], options.kills, options.seed)
+        took_s = round(time.monotonic() - began_s)
+        print(f"{name}: {outcome.kills} kills in {outcome.cycles} runs, {took_s} s", flush=True)
+        print(*outcome.faults, sep="\n")
+        faults += len(outcome.faults)
+        known[name] = {
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "kills": outcome.kills,
+            "runs": outcome.cycles,
+            "faults": outcome.faults,
+            "seconds": took_s,
+        }
+        if options.write:
+            RESULT.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
