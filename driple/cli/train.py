@@ -64,9 +64,9 @@ def train(
 ) -> None:
     """Train an inspector; writes checkpoint.safetensors, log.jsonl and config.json.
 
-    Preset paper is the paper's inspector. Its budget is 400 epochs; in the first 392 the 49 repeated
-    layers are in closed form, which takes a twentieth of the time. With --set init it trains as the
-    authors' code does: at a constant rate, until 1,000 epochs bring nothing.
+    Preset paper is the paper's inspector. Its budget is 400 epochs; in the first 392 the 49
+    repeated layers are in closed form, which takes a twentieth of the time. With --set init it
+    trains as the authors' code does: at a constant rate, until 1,000 epochs bring nothing.
 
     Stopped, the same command goes on after the last whole epoch, and ends with the same weights;
     killed, after the last state, which is saved every 30 s. Preset default then trains up to five
