@@ -82,7 +82,7 @@ def parts() -> Parts:
     return {"table": markdown(_HEAD, lines), "targets": _targets(rows)}
 
 
-def _targets(rows: list[Row]) -> str:
+def _targets(rows: list[Row]) -> list[str]:
     """Labels of 0 and errors by target, on the test part of the simulated setting."""
     known = pick(rows, what="targets", setting=SETTINGS[0])[-1]
     trees = pick(rows, what="trees", setting=SETTINGS[0], variant="extra trees")[-1]
