@@ -87,8 +87,11 @@ def test_loss_smape_is_the_error() -> None:
     labels = np.random.default_rng(0).lognormal(size=(20, NUM_TARGETS))
     predicted = labels * np.random.default_rng(1).lognormal(size=labels.shape)
     scaler = TargetScaler.fit(labels, "log")
-    scaled = [torch.from_numpy(scaler.transform(values)) for values in (predicted, labels)]
-    loss = loss_of(TrainConfig(loss="smape", target_scaling="log"), *scaled, scaler.scale)
+    config = TrainConfig(loss="smape", target_scaling="log")
+    outputs, targets = (
+        torch.from_numpy(scaler.transform(values)) for values in (predicted, labels)
+    )
+    loss = loss_of(config, outputs, targets, scaler.scale)
     assert 100 * float(loss) == pytest.approx(smape_pct(predicted, labels).mean())
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import cycle
-
 from matplotlib import pyplot as plt
 
 from driple.trace.targets import TARGET_NAMES
@@ -46,11 +44,13 @@ def pictures() -> None:
     plain(axes[2])
     for axis, setting in zip(axes[:2], SETTINGS, strict=True):
         curves = pick(rows, what="curve", setting=setting)
-        for row, colour in zip(curves, cycle(COLOURS), strict=False):
-            axis.plot(row["epoch"], row["test_pct"], color=colour, label=row["variant"])
+        for i, row in enumerate(curves):
+            colour, style = COLOURS[i % len(COLOURS)], "-" if i < len(COLOURS) else "-."
+            label = row["variant"]
+            axis.plot(row["epoch"], row["test_pct"], style, color=colour, label=label)
             axis.plot(row["epoch"], row["train_pct"], color=colour, linestyle=":", linewidth=0.8)
         shipped = pick(rows, what="labels", setting=setting)[-1]["shipped_test_pct"]
-        axis.axhline(shipped, color="#999999", linestyle="--", label="authors' settings, shipped")
+        axis.axhline(shipped, color="#999999", linestyle="--", label="authors' settings")
         axis.axhline(GOAL_PCT, color="black", linewidth=0.6)
         axis.set_title(setting, fontsize=9)
         axis.set_xlabel("epoch", fontsize=8)
@@ -71,7 +71,7 @@ def parts() -> Parts:
         lines.append([setting, "median label; least possible with equal inputs", "", "", "", floor])
         shipped = (f"{known[f'shipped_{part}_pct']:.1f}" for part in ("train", "test"))
         train, test = shipped
-        words = "authors' settings, 50 layers (shipped)"
+        words = "authors' settings, 50 layers (formerly shipped)"
         lines.append(["", words, f"{known['shipped_epochs']:,}", train, "", test])
         for row in pick(rows, what="trees", setting=setting):
             lines.append(["", f"{row['variant']} on pooled groups", "", *_errors(row)[1:]])
@@ -82,7 +82,7 @@ def parts() -> Parts:
     return {"table": markdown(_HEAD, lines), "targets": _targets(rows)}
 
 
-def _targets(rows: list[Row]) -> str:
+def _targets(rows: list[Row]) -> list[str]:
     """Labels of 0 and errors by target, on the test part of the simulated setting."""
     known = pick(rows, what="targets", setting=SETTINGS[0])[-1]
     trees = pick(rows, what="trees", setting=SETTINGS[0], variant="extra trees")[-1]
