@@ -94,12 +94,15 @@ def test_a_device_alone_is_looked_at_once(ready: ReadyJob) -> None:
     assert alone.step_s == simulated_step_s(ready.prepared, setting, there.calibration)
     assert all(seconds > 0 for seconds in alone.parts.computing_s.values())
     assert alone.parts.exchange_s == 0.0
+    longest = list(alone.parts.computing_s.values())
+    assert longest == sorted(longest, reverse=True) and len(longest) > 2
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
         ("1xV100", ""),
+        ("2xV100/PCIe", "the links between devices (PCIe3)"),
         ("4xV100/PCIe", "the links between devices (PCIe3)"),
         ("4x1xV100/10G", "the network (10G)"),
         ("2x8xV100/NVLink+25G", "the network (25G)"),
