@@ -78,9 +78,9 @@ def test_a_kind_of_job_is_read_wherever_a_job_is(recipe: Any) -> None:
 @pytest.mark.parametrize("recipe", ["Add a question"], indirect=True)
 def test_a_question_has_rows_and_json(recipe: Any) -> None:
     """Twice the money pays twice the steps, up to rounding."""
-    one, two = (
+    first, two = (
         recipe.affordable(EXAMPLE, ["V100-P1w2"], usd=usd, usd_per_hour=3) for usd in (10, 20)
     )
-    (name,) = one.steps
-    assert two.steps[name] == pytest.approx(2 * one.steps[name], abs=2)
-    assert one.to_dict()["steps"] == {row["setting"]: row["steps"] for row in one.rows()}
+    (name,) = first.steps
+    assert two.steps[name] == pytest.approx(2 * first.steps[name], abs=2)
+    assert first.to_dict()["steps"] == {row["setting"]: row["steps"] for row in first.rows()}

@@ -228,8 +228,8 @@ def differences(entry: dict[str, Any]) -> list[str]:
     return found
 
 
-def _close(one: float, other: float, tolerance: float = TOLERANCE) -> bool:
-    return abs(one - other) <= tolerance * max(abs(one), abs(other))
+def _close(value: float, other: float, tolerance: float = TOLERANCE) -> bool:
+    return abs(value - other) <= tolerance * max(abs(value), abs(other))
 
 
 def _offers_that_are_gone(before: dict[str, float], after: dict[str, float]) -> list[str]:

@@ -73,13 +73,13 @@ def ask(
 class Disagreement:
     """Two answers whose intervals have nothing in common."""
 
-    one: MethodAnswer
+    first: MethodAnswer
     other: MethodAnswer
 
     @property
     def factor(self) -> float:
         """The longer time over the shorter one."""
-        times = sorted((self.one.step_s, self.other.step_s))
+        times = sorted((self.first.step_s, self.other.step_s))
         return times[1] / times[0]
 
 
@@ -93,9 +93,9 @@ def disagreements(answers: Sequence[MethodAnswer]) -> list[Disagreement]:
     return sorted(pairs, key=lambda pair: -pair.factor)
 
 
-def _is_below(one: MethodAnswer, other: MethodAnswer) -> bool:
+def _is_below(answer: MethodAnswer, other: MethodAnswer) -> bool:
     """Whether the whole interval of one answer lies below that of another."""
-    high, low = _ends(one)[1], _ends(other)[0]
+    high, low = _ends(answer)[1], _ends(other)[0]
     return high is not None and low is not None and high < low
 
 

@@ -134,10 +134,10 @@ class ErrorTable:
             if not isinstance(part, Remark):
                 exponent = kinds.exponent(kind, cluster)
                 error = part.at(distance, self._scale()).of_nearest(reason, exponent)
-                one = cluster.one_machine
-                if one is None:
+                machine = cluster.one_machine
+                if machine is None:
                     return error
-                return error.no_surer_than(self.error_of(job, one, distance=distance))
+                return error.no_surer_than(self.error_of(job, machine, distance=distance))
         return StatedError(runs=reason)
 
     def _find(self, job: JobKind, cluster: ClusterKind) -> _Part | Remark:
@@ -167,9 +167,9 @@ class ErrorTable:
         like, reason = runs_like(some, cluster, compiled=job.compiled)
         if reason is not None:
             return reason
-        part, one = self._part(job, cluster, like), cluster.one_machine
+        part, machine = self._part(job, cluster, like), cluster.one_machine
         # Several machines are never surer than one of them, however few runs say so.
-        return part if one is None else _no_surer(part, self._joined_part(job, one, some))
+        return part if machine is None else _no_surer(part, self._joined_part(job, machine, some))
 
     def _like_job(
         self, job: JobKind, *, any_framework: bool = False

@@ -80,8 +80,8 @@ class ClusterKind:
 
     def on(self, device: str) -> ClusterKind:
         """The same cluster of another device."""
-        one = None if self.one_machine is None else self.one_machine.on(device)
-        return replace(self, devices=(device,), one_machine=one)
+        machine = None if self.one_machine is None else self.one_machine.on(device)
+        return replace(self, devices=(device,), one_machine=machine)
 
 
 def _one_machine(kind: str, device: str, topology: Topology) -> ClusterKind | None:

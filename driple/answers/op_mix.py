@@ -86,14 +86,14 @@ def kinds_of(signatures: Sequence[OpSignature]) -> IntArray:
     return np.array([_kind_of(op) for op in signatures], dtype=np.int64)
 
 
-def distance_of(one: Sequence[float], others: FloatArray) -> FloatArray:
+def distance_of(mix: Sequence[float], others: FloatArray) -> FloatArray:
     """Distance of one mix from each of others, shape [n], from 0 to 1.
 
     Args:
-        one: shape [k].
+        mix: shape [k].
         others: shape [n, k].
     """
-    apart: FloatArray = np.abs(others - np.asarray(one)).sum(axis=1) / 2
+    apart: FloatArray = np.abs(others - np.asarray(mix)).sum(axis=1) / 2
     return apart
 
 

@@ -184,10 +184,10 @@ def unread_settings_of(
     """
     is_one = isinstance(settings, str | Setting) or not isinstance(settings, Sequence)
     found = (cast("str", settings),) if is_one else tuple(cast("Sequence[str]", settings))
-    for one in found:
-        if not isinstance(one, str | Setting):
+    for setting in found:
+        if not isinstance(setting, str | Setting):
             raise ConfigError(
-                f"settings are names such as V100-P1w2, got {type(one).__name__}; give a "
+                f"settings are names such as V100-P1w2, got {type(setting).__name__}; give a "
                 "checkpoint as checkpoint=..."
             )
     return found

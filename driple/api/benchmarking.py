@@ -165,14 +165,14 @@ def _with_intervals(
 
     found = list(predicted)
     for i in sorted(range(len(rows)), key=lambda i: repr(rows[i].step_key)):
-        row, one = rows[i], predicted[i]
-        if one is None:
+        row, prediction = rows[i], predicted[i]
+        if prediction is None:
             continue
         job = steps.prepared(row)
         kind = replace(job_kind(job.graph, job.cost), compiled=row.compiled)
-        ends = stated_error(Setting.parse(row.setting), kind).interval_of(one.seconds)
+        ends = stated_error(Setting.parse(row.setting), kind).interval_of(prediction.seconds)
         if ends is not None:
-            found[i] = replace(one, low=ends[0], high=ends[1])
+            found[i] = replace(prediction, low=ends[0], high=ends[1])
     return found
 
 

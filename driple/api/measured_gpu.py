@@ -126,9 +126,9 @@ def kernel_steps(
     return [replace(_kernel_step(one, device, there), seconds=one.seconds) for one in timed]
 
 
-def _kernel_step(one: MeasuredKernel, device: CalibratedDevice, there: Any) -> TunedStep:
+def _kernel_step(measured: MeasuredKernel, device: CalibratedDevice, there: Any) -> TunedStep:
     """A kernel as the simulator takes it, of which the host takes no time."""
-    kernel = one.kernel
+    kernel = measured.kernel
     inputs = kernel.inputs("meta")
     step = step_of_module(
         kernel.module(),

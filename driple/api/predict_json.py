@@ -57,7 +57,7 @@ def answer_dict(answer: Answer) -> AnswerJson:
         "disagreements": []
         if compared is None
         else [
-            {"methods": [pair.one.method, pair.other.method], "factor": pair.factor}
+            {"methods": [pair.first.method, pair.other.method], "factor": pair.factor}
             for pair in disagreements(compared.answers)
         ],
         "trust": None if compared is None else trust_of(compared),

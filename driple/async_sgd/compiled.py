@@ -212,9 +212,9 @@ def _costs(
             free = end - start
             low = start
             while covered and covered[-1][1] > start:
-                one = covered.pop()
-                free -= one[1] - max(one[0], start)
-                low = min(low, one[0])
+                busy = covered.pop()
+                free -= busy[1] - max(busy[0], start)
+                low = min(low, busy[0])
             covered.append((low, end))
             cost[i] = free
     return cost

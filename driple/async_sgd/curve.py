@@ -66,7 +66,7 @@ def throughput_curve(
         progress: called after each simulation.
     """
 
-    def one(count: int) -> SimulatedThroughput:
+    def throughput_of(count: int) -> SimulatedThroughput:
         made = simulate_workers(
             job, replace(cluster, num_workers=count), num_steps=num_steps, seed=seed
         )
@@ -77,7 +77,7 @@ def throughput_curve(
         # The largest first, for an even load of the threads.
         found = dict(zip(
             sorted(workers, reverse=True),
-            pool.map(one, sorted(workers, reverse=True)),
+            pool.map(throughput_of, sorted(workers, reverse=True)),
             strict=True,
         ))  # fmt: skip
     return [found[count] for count in workers]

@@ -96,11 +96,13 @@ class Catalog:
             return replace(network, name=f"{network.name}-{kind}", kind=kind)
         several = None if known else _SEVERAL.fullmatch(name)
         if several is not None:
-            one = self.find_link(several["link"])
-            if one is None or one.within_machine:
+            single = self.find_link(several["link"])
+            if single is None or single.within_machine:
                 return None
             count = int(several["count"])
-            return replace(one, name=f"{count}x{one.name}", bytes_per_s=count * one.bytes_per_s)
+            return replace(
+                single, name=f"{count}x{single.name}", bytes_per_s=count * single.bytes_per_s
+            )
         rate = None if known else _ETHERNET.fullmatch(name)
         if rate is None:
             return known

@@ -159,11 +159,11 @@ def _print_fits(fits: Sequence[LinkFit]) -> None:
     """What was fitted, then each model that was left out."""
     rows = []
     for made in fits:
-        one = made.channel
+        channel = made.channel
         rows.append([
-            one.name, f"{1e3 * one.latency_s:.3f} ms per {one.latency_per}",
-            f"{one.bytes_per_s / 1e6:.1f} MB/s",
-            "hidden by the backward pass" if one.overlap else "after the backward pass",
+            channel.name, f"{1e3 * channel.latency_s:.3f} ms per {channel.latency_per}",
+            f"{channel.bytes_per_s / 1e6:.1f} MB/s",
+            "hidden by the backward pass" if channel.overlap else "after the backward pass",
             f"{made.error_pct:.0f} %",
         ])  # fmt: skip
     print_table(["link", "tau", "B", "exchange", "error on left-out models"], rows)

@@ -129,12 +129,12 @@ def _from_pieces(text: str) -> tuple[OpSignature, ...]:
 
 
 @lru_cache(maxsize=_CACHED)
-def _to_text(one: OpSignature) -> str:
+def _to_text(op: OpSignature) -> str:
     row = [
-        one.stored_name,
-        [_tensor_row(tensor) for tensor in one.inputs],
-        [_tensor_row(tensor) for tensor in one.outputs],
-        [[name, list(values)] for name, values in one.numbers],
+        op.stored_name,
+        [_tensor_row(tensor) for tensor in op.inputs],
+        [_tensor_row(tensor) for tensor in op.outputs],
+        [[name, list(values)] for name, values in op.numbers],
     ]
     return json.dumps(row, separators=(",", ":"))
 

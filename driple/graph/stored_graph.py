@@ -72,8 +72,8 @@ def graph_from_stored(data: bytes, where: str) -> OpGraph:
 
 
 def _pack(item: Any, prefix: str, arrays: dict[str, Any], rest: dict[str, object]) -> None:
-    for one in fields(item):
-        name, value = prefix + one.name, getattr(item, one.name)
+    for field in fields(item):
+        name, value = prefix + field.name, getattr(item, field.name)
         if isinstance(value, np.ndarray):
             arrays[name] = value
         elif is_dataclass(value):
@@ -85,12 +85,12 @@ def _pack(item: Any, prefix: str, arrays: dict[str, Any], rest: dict[str, object
 def _array_names(kind: Any, prefix: str) -> list[str]:
     hints = get_type_hints(kind)
     found = []
-    for one in fields(kind):
-        hint = hints[one.name]
+    for field in fields(kind):
+        hint = hints[field.name]
         if is_dataclass(hint):
-            found += _array_names(hint, f"{prefix}{one.name}.")
+            found += _array_names(hint, f"{prefix}{field.name}.")
         elif _is_array(hint):
-            found.append(prefix + one.name)
+            found.append(prefix + field.name)
     return found
 
 
@@ -102,16 +102,16 @@ def _unpacked(
     kind: Any, prefix: str, arrays: dict[str, Any], rest: dict[str, object], signatures: str
 ) -> Any:
     hints, values = get_type_hints(kind), {}
-    for one in fields(kind):
-        name, hint = prefix + one.name, hints[one.name]
+    for field in fields(kind):
+        name, hint = prefix + field.name, hints[field.name]
         if is_dataclass(hint):
-            values[one.name] = _unpacked(hint, f"{name}.", arrays, rest, signatures)
+            values[field.name] = _unpacked(hint, f"{name}.", arrays, rest, signatures)
         elif _is_array(hint):
-            values[one.name] = arrays[name]
+            values[field.name] = arrays[name]
         elif name == _SIGNATURES:
-            values[one.name] = signatures_from_json(signatures)
+            values[field.name] = signatures_from_json(signatures)
         elif name in rest:
-            values[one.name] = from_json(hint, rest[name], where="stored graph", error=GraphError)
+            values[field.name] = from_json(hint, rest[name], where="stored graph", error=GraphError)
         else:
             raise GraphError(f"stored graph has no {name}; make it again")
     return kind(**values)

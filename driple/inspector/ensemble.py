@@ -32,9 +32,9 @@ class Ensemble(nn.Module):
     def __init__(self, config: InspectorConfig, num_groups: int, *, num_tuned: int = 0) -> None:
         super().__init__()
         self.config = config
-        one = replace(config, members=1)
+        single = replace(config, members=1)
         self.members = nn.ModuleList(
-            Inspector(one, num_groups, num_tuned=num_tuned) for _ in range(config.members)
+            Inspector(single, num_groups, num_tuned=num_tuned) for _ in range(config.members)
         )
 
     def forward(self, batch: GroupBatch) -> Tensor:

@@ -57,9 +57,9 @@ def run_inspector(
     joined = _joined(item)
     if config.members == 1:
         return _run_member(weights, config, num_groups, item, joined, num_tuned=num_tuned)
-    one = replace(config, members=1)
+    single = replace(config, members=1)
     outputs = [
-        _run_member(_of_member(weights, i), one, num_groups, item, joined, num_tuned=num_tuned)
+        _run_member(_of_member(weights, i), single, num_groups, item, joined, num_tuned=num_tuned)
         for i in range(config.members)
     ]
     return cast(Array, np.mean(outputs, axis=0))

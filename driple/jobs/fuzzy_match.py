@@ -39,10 +39,10 @@ def alike(typed: str, words: Iterable[str], most: int = 2) -> list[str]:
     return [by_lower[word] for word in near[:most]]
 
 
-def _likeness(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, other, one).ratio()
+def _likeness(name: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, other, name).ratio()
 
 
-def _same_beginning(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
+def _same_beginning(name: str, other: str) -> int:
+    pairs = zip(name, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

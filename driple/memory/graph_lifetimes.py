@@ -203,9 +203,16 @@ class _Walk:
         count = self.graph.num_nodes
         rows = [(nbytes, -1, count, TensorRole.PARAMETER) for nbytes in self._parameters()]
         rows += [(nbytes, -1, count, TensorRole.INPUT) for nbytes in self._inputs()]
-        for one in self.made:
-            end = count if one.made_by < 0 else max(one.last, one.made_by)
-            rows.append((one.turns * one.nbytes, one.made_by, end, self._role(one)))
+        for allocation in self.made:
+            end = count if allocation.made_by < 0 else max(allocation.last, allocation.made_by)
+            rows.append(
+                (
+                    allocation.turns * allocation.nbytes,
+                    allocation.made_by,
+                    end,
+                    self._role(allocation),
+                )
+            )
         if self.graph.update.state_bytes:
             rows.append((self.graph.update.state_bytes, -1, count, TensorRole.OPTIMIZER_STATE))
         table = np.array(rows, dtype=np.int64).reshape(-1, 4)
@@ -295,13 +302,13 @@ class _Walk:
                     return found
         return None
 
-    def _role(self, one: _Memory) -> TensorRole:
-        if one.role is not None:
-            return one.role
-        if any(self.gradient_bytes.get(node) == one.nbytes for node in one.owners):
+    def _role(self, memory: _Memory) -> TensorRole:
+        if memory.role is not None:
+            return memory.role
+        if any(self.gradient_bytes.get(node) == memory.nbytes for node in memory.owners):
             return TensorRole.GRADIENT
         if not self.phases:
             return TensorRole.TEMPORARY
-        forward = self.phases[one.made_by] == Phase.FORWARD
-        later = self.phases[max(one.last, one.made_by)] in (Phase.BACKWARD, Phase.UPDATE)
+        forward = self.phases[memory.made_by] == Phase.FORWARD
+        later = self.phases[max(memory.last, memory.made_by)] in (Phase.BACKWARD, Phase.UPDATE)
         return TensorRole.ACTIVATION if forward and later else TensorRole.TEMPORARY

@@ -46,11 +46,11 @@ def modules_joined(rows: Iterable[ModuleBytes], depth: int) -> tuple[ModuleMemor
     """
     sums: dict[str, dict[str, int]] = {}
     paths: dict[str, set[str]] = {}
-    for one in rows:
-        path = _within(one.module, depth)
+    for row in rows:
+        path = _within(row.module, depth)
         form = re.sub(r"(?<![^./])\d+(?![^./])", "*", path)
         kinds = sums.setdefault(form, {})
-        kinds[one.kind] = kinds.get(one.kind, 0) + one.nbytes
+        kinds[row.kind] = kinds.get(row.kind, 0) + row.nbytes
         paths.setdefault(form, set()).add(path)
     found = []
     for form, kinds in sums.items():

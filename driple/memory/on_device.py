@@ -59,8 +59,8 @@ def _shared_out(graph: OpGraph, timeline: StepTimeline) -> tuple[ModuleBytes, ..
     whole = modules_at(graph, timeline.peak_at)
     here = timeline.at_peak()
     sums: dict[str, int] = dict.fromkeys(here, 0)
-    for one in whole:
-        sums[one.kind] += one.nbytes
+    for row in whole:
+        sums[row.kind] += row.nbytes
     rows = [
         replace(one, nbytes=round(one.nbytes * here[one.kind] / sums[one.kind]))
         for one in whole

@@ -84,11 +84,11 @@ def precision_of(graph: OpGraph) -> str:
     cost = cost_of_graph(graph)
     flops = (cost.flops * cost.executions).tolist()
     sums: dict[str, float] = {}
-    for number, one in zip(graph.signature_of.tolist(), flops, strict=True):
+    for number, op_flops in zip(graph.signature_of.tolist(), flops, strict=True):
         op = graph.signatures[number]
         if family_of(op.kind) in PRODUCT_FAMILIES and op.outputs:
             name = _NAMES.get(op.outputs[0].dtype, "unknown precision")
-            sums[name] = sums.get(name, 0.0) + one
+            sums[name] = sums.get(name, 0.0) + op_flops
     total = sum(sums.values())
     named = sorted(sums, key=lambda name: -sums[name])
     shares = {name: sums[name] / total for name in named if total}

@@ -222,11 +222,13 @@ def _more_machines(
             variant = replace(variant, batch_size=variant.batch_size // 2)
         else:
             return
-    for one in more:
-        for scheme in schemes_for(one, (), is_model=evaluator.variants.can_vary):
+    for machines in more:
+        for scheme in schemes_for(machines, (), is_model=evaluator.variants.can_vary):
             yield (
-                remark("twice_the_machines", name=one.name, scheme=scheme),
-                Candidate(place=one, setting=one.setting.with_scheme(scheme), variant=variant),
+                remark("twice_the_machines", name=machines.name, scheme=scheme),
+                Candidate(
+                    place=machines, setting=machines.setting.with_scheme(scheme), variant=variant
+                ),
             )
 
 

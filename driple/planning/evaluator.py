@@ -176,8 +176,12 @@ class Evaluator:
         answer = ask_step(ready, place)
         parts = parts_of(ready, place, answer.step_s)
         unknown = ready.job.unknown
-        price = None if unknown is not None else self.book.price(machines.one, machines.instance)
-        why_none = None if price else self.book.why_none(machines.one, machines.instance)
+        price = (
+            None
+            if unknown is not None
+            else self.book.price(machines.priced_name, machines.instance)
+        )
+        why_none = None if price else self.book.why_none(machines.priced_name, machines.instance)
         return Offer(
             name=machines.name,
             candidate=candidate,

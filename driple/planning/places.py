@@ -57,12 +57,12 @@ class Refused:
 def least_needed(refused: Sequence[Refused]) -> list[Refused]:
     """Each reason once; where memory lacks, only that of the way that needs least."""
     least: dict[str, Refused] = {}
-    for one in refused:
-        known = least.get(one.name)
-        if one.needed_bytes is not None and (
-            known is None or one.needed_bytes < (known.needed_bytes or 0.0)
+    for refusal in refused:
+        known = least.get(refusal.name)
+        if refusal.needed_bytes is not None and (
+            known is None or refusal.needed_bytes < (known.needed_bytes or 0.0)
         ):
-            least[one.name] = one
+            least[refusal.name] = refusal
     return list(dict.fromkeys(one for one in refused if least.get(one.name, one) is one))
 
 
@@ -72,14 +72,14 @@ class Machines:
 
     Attributes:
         name: as settings are named: `p3.8xlarge`, `2xp3.8xlarge`, `4x8xH100/NVLink+400G`.
-        one: name of what a price is for: one instance, or all machines of a setting.
+        priced_name: name of what a price is for: one instance, or all machines of a setting.
         instance: that is rented; None for a setting of the user's own.
-        machines: how often the price of `one` is paid.
+        machines: how often the price of `priced_name` is paid.
         setting: cluster, with all-reduce.
     """
 
     name: str
-    one: str
+    priced_name: str
     instance: Instance | None
     machines: int
     setting: Setting
@@ -203,7 +203,7 @@ def places_of(
             places.append(
                 Machines(
                     name=setting.name,
-                    one=instance.name,
+                    priced_name=instance.name,
                     instance=instance,
                     machines=count,
                     setting=setting,
@@ -246,7 +246,9 @@ def place_of_setting(setting: Setting) -> Machines:
         )
     _ = setting.cluster  # raises what is not known of it
     machines = bare_name(setting)
-    return Machines(name=setting.name, one=machines, instance=None, machines=1, setting=setting)
+    return Machines(
+        name=setting.name, priced_name=machines, instance=None, machines=1, setting=setting
+    )
 
 
 def schemes_for(place: Machines, asked: Sequence[str], *, is_model: bool) -> list[str]:

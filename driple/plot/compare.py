@@ -53,20 +53,20 @@ def plot_compared(
     for name, estimates in settings:
         axis.text(least, row, name, fontsize=9, fontweight="bold", va="center")
         row += 1
-        for one in estimates:
-            colour = _COLOURS[one.method]
-            interval = one.step_time.interval
+        for answer in estimates:
+            colour = _COLOURS[answer.method]
+            interval = answer.step_time.interval
             if interval is not None:
                 high = most if interval.high is None else min(interval.high, most)
                 axis.hlines(row, max(interval.low, least), high, color=colour,
                             linewidth=5, alpha=0.35)  # fmt: skip
-            hollow = interval is None and one.method != "measured"
-            axis.plot(one.step_s, row, "o", color=colour, markersize=6,
+            hollow = interval is None and answer.method != "measured"
+            axis.plot(answer.step_s, row, "o", color=colour, markersize=6,
                       fillstyle="none" if hollow else "full")  # fmt: skip
             places.append(row)
-            labels.append(f"{words[one.method]}  {one.step_s:.3g} s")
-            if one.method == "measured":
-                axis.vlines(one.step_s, row - 0.5, row + len(estimates) - 0.5,
+            labels.append(f"{words[answer.method]}  {answer.step_s:.3g} s")
+            if answer.method == "measured":
+                axis.vlines(answer.step_s, row - 0.5, row + len(estimates) - 0.5,
                             color=colour, linewidth=0.8)  # fmt: skip
             row += 1
     axis.set_yticks(places, labels, fontsize=8)

@@ -146,10 +146,10 @@ def _price_words(offer: Offer) -> str:
 def _refused(result: PlanResult) -> list[str]:
     """Machines that cannot run the job, by reason."""
     reasons: dict[str, list[str]] = {}
-    for one in result.refused:
-        names = reasons.setdefault(one.reason, [])
-        if one.name not in names:
-            names.append(one.name)
+    for refusal in result.refused:
+        names = reasons.setdefault(refusal.reason, [])
+        if refusal.name not in names:
+            names.append(refusal.name)
     if not reasons:
         return []
     words = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]

@@ -109,15 +109,15 @@ def _waits(step: StepProfile) -> list[tuple[float, float]]:
 def _draw_device(axis: Axes, step: StepProfile, name: str, scale: float) -> None:
     """Shares of each phase; above those of kernels, what the device waits for meanwhile."""
     is_util = name == "device_util"
-    for one in step.device:
-        start, width = one.start_s * scale, one.length_s * scale
-        share = one.busy_share if is_util else one.memory_share
-        colour = _COLOURS[one.phase] if is_util else _MEMORY
+    for span in step.device:
+        start, width = span.start_s * scale, span.length_s * scale
+        share = span.busy_share if is_util else span.memory_share
+        colour = _COLOURS[span.phase] if is_util else _MEMORY
         axis.bar(start, 100 * share, width, align="edge", color=colour, linewidth=0)
         if not is_util:
             continue
         above = 100 * share
-        for more, wait in ((one.exchange_share, EXCHANGE), (one.host_share, HOST)):
+        for more, wait in ((span.exchange_share, EXCHANGE), (span.host_share, HOST)):
             if more > 0:
                 hatch = _HATCH if wait == HOST else None
                 axis.bar(start, 100 * more, width, bottom=above, align="edge", hatch=hatch,
@@ -129,11 +129,11 @@ def _draw_device(axis: Axes, step: StepProfile, name: str, scale: float) -> None
 def _draw_link(axis: Axes, step: StepProfile, name: str, scale: float) -> None:
     """Rates of the network."""
     spans = step.tx if name == "net_tx" else step.rx
-    for one in spans:
+    for span in spans:
         axis.bar(
-            one.start_s * scale,
-            one.bytes_per_s / 1e6,
-            (one.end_s - one.start_s) * scale,
+            span.start_s * scale,
+            span.bytes_per_s / 1e6,
+            (span.end_s - span.start_s) * scale,
             align="edge",
             color=_LINK,
             linewidth=0,
@@ -145,12 +145,14 @@ def _draw_link(axis: Axes, step: StepProfile, name: str, scale: float) -> None:
 
 def _draw_bursts(axis: Axes, bursts: Iterable[Burst], step_s: float, scale: float) -> None:
     """A line over each burst; one that goes on in the next step comes back at the begin."""
-    for one in bursts:
-        pieces = [(one.start_s, min(one.end_s, step_s))]
-        if one.end_s > step_s:
-            pieces.append((0.0, one.end_s - step_s))
+    for burst in bursts:
+        pieces = [(burst.start_s, min(burst.end_s, step_s))]
+        if burst.end_s > step_s:
+            pieces.append((0.0, burst.end_s - step_s))
         for start_s, end_s in pieces:
-            axis.plot([start_s * scale, end_s * scale], [one.amount] * 2, color=_BURST, linewidth=2)
+            axis.plot(
+                [start_s * scale, end_s * scale], [burst.amount] * 2, color=_BURST, linewidth=2
+            )
 
 
 def _words(name: str, usage: Usage) -> str:

@@ -140,12 +140,12 @@ class IterationTimer:
             given = 0
             for batch in kept or batches():
                 given += 1
-                one = _on_device(batch) if self._synthetic and not kept else batch
-                self._received(this, one)
-                yield one
+                placed = _on_device(batch) if self._synthetic and not kept else batch
+                self._received(this, placed)
+                yield placed
                 self._requested(this)
                 if self._synthetic:
-                    kept = [one]
+                    kept = [placed]
                     break
             if not given:
                 self._refuse(_no_batch(loader))

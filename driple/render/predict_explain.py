@@ -259,8 +259,8 @@ def _print_closed_forms(answer: Answer) -> None:
     print_table(["", *(METHOD_WORDS[one.method] for one in answers)], rows)
     _print_throughput(answer)
     _print_level(answer)
-    for one in answers:
-        words, error = METHOD_WORDS[one.method], one.form_error
+    for form in answers:
+        words, error = METHOD_WORDS[form.method], form.form_error
         if error is None:
             unknown = answer.job.unknown
             why = "no measurement of such a cluster" if unknown is None else sentence(unknown)
@@ -305,12 +305,12 @@ def _print_doubts(answer: Answer) -> None:
     from driple.answers.ask import disagreements, trust_of
 
     name = answer.setting.name
-    for one in answer.answers:
-        if one.measured is not None:
-            print(f"{name}: measured as {one.measured.workload}")
+    for method_answer in answer.answers:
+        if method_answer.measured is not None:
+            print(f"{name}: measured as {method_answer.measured.workload}")
     for pair in disagreements(answer.answers):
         print(
-            f"{name}: {METHOD_WORDS[pair.one.method]} ({pair.one.step_s:.3g} s) and "
+            f"{name}: {METHOD_WORDS[pair.first.method]} ({pair.first.step_s:.3g} s) and "
             f"{METHOD_WORDS[pair.other.method]} ({pair.other.step_s:.3g} s) differ by a "
             f"factor of {pair.factor:.1f}, more than their known errors"
         )
@@ -321,23 +321,26 @@ def _print_doubts(answer: Answer) -> None:
         print(f"{name}, simulator: {slow}{_host_advice(answer)}")
     if answer.compared is not None:
         print(sentence(trust_of(answer.compared)))
-    for one in answer.answers:
-        if one.doubts:
-            note(f"{name}, {METHOD_WORDS[one.method]}: {'; '.join(sentences(one.doubts))}")
+    for method_answer in answer.answers:
+        if method_answer.doubts:
+            note(
+                f"{name}, {METHOD_WORDS[method_answer.method]}: "
+                f"{'; '.join(sentences(method_answer.doubts))}"
+            )
     if answer.compared is not None:
         for reason in dict.fromkeys(answer.compared.silent.values()):
             note(reason)
 
 
-def _cell(one: MethodAnswer) -> str:
+def _cell(answer: MethodAnswer) -> str:
     """The time and its range, in seconds; a measured time has none."""
-    if one.method == "measured":
-        return three_digits(one.step_s)
-    words = _time_words(one)
-    return words if one.step_time.interval is not None else f"{words} (error not known)"
+    if answer.method == "measured":
+        return three_digits(answer.step_s)
+    words = _time_words(answer)
+    return words if answer.step_time.interval is not None else f"{words} (error not known)"
 
 
-def _time_words(one: MethodAnswer, unit: str = "") -> str:
+def _time_words(answer: MethodAnswer, unit: str = "") -> str:
     """The time, and its range where its error is known."""
-    words, ends = f"{three_digits(one.step_s)}{unit}", one.step_time.interval
+    words, ends = f"{three_digits(answer.step_s)}{unit}", answer.step_time.interval
     return words if ends is None else f"{words} ({format_range(ends.low, ends.high)})"

@@ -175,17 +175,17 @@ def print_curve(made: TraceSweep) -> None:
 
     prices, servers = made.prices, made.trace.num_servers
     rows = []
-    for one, others in zip(made.curve, made.baselines, strict=True):
-        low, high = one.interval
+    for point, others in zip(made.curve, made.baselines, strict=True):
+        low, high = point.interval
         row = [
-            str(one.num_workers),
-            f"{one.examples_per_s:.1f}",
+            str(point.num_workers),
+            f"{point.examples_per_s:.1f}",
             f"{low:.1f} to {high:.1f}",
-            f"{one.step_s:.3f} s",
+            f"{point.step_s:.3f} s",
             *(f"{others[name]:.1f}" for name in BASELINES),
         ]
         if prices is not None:
-            row.append(f"{1e6 * prices.per_example(one, servers):.3g}")
+            row.append(f"{1e6 * prices.per_example(point, servers):.3g}")
         rows.append(row)
     header = ["workers", "examples/s", "95 % interval", "step", *BASELINES]
     print_table([*header, *(["cost of 1e6 examples"] if prices is not None else [])], rows)

@@ -132,14 +132,14 @@ def print_utilisation(scores: Sequence[UtilisationScore]) -> None:
     print()
 
 
-def _cells(one: GroupScore) -> list[str]:
+def _cells(score: GroupScore) -> list[str]:
     return [
-        str(one.rows),
-        str(one.families),
-        f"{one.median_pct:.1f} %",
-        f"{one.p90_pct:.1f} %",
-        f"{one.signed_pct:+.1f} %",
-        "-" if one.tau is None else f"{one.tau:.2f}",
-        "-" if one.coverage_pct is None else f"{one.coverage_pct:.0f} %",
-        "-" if one.width is None else f"{one.width:.2f}",
+        str(score.rows),
+        str(score.families),
+        f"{score.median_pct:.1f} %",
+        f"{score.p90_pct:.1f} %",
+        f"{score.signed_pct:+.1f} %",
+        "-" if score.tau is None else f"{score.tau:.2f}",
+        "-" if score.coverage_pct is None else f"{score.coverage_pct:.0f} %",
+        "-" if score.width is None else f"{score.width:.2f}",
     ]

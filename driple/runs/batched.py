@@ -61,26 +61,26 @@ class BatchedGraph:
         Raises:
             GraphError: the graphs are not of the same model.
         """
-        (few, one), (many, other) = small, large
-        if one.op_types != other.op_types or few >= many:
+        (few, base), (many, other) = small, large
+        if base.op_types != other.op_types or few >= many:
             raise GraphError("two graphs of one model at growing batch sizes are needed")
-        pairs = np.stack([one.signature_of, other.signature_of], axis=1)
+        pairs = np.stack([base.signature_of, other.signature_of], axis=1)
         kinds, kind_of = np.unique(pairs, axis=0, return_inverse=True)
         tables = tuple(
             OpTable.of([graph.signatures[i] for i in kinds[:, column].tolist()])
-            for column, graph in enumerate((one, other))
+            for column, graph in enumerate((base, other))
         )
-        executions = one.executions * executed_nodes(one)
+        executions = base.executions * executed_nodes(base)
         runs = np.bincount(kind_of.ravel(), weights=executions, minlength=len(kinds))
         return cls(
-            graph=one,
+            graph=base,
             batch_sizes=(few, many),
             tables=(tables[0], tables[1]),
             kind_of=kind_of.ravel().astype(np.int64),
             executions=executions,
             runs=runs.astype(np.float64),
-            order=execution_order(one),
-            fused=FusedOps.of(one, cost_of_graph(one)) if len(one.fusion_of) else None,
+            order=execution_order(base),
+            fused=FusedOps.of(base, cost_of_graph(base)) if len(base.fusion_of) else None,
         )
 
     def table(self, batch_size: int) -> OpTable:
@@ -93,16 +93,16 @@ class BatchedGraph:
         check_whole("batch_size", batch_size, 1)
         few, many = self.batch_sizes
         share = (batch_size - few) / (many - few)
-        one, other = self.tables
-        sides = _on_line(one.sides, other.sides, share)
+        base, other = self.tables
+        sides = _on_line(base.sides, other.sides, share)
         return replace(
-            one,
-            facts=one.facts.at_batch(other.facts, share, sides[:, :3]),
-            moved=_on_line(one.moved, other.moved, share),
+            base,
+            facts=base.facts.at_batch(other.facts, share, sides[:, :3]),
+            moved=_on_line(base.moved, other.moved, share),
             sides=sides,
-            saved_sides=_on_line(one.saved_sides, other.saved_sides, share),
-            flops=_on_line(one.flops, other.flops, share),
-            channel_elements=_on_line(one.channel_elements, other.channel_elements, share),
+            saved_sides=_on_line(base.saved_sides, other.saved_sides, share),
+            flops=_on_line(base.flops, other.flops, share),
+            channel_elements=_on_line(base.channel_elements, other.channel_elements, share),
         )
 
     def job(self, batch_size: int, program: Program) -> PreparedJob:
@@ -117,10 +117,10 @@ class BatchedGraph:
         return PreparedJob(self.graph, kinds=kinds, program=program)
 
 
-def _on_line(one: FloatArray, other: FloatArray, share: float) -> FloatArray:
+def _on_line(base: FloatArray, other: FloatArray, share: float) -> FloatArray:
     """Sizes on the straight line from one batch size to another, but for rounding not below 0."""
-    sizes: FloatArray = one + share * (other - one)
-    if (sizes < -_ROUNDING * np.maximum(np.abs(one), np.abs(other))).any():
+    sizes: FloatArray = base + share * (other - base)
+    if (sizes < -_ROUNDING * np.maximum(np.abs(base), np.abs(other))).any():
         raise GraphError(
             f"sizes of ops fall to {sizes.min():.3g} at this batch size; they are no straight line "
             "over it, so give graphs at two batch sizes that are nearer"

@@ -67,8 +67,8 @@ class _Once:
 
     place: dict[Any, int] = field(default_factory=dict)
 
-    def of(self, one: Any) -> int:
-        return self.place.setdefault(one, len(self.place))
+    def of(self, value: Any) -> int:
+        return self.place.setdefault(value, len(self.place))
 
 
 class StepPacker:
@@ -144,19 +144,23 @@ class StepPacker:
         kind, numbers = self._kinds.of(op.kind), self._numbers.of(op.numbers)
         return self._signatures.of((kind, numbers, len(op.inputs), len(op.outputs), tensors))
 
-    def _tensor(self, one: Tensor, key: StepKey) -> int:
-        if one.shape is None or len(one.shape) > _MOST_RANK or min(one.shape, default=0) < 0:
-            raise GraphError(f"{key.name} has a tensor of shape {one.shape}")
-        grows = tuple(size > 0 and size % self._mark == 0 for size in one.shape)
+    def _tensor(self, tensor: Tensor, key: StepKey) -> int:
+        if (
+            tensor.shape is None
+            or len(tensor.shape) > _MOST_RANK
+            or min(tensor.shape, default=0) < 0
+        ):
+            raise GraphError(f"{key.name} has a tensor of shape {tensor.shape}")
+        grows = tuple(size > 0 and size % self._mark == 0 for size in tensor.shape)
         sizes = tuple(
             size // self._mark if grow else size
-            for size, grow in zip(one.shape, grows, strict=True)
+            for size, grow in zip(tensor.shape, grows, strict=True)
         )
         if any(grow and size % self._mark == 0 for size, grow in zip(sizes, grows, strict=True)):
             raise GraphError(f"{key.name} has a size that grows with the square of the batch")
         if sum(grows) > 1:
             raise GraphError(f"{key.name} has a tensor with two sizes that grow with the batch")
-        return self._tensors.of((one.dtype, one.is_parameter, sizes, grows))
+        return self._tensors.of((tensor.dtype, tensor.is_parameter, sizes, grows))
 
     def content(self) -> bytes:
         """All of it, compressed."""
@@ -227,11 +231,11 @@ def _fusion(graph: OpGraph, mark: int) -> tuple[list[int], list[tuple[int, int]]
 def _bytes_of(op: OpSignature, mark: int) -> tuple[int, int]:
     """Bytes of an op's outputs that do not grow with the batch, and those for each example."""
     fixed = each = 0
-    for one in op.outputs:
-        if any(size > 0 and size % mark == 0 for size in one.shape or ()):
-            each += one.nbytes // mark
+    for tensor in op.outputs:
+        if any(size > 0 and size % mark == 0 for size in tensor.shape or ()):
+            each += tensor.nbytes // mark
         else:
-            fixed += one.nbytes
+            fixed += tensor.nbytes
     return fixed, each
 
 

@@ -266,8 +266,8 @@ def _check_seconds(steps: Sequence[TunedStep], before: FloatArray) -> None:
 def _parts(steps: Sequence[TunedStep]) -> list[list[int]]:
     """Positions that are left out together: whole groups, in at most `_MOST_FOLDS` parts."""
     groups: dict[str, list[int]] = {}
-    for i, one in enumerate(steps):
-        groups.setdefault(one.group, []).append(i)
+    for i, step in enumerate(steps):
+        groups.setdefault(step.group, []).append(i)
     parts: list[list[int]] = [[] for _ in range(min(len(groups), _MOST_FOLDS))]
     for some in sorted(groups.values(), key=len, reverse=True):
         min(parts, key=len).extend(some)

@@ -88,8 +88,8 @@ class SplitGroups:
             nbytes: of the share.
             hop: number of the earlier stage.
         """
-        one = self.handing[hop]
-        return one.latency_s + nbytes / one.bytes_per_s
+        link = self.handing[hop]
+        return link.latency_s + nbytes / link.bytes_per_s
 
 
 def split_groups(step: SchemeStep) -> SplitGroups:

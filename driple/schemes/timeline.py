@@ -297,14 +297,14 @@ class _Line:
 
     def _gather(self, issued_s: FloatArray) -> None:
         number = len(self.came_s)
-        one = self.exchange
+        exchange = self.exchange
         self.came_s.append(
-            self._channel(issued_s, one.gather_s[number], float(one.gather_bytes[number]))
+            self._channel(issued_s, exchange.gather_s[number], float(exchange.gather_bytes[number]))
         )
 
     def _send(self, number: int, issued_s: FloatArray) -> None:
-        one = self.exchange
-        self._channel(issued_s, one.send_s[number], float(one.send_bytes[number]))
+        exchange = self.exchange
+        self._channel(issued_s, exchange.send_s[number], float(exchange.send_bytes[number]))
 
     def _channel(self, issued_s: FloatArray, took_s: float, nbytes: float) -> FloatArray:
         """Occupy the channel; returns the end."""

@@ -354,11 +354,11 @@ def _family(link: Link | str) -> tuple[str, bool]:
     return (ETHERNET, False) if kind == ETHERNET else (kind, spec.through_host)
 
 
-def _distance(one: Device, other: Device) -> tuple[bool, float, float]:
+def _distance(device: Device, other: Device) -> tuple[bool, float, float]:
     """Distance of two devices: maker, then generation, then balance of compute and memory."""
-    apart = abs(one.architecture.order - other.architecture.order)
-    balance = (one.fp32_flops / one.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
-    return one.maker != other.maker, apart, max(balance, 1 / balance)
+    apart = abs(device.architecture.order - other.architecture.order)
+    balance = (device.fp32_flops / device.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
+    return device.maker != other.maker, apart, max(balance, 1 / balance)
 
 
 def _stated(link: Link) -> Remark:

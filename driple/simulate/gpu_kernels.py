@@ -290,8 +290,8 @@ def kernel_seconds(
     return smooth_max(work_s, turns_s, sharpness, xp) + start_s
 
 
-def smooth_max(one: Any, other: Any, sharpness: Any, xp: Any) -> Any:
-    """(one^p + other^p)^(1/p): the larger of two times, or a little more where they are alike."""
-    larger, smaller = xp.maximum(one, other), xp.minimum(one, other)
+def smooth_max(first: Any, other: Any, sharpness: Any, xp: Any) -> Any:
+    """(first^p + other^p)^(1/p): the larger of two times, or a little more where they are alike."""
+    larger, smaller = xp.maximum(first, other), xp.minimum(first, other)
     ratio = smaller / (larger + _TINY_S) + _TINY_RATIO  # both keep gradients finite at 0
     return larger * (1.0 + ratio**sharpness) ** (1.0 / sharpness)

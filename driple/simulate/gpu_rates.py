@@ -72,8 +72,8 @@ class GpuShares:
     memory: float
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            check_number(one.name, getattr(self, one.name), above=0)
+        for share_field in fields(self):
+            check_number(share_field.name, getattr(self, share_field.name), above=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -184,12 +184,12 @@ def _chip_of(device: Device) -> tuple[str, int, float, float] | None:
 
 
 def _is_same(
-    one: tuple[str, int, float, float], other: tuple[str, int, float, float] | None
+    chip: tuple[str, int, float, float], other: tuple[str, int, float, float] | None
 ) -> bool:
     """Whether two are one chip."""
-    if other is None or one[:2] != other[:2]:
+    if other is None or chip[:2] != other[:2]:
         return False
-    return all(isclose(a, b, rel_tol=_ROUNDED) for a, b in zip(one[2:], other[2:], strict=True))
+    return all(isclose(a, b, rel_tol=_ROUNDED) for a, b in zip(chip[2:], other[2:], strict=True))
 
 
 @cache
@@ -216,9 +216,9 @@ def peaks(device: Device) -> Mapping[str, float]:
 
 
 @cache
-def is_better(one: Device, other: Device) -> bool:
+def is_better(device: Device, other: Device) -> bool:
     """Whether a device has at least the other's rates, and more of one."""
-    mine, its = peaks(one), peaks(other)
+    mine, its = peaks(device), peaks(other)
     at_least = all(mine[name] >= its[name] for name in mine)
     return at_least and mine != its
 
@@ -255,8 +255,8 @@ class HostPace:
     slowest: float = field(default=1.0, metadata=json_field(optional=True))
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            check_number(one.name, getattr(self, one.name), above=0)
+        for pace_field in fields(self):
+            check_number(pace_field.name, getattr(self, pace_field.name), above=0)
 
     def each_s(self, runtime: Runtime) -> float:
         """Seconds for one op, or one kernel of a compiled step."""

@@ -213,9 +213,9 @@ def _facts(
 
 def _norm_channels(op: OpSignature) -> int:
     """Channels of a batch norm: the length of its weights or statistics, else of its images."""
-    for one in (*op.inputs[1:], *op.outputs[1:]):
-        if one.shape is not None and len(one.shape) == 1 and one.shape[0] > 1:
-            return one.shape[0]
+    for tensor in (*op.inputs[1:], *op.outputs[1:]):
+        if tensor.shape is not None and len(tensor.shape) == 1 and tensor.shape[0] > 1:
+            return tensor.shape[0]
     shape = op.inputs[0].shape if op.inputs else None
     return max(shape[1], 1) if shape is not None and len(shape) > 1 else 1
 

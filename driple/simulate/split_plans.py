@@ -139,8 +139,8 @@ def _with_exchanges(
     sent_bytes, exchange_s = np.zeros((2, len(times.duration_s)))
     tensors: list[tuple[IntArray, FloatArray]] = []  # what products may hide
     by_kind: dict[tuple[str, str, bool], list[GroupExchange]] = {}
-    for one in exchanges:
-        by_kind.setdefault((one.group, one.kind, one.is_hidden), []).append(one)
+    for exchange in exchanges:
+        by_kind.setdefault((exchange.group, exchange.kind, exchange.is_hidden), []).append(exchange)
     for (name, kind, is_hidden), some in by_kind.items():
         group, nodes = groups.named(name), np.array([one.node for one in some])
         sizes = np.array([one.nbytes for one in some], dtype=np.float64)

@@ -60,13 +60,13 @@ def _device(computing: Sequence[Computing], start_s: float, end_s: float) -> Ite
     """Spans of the segments between two times, by phase."""
     first = bisect_right(computing, start_s, key=lambda one: one.end_s)
     last = bisect_left(computing, end_s, key=lambda one: one.start_s)
-    for one in computing[first:last]:
-        begin_s, stop_s = max(one.start_s, start_s), min(one.end_s, end_s)
+    for segment in computing[first:last]:
+        begin_s, stop_s = max(segment.start_s, start_s), min(segment.end_s, end_s)
         if stop_s <= begin_s:
             continue
-        parts = one.parts or (_part_of(one),)
-        per_s = (one.end_s - one.start_s) / sum(part.duration_s for part in parts)
-        now_s = one.start_s
+        parts = segment.parts or (_part_of(segment),)
+        per_s = (segment.end_s - segment.start_s) / sum(part.duration_s for part in parts)
+        now_s = segment.start_s
         for part in parts:
             next_s = now_s + per_s * part.duration_s
             first_s, last_s = max(now_s, begin_s), min(next_s, stop_s)
@@ -75,11 +75,11 @@ def _device(computing: Sequence[Computing], start_s: float, end_s: float) -> Ite
             now_s = next_s
 
 
-def _part_of(one: Computing) -> PhasePart:
+def _part_of(segment: Computing) -> PhasePart:
     """A segment whose phases are unknown; one without any kernel is a wait for other devices."""
-    length_s = one.end_s - one.start_s
-    busy_s, memory_s = one.busy_share * length_s, one.memory_share * length_s
-    phase = COMPUTING if one.busy_share > 0 else EXCHANGE
+    length_s = segment.end_s - segment.start_s
+    busy_s, memory_s = segment.busy_share * length_s, segment.memory_share * length_s
+    phase = COMPUTING if segment.busy_share > 0 else EXCHANGE
     return PhasePart(phase, length_s, busy_s, memory_s, exchange_s=length_s - busy_s)
 
 

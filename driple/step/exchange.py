@@ -113,8 +113,8 @@ def plan_exchange(
         pulls, pushes = [], grouped(graph, place, rule, groups)
     if passes == 1:
         return segments_between(order, times, pulls, pushes)
-    one = segments_between(order, times, pulls, pushes, share=1 / passes)
-    return _repeated(one, passes, each_pass=rule.each_pass)
+    single_pass = segments_between(order, times, pulls, pushes, share=1 / passes)
+    return _repeated(single_pass, passes, each_pass=rule.each_pass)
 
 
 def grouped(

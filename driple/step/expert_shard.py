@@ -77,12 +77,16 @@ class _Experts:
                 if path in flow.experts:
                     self.module_of[node] = path
         for node in range(graph.num_nodes):  # gradients and casts may stand outside of modules
-            for one in flow.held[node]:
-                if self.is_own[one]:
-                    self.module_of.setdefault(node, graph.parameters.names[one].rpartition(".")[0])
-        for one, node in graph.parameters.gradients.tolist():
-            if self.is_own[one]:
-                self.module_of.setdefault(node, graph.parameters.names[one].rpartition(".")[0])
+            for parameter in flow.held[node]:
+                if self.is_own[parameter]:
+                    self.module_of.setdefault(
+                        node, graph.parameters.names[parameter].rpartition(".")[0]
+                    )
+        for parameter, node in graph.parameters.gradients.tolist():
+            if self.is_own[parameter]:
+                self.module_of.setdefault(
+                    node, graph.parameters.names[parameter].rpartition(".")[0]
+                )
 
     def shard(self, order: IntArray) -> StepShard:
         """The graph of one device."""
@@ -110,8 +114,8 @@ class _Experts:
                 if op.outputs and mine.outputs != op.outputs:
                     share[node] = 1 / degree
         for node in range(graph.num_nodes):
-            one = self.flow.only_weight(node)
-            if one is not None and self.is_own[one]:
+            parameter = self.flow.only_weight(node)
+            if parameter is not None and self.is_own[parameter]:
                 share[node] = 1 / degree
         own = np.where(self.is_own, 1 / degree, 1.0)
         sent = self._sent_share()

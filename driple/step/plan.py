@@ -244,14 +244,14 @@ def _check_shares(plan: StepPlan) -> None:
     Infinite times pass: their step is refused for its length.
     """
     allowed_s = _ROUNDING * plan.compute_s
-    for number, one in enumerate(plan.segments):
-        rising = (0.0, one.memory_s, one.busy_s, one.duration_s)
+    for number, segment in enumerate(plan.segments):
+        rising = (0.0, segment.memory_s, segment.busy_s, segment.duration_s)
         if any(less > more + allowed_s for less, more in pairwise(rising)):
             raise SimulationError(
-                f"segment {number} of a simulated step lasts {one.duration_s:.3g} s, its kernels "
-                f"{one.busy_s:.3g} s and their memory traffic {one.memory_s:.3g} s, each of which "
-                "must be from 0 to 100 % of the one before; this is a fault of Driple: report it "
-                "with the graph"
+                f"segment {number} of a simulated step lasts {segment.duration_s:.3g} s, its "
+                f"kernels {segment.busy_s:.3g} s and their memory traffic {segment.memory_s:.3g} "
+                "s, each of which must be from 0 to 100 % of the one before; this is a fault of "
+                "Driple: report it with the graph"
             )
 
 

@@ -97,25 +97,27 @@ class StepFlow:
         for source, target in graph.edges[~graph.is_control].tolist():
             self.sources[target].append(source)
         self.held: list[list[int]] = [[] for _ in range(graph.num_nodes)]
-        for one, node in graph.parameters.readers.tolist():
-            self.held[node].append(one)
+        for parameter, node in graph.parameters.readers.tolist():
+            self.held[node].append(parameter)
 
     def only_weight(self, node: int) -> int | None:
         """The parameter that a node hands on, cast or turned; None if it computes."""
         if self.sources[node] or len(self.held[node]) != 1 or self.ops[node].kind in PRODUCTS:
             return None
         outputs = self.ops[node].outputs
-        one = self.held[node][0]
-        same = len(outputs) == 1 and outputs[0].elements == self.graph.parameters.elements[one]
-        return one if same and self.ops[node].kind != "embedding" else None
+        parameter = self.held[node][0]
+        same = (
+            len(outputs) == 1 and outputs[0].elements == self.graph.parameters.elements[parameter]
+        )
+        return parameter if same and self.ops[node].kind != "embedding" else None
 
     def read(self, node: int) -> list[int]:
         """Parameters that a node reads, cast or not."""
         parameters = list(self.held[node])
         for source in self.sources[node]:
-            one = self.only_weight(source)
-            if one is not None:
-                parameters.append(one)
+            parameter = self.only_weight(source)
+            if parameter is not None:
+                parameters.append(parameter)
         return parameters
 
     @cached_property
@@ -123,8 +125,8 @@ class StepFlow:
         """Elements of the gradients that each node makes or hands on, of nodes that do."""
         sizes: dict[int, set[int]] = {}
         elements = self.graph.parameters.elements
-        for one, node in self.graph.parameters.gradients.tolist():
-            size, waiting = int(elements[one]), [node]
+        for parameter, node in self.graph.parameters.gradients.tolist():
+            size, waiting = int(elements[parameter]), [node]
             while waiting:
                 at = waiting.pop()
                 if size in sizes.get(at, ()):
@@ -147,12 +149,16 @@ class StepFlow:
         for node, op in enumerate(self.ops):
             if op.kind != "batch_matmul":
                 continue
-            for one in self.read(node):
+            for parameter in self.read(node):
                 for tensor in op.inputs[:2]:
                     shape = tensor.shape
                     is_stack = shape is not None and len(shape) == _EXPERT_RANK
-                    if shape is not None and is_stack and tensor.elements == table.elements[one]:
-                        counts[table.names[one].rpartition(".")[0]] = shape[0]
+                    if (
+                        shape is not None
+                        and is_stack
+                        and tensor.elements == table.elements[parameter]
+                    ):
+                        counts[table.names[parameter].rpartition(".")[0]] = shape[0]
         return counts
 
     @cached_property

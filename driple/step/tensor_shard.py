@@ -129,19 +129,21 @@ class _Split:
         for node, op in enumerate(self.ops):
             if op.kind not in PRODUCTS:
                 continue
-            for one in self.flow.read(node):
-                if is_expert[one] or self._is_router(one) or self._is_latent(one):
+            for parameter in self.flow.read(node):
+                if is_expert[parameter] or self._is_router(parameter) or self._is_latent(parameter):
                     continue
-                factors = [tensor for tensor in op.inputs[:2] if is_matrix(tensor, elements[one])]
-                if factors and (self._block(one) or elements[one] == self.vocabulary):
+                factors = [
+                    tensor for tensor in op.inputs[:2] if is_matrix(tensor, elements[parameter])
+                ]
+                if factors and (self._block(parameter) or elements[parameter] == self.vocabulary):
                     if op.kind != "matmul":
                         raise GraphError(
                             _NO_BLOCKS.format(
-                                what=f"{self.graph.parameters.names[one]} is read by "
+                                what=f"{self.graph.parameters.names[parameter]} is read by "
                                 f"{self.graph.op_types[node]}, such as in a mixture of experts"
                             )
                         )
-                    found[node] = one
+                    found[node] = parameter
         return found
 
     def _block(self, parameter: int) -> str:
@@ -222,8 +224,8 @@ class _Split:
     def _product(self, node: int, matrix: int, shards: list[int]) -> None:
         """A product with a split matrix."""
         block = self._block(matrix)
-        for one in shards:
-            if self.origin.get(one, block) != block:
+        for shard in shards:
+            if self.origin.get(shard, block) != block:
                 name = self.graph.parameters.names[matrix]
                 raise GraphError(
                     _NO_BLOCKS.format(what=f"{name} reads a tensor that another block shares out")
@@ -291,10 +293,10 @@ class _Split:
 
     def _gather_again(self, node: int, shards: list[int]) -> None:
         """What the gradient of a matrix reads of the forward pass: kept as shares of the tokens."""
-        for one in self.sources[node]:
-            is_kept = one not in shards and self.graph.phases[one] != Phase.BACKWARD
-            if is_kept and (one in self.on_tokens or one in self.to_reduce):
-                self.gathered.setdefault(one, node)
+        for source in self.sources[node]:
+            is_kept = source not in shards and self.graph.phases[source] != Phase.BACKWARD
+            if is_kept and (source in self.on_tokens or source in self.to_reduce):
+                self.gathered.setdefault(source, node)
 
     def _sizes(self, nodes: Iterable[int]) -> set[int]:
         """Elements of the tensors that some nodes make; views of parts of them are not among it."""
@@ -349,14 +351,14 @@ class _Split:
         """Share of what each node makes, such as of a parameter that it only casts or turns."""
         found = scale.copy()
         for node in range(self.graph.num_nodes):
-            one = self.flow.only_weight(node)
-            if one is not None:
-                found[node] = share[one]
+            parameter = self.flow.only_weight(node)
+            if parameter is not None:
+                found[node] = share[parameter]
         return found
 
     def _split_parameters(self) -> npt.NDArray[np.bool_]:
         """Which parameters a device has a share of: those whose gradient is a shard."""
         found = np.zeros(len(self.graph.parameters.names), dtype=np.bool_)
-        for one, node in self.graph.parameters.gradients.tolist():
-            found[one] |= self.states[node] == _State.SHARD
+        for parameter, node in self.graph.parameters.gradients.tolist():
+            found[parameter] |= self.states[node] == _State.SHARD
         return found

@@ -25,16 +25,16 @@ __all__ = ["repeatability", "smape_shares"]
 FloatArray = npt.NDArray[np.float64]
 
 
-def smape_shares(one: FloatArray, other: FloatArray) -> FloatArray:
-    """|one - other| / ((|one| + |other|) / 2) of every number, 0 to 2; 0/0 counts as 0.
+def smape_shares(first: FloatArray, other: FloatArray) -> FloatArray:
+    """|first - other| / ((|first| + |other|) / 2) of every number, 0 to 2; 0/0 counts as 0.
 
     Args:
-        one: any shape.
+        first: any shape.
         other: the same shape.
     """
-    size = (np.abs(one) + np.abs(other)) / 2
+    size = (np.abs(first) + np.abs(other)) / 2
     shares: FloatArray = np.divide(
-        np.abs(one - other), size, out=np.zeros_like(size), where=size > 0
+        np.abs(first - other), size, out=np.zeros_like(size), where=size > 0
     )
     return shares
 

@@ -216,15 +216,15 @@ def _train_without(
     groupings: Groupings | None,
 ) -> Fitted:
     """Train one member on a split without some families."""
-    one = replace(preset, inspector=replace(preset.inspector, members=1))
+    single = replace(preset, inspector=replace(preset.inspector, members=1))
     parts = {name: getattr(split, name).tolist() for name in PARTS}
     return fit(
         folder,
-        {"preset": one.to_dict(), "rows": parts},
-        one.train,
+        {"preset": single.to_dict(), "rows": parts},
+        single.train,
         options,
         prepare=lambda: prepare(
-            dataset, split, one, progress=options.report_inputs, groupings=groupings
+            dataset, split, single, progress=options.report_inputs, groupings=groupings
         ),
         make_model=lambda prepared: make_inspector(prepared.inspector, prepared.num_groups),
     )

@@ -118,9 +118,9 @@ class Children:
             stream.settimeout(limit_s + _LATER_S + _FIRST_S)
             try:
                 send(stream, json.dumps({**header, "sources": stated}).encode())
-                for one in sources:
-                    if one.content is not None:
-                        send(stream, one.content)
+                for source in sources:
+                    if source.content is not None:
+                        send(stream, source.content)
                 reply, content = json.loads(receive(stream)), receive(stream)
             except (EOFError, OSError) as error:
                 if self._process is None or self._process.poll() is not None:

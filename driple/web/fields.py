@@ -61,9 +61,9 @@ def names(name: str, help_: str, *, most: int = _MOST_VALUES) -> RequestField:
             raise wrong_type(field, "a name or a list of names", value)
         if len(given) > most:
             raise ConfigError(f"{field} has {len(given)} names, at most {most} are taken")
-        for one in given:
-            if not one.strip() or len(one) > _LONGEST or _FILE.search(one.strip()):
-                raise ConfigError(f"{field}: {one[:80]!r} is no name; see /v1/catalog")
+        for entry in given:
+            if not entry.strip() or len(entry) > _LONGEST or _FILE.search(entry.strip()):
+                raise ConfigError(f"{field}: {entry[:80]!r} is no name; see /v1/catalog")
         return tuple(given)
 
     text = {"type": "string", "maxLength": _LONGEST}
@@ -107,8 +107,8 @@ def wholes(name: str, help_: str, least: int, most: int) -> RequestField:
 
     def check(field: str, value: Any) -> tuple[int, ...]:
         given = _listed(field, value)
-        for one in given:
-            check_whole(field, one, least, most)
+        for entry in given:
+            check_whole(field, entry, least, most)
         return tuple(given)
 
     item = {"type": "integer", "minimum": least, "maximum": most}
@@ -131,8 +131,8 @@ def numbers(name: str, help_: str, *, least: float, most: float) -> RequestField
 
     def check(field: str, value: Any) -> tuple[float, ...]:
         given = _listed(field, value)
-        for one in given:
-            check_number(field, one, least=least, most=most)
+        for entry in given:
+            check_number(field, entry, least=least, most=most)
         return tuple(float(one) for one in given)
 
     return RequestField(

@@ -179,8 +179,8 @@ def main() -> None:
     print_steps(args.repeats, compiled=False)
     checkpoint = random_checkpoint()
     print(f"start, import, load, first prediction  {cold_start_s(checkpoint, 5):8.3f} s")
-    predictor, one = Predictor(checkpoint), [random_input(0)]
-    seconds = median_s(lambda: predictor.predict_inputs(one), 5 * args.repeats)
+    predictor, inputs = Predictor(checkpoint), [random_input(0)]
+    seconds = median_s(lambda: predictor.predict_inputs(inputs), 5 * args.repeats)
     print(f"prediction of one graph, warm          {seconds * 1e3:8.1f} ms")
     many = [random_input(i) for i in range(256)]
     seconds = median_s(lambda: predictor.predict_inputs(many), 3)

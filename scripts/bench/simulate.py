@@ -43,7 +43,7 @@ def main() -> None:
         some = [graph for graph in some if len(graph.names) in LARGE_OPS]
     picked = np.unique(np.linspace(0, len(some) - 1, arguments.workloads).round().astype(int))
     graphs = [some[i] for i in picked]
-    settings = [one for name in folders if (one := Setting.parse(name)).num_servers]
+    settings = [served for name in folders if (served := Setting.parse(name)).num_servers]
     plan = SimulationPlan(settings=tuple(settings), num_steps=STEPS)
     simulate(
         PreparedJob(graphs[0]), settings[0], shipped_calibration(), num_steps=2

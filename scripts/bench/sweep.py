@@ -82,8 +82,8 @@ def setting_names() -> list[str]:
             continue
         within = links if each > 1 else ("",)
         between = BETWEEN if machines > 1 else ("",)
-        for one, other in product(within, between):
-            joined = "+".join(filter(None, (one, other)))
+        for inner, other in product(within, between):
+            joined = "+".join(filter(None, (inner, other)))
             many = f"{machines}x" if machines > 1 else ""
             found.append(f"{many}{each}x{device}/{joined}{scheme}")
     return found

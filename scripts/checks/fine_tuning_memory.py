@@ -142,17 +142,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         one for one in published_runs() if words <= {one.kind, one.model, one.setting.scheme.name}
     ]
     done = []
-    for one in predicted_runs(rows):
-        done.append(one)
-        run, options = one.run, one.run.options
-        value = 0.0 if one.made.allocated is None else one.made.allocated.value / _GIB
-        device = one.made.device_total.value / _GIB if one.made.device_total else 0.0
+    for prediction in predicted_runs(rows):
+        done.append(prediction)
+        run, options = prediction.run, prediction.run.options
+        value = 0.0 if prediction.made.allocated is None else prediction.made.allocated.value / _GIB
+        device = prediction.made.device_total.value / _GIB if prediction.made.device_total else 0.0
         nvml = "" if run.device_gib is None else f"  device {device:5.1f} of {run.device_gib:5.1f}"
         print(
             f"{run.kind:5} {run.model:10} {run.setting.name:18} batch {options.batch_size} x "
             f"{options.grad_accumulation:2} {options.weights or '-':10} "
             f"{'+'.join(run.offload) or '-':17} {value:5.1f} of {run.allocated_gib:5.1f} GiB, "
-            f"{one.error_pct:+4.0f} %{nvml}{'  doubtful' if run.doubt else ''}",
+            f"{prediction.error_pct:+4.0f} %{nvml}{'  doubtful' if run.doubt else ''}",
             flush=True,
         )
     for kind in dict.fromkeys(one.run.kind for one in done):

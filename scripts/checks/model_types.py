@@ -306,9 +306,9 @@ def report(outcomes: Mapping[str, Outcome]) -> str:
             ]  # fmt: skip
         if refused:
             lines += ["| refused | reason |", "|---|---|"]
-        for one in sorted(refused, key=lambda each: each.name):
-            words = _PLACES.sub("", " ".join(one.reason.split())).replace("|", "/")[:300]
-            lines.append(f"| {one.name.partition(':')[2]} | {words} |")
+        for outcome in sorted(refused, key=lambda each: each.name):
+            words = _PLACES.sub("", " ".join(outcome.reason.split())).replace("|", "/")[:300]
+            lines.append(f"| {outcome.name.partition(':')[2]} | {words} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -183,10 +183,13 @@ def _meaning(source: str) -> str:
     return ast.dump(tree)
 
 
-def _is_idle(one: ast.Assign) -> bool:
+def _is_idle(assignment: ast.Assign) -> bool:
     """Whether an assignment is of `__all__`, or of a name that ends as types' names do here."""
-    name = ast.unparse(one.targets[0])
-    is_type = isinstance(one.value, ast.Subscript) and ast.unparse(one.value.value) in _TYPES
+    name = ast.unparse(assignment.targets[0])
+    is_type = (
+        isinstance(assignment.value, ast.Subscript)
+        and ast.unparse(assignment.value.value) in _TYPES
+    )
     return name == "__all__" or is_type or name.endswith("Array")
 
 
@@ -265,11 +268,11 @@ def dependents_of(name: str, loaded: Iterable[str]) -> set[str]:
     """The module and those of the same package that import it, in however many steps."""
     package = name.partition(".")[0]
     readers: dict[str, set[str]] = {}
-    for one in loaded:
-        if one.partition(".")[0] != package:
+    for module in loaded:
+        if module.partition(".")[0] != package:
             continue
-        for read in _imports_of(one):
-            readers.setdefault(read, set()).add(one)
+        for read in _imports_of(module):
+            readers.setdefault(read, set()).add(module)
     found, todo = {name}, [name]
     while todo:
         for reader in readers.get(todo.pop(), set()) - found:
@@ -373,16 +376,16 @@ def results_of(
     if outcome != "survived":
         raise MutationTestError(f"{module.name}: its tests fail as it is: {outcome}")
     limit_s = max(_LEAST_S, _SLOWER * usual_s)
-    for one in todo:
+    for mutant in todo:
         if time.monotonic() >= until_s:
             return
-        outcome, seconds = run_tests(module, one.source, limit_s, fresh)
+        outcome, seconds = run_tests(module, mutant.source, limit_s, fresh)
         yield Result(
             module=module.name,
-            key=one.key,
-            line=one.line,
-            before=one.before,
-            after=one.after,
+            key=mutant.key,
+            line=mutant.line,
+            before=mutant.before,
+            after=mutant.after,
             outcome=outcome,
             seconds=round(seconds, 2),
         )
@@ -472,9 +475,9 @@ def main() -> int:
         if not given.report:
             chosen = _sampled(mutants, given.sample, given.seed)
             with given.results.open("a", encoding="utf-8") as kept:
-                for one in results_of(module, chosen, results, until_s=until_s):
-                    results[one.module, one.key] = one
-                    kept.write(json.dumps(asdict(one)) + "\n")
+                for result in results_of(module, chosen, results, until_s=until_s):
+                    results[result.module, result.key] = result
+                    kept.write(json.dumps(asdict(result)) + "\n")
                     kept.flush()
         print(summary_of(module, mutants, results, equivalents), flush=True)
         survivors += survivors_of(module, mutants, results, equivalents)

@@ -157,9 +157,9 @@ def with_constants(
     return replace(known, context_bytes={"": context}, group_bytes=group, cache_share=shares)
 
 
-def _moving(one: CheckedMemory) -> float:
+def _moving(checked: CheckedMemory) -> float:
     """Bytes that a step adds to parameters, gradients and states."""
-    made = one.made
+    made = checked.made
     kept = made.parts["parameters"] + made.parts["gradients"] + made.parts["optimizer"]
     return 0.0 if made.allocated is None else max(made.allocated.value - kept, 0.0)
 
@@ -184,9 +184,9 @@ def with_thresholds(
     return replace(known, yes_below=round(float(below), 4), no_above=round(float(above), 4))
 
 
-def _need(one: CheckedMemory) -> float:
+def _need(checked: CheckedMemory) -> float:
     """Tensors and what is outside the allocator, as a share of the usable memory."""
-    usable, margin = one.made.usable_bytes, one.made.margin_bytes
+    usable, margin = checked.made.usable_bytes, checked.made.margin_bytes
     return 1.0 - (margin or 0.0) / (usable or 1.0)
 
 

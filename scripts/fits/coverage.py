@@ -156,12 +156,12 @@ def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
     )
     for by, key in keys:
         groups: dict[tuple[str, str, str], list[CoveredRun]] = defaultdict(list)
-        for one in covered:
-            if not one.stated.num_runs:
+        for covered_run in covered:
+            if not covered_run.stated.num_runs:
                 continue
-            name = key(one.run)
+            name = key(covered_run.run)
             if name:
-                groups[one.run.task, one.run.held_out, name].append(one)
+                groups[covered_run.run.task, covered_run.run.held_out, name].append(covered_run)
         for (task, held_out, group), some in sorted(groups.items()):
             weights = weights_by_family([one.run for one in some])
             inside = np.array([one.is_inside for one in some])

@@ -63,8 +63,8 @@ class Doubt:
 def doubts_of(covered: Sequence[CoveredRun]) -> list[Doubt]:
     """The doubts by what was left out and task; needs scikit-learn."""
     groups: dict[tuple[str, str], list[CoveredRun]] = defaultdict(list)
-    for one in covered:
-        groups[one.run.held_out, one.run.task].append(one)
+    for run in covered:
+        groups[run.run.held_out, run.run.task].append(run)
     found = []
     for (held_out, task), some in groups.items():
         stated = [one for one in some if one.stated.num_runs]
@@ -82,8 +82,8 @@ def doubts_of(covered: Sequence[CoveredRun]) -> list[Doubt]:
     return found
 
 
-def _is_large(one: CoveredRun) -> bool:
-    return abs(expm1(one.run.log_ratio)) > LARGE_ERROR
+def _is_large(covered: CoveredRun) -> bool:
+    return abs(expm1(covered.run.log_ratio)) > LARGE_ERROR
 
 
 def _area(

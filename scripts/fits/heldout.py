@@ -136,8 +136,8 @@ def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Pre
     print(f"{len(parts)} parts, {len(todo)} to make", flush=True)
     with ProcessPoolExecutor(processes) as pool:
         made = [pool.submit(predict_part, part, training=training) for part in todo]
-        for number, one in enumerate(made, 1):
-            print(f"{number} of {len(todo)}: {one.result()}", flush=True)
+        for number, future in enumerate(made, 1):
+            print(f"{number} of {len(todo)}: {future.result()}", flush=True)
     predictions: dict[tuple[str, str], RowPrediction] = {}
     for part in parts:
         predictions |= read_predictions(state_of(part)).by_split
@@ -194,11 +194,12 @@ def state_errors(predictions: Predictions, *, training: bool) -> None:
     scale = ErrorScale.of(RunColumns.from_json(stored))
     atomic_write(SCALE, scale_to_json(scale).encode(), error=ConfigError)
     print(f"{CHECKED.relative_to(ROOT)}: {len(runs)} runs")
-    for one in coverage_of(cross_conformal(runs, found.folds)):
+    for coverage in coverage_of(cross_conformal(runs, found.folds)):
         print(
-            f"{one.by} {one.group}, {one.task}, without the {one.held_out}: {one.runs} runs, "
-            f"{one.coverage_pct:.0f} % in their interval, {one.below_p90_pct:.0f} % below the "
-            f"stated 90th percentile, width {one.width:.2f}"
+            f"{coverage.by} {coverage.group}, {coverage.task}, without the {coverage.held_out}: "
+            f"{coverage.runs} runs, {coverage.coverage_pct:.0f} % in their interval, "
+            f"{coverage.below_p90_pct:.0f} % below the stated 90th percentile, width "
+            f"{coverage.width:.2f}"
         )
 
 

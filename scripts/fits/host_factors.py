@@ -48,9 +48,9 @@ def measured_steps(device: str, calibration: Calibration) -> Iterator[TunedStep]
 def steps_of_own_jobs(calibration: Calibration) -> Iterator[TunedStep]:
     """Steps of scripts/studies/own_jobs."""
     known = calibration.device("H200")
-    for one in own_jobs():
-        prepared = one.ready().prepared
-        yield tuned_step(prepared, known, name=one.name, group=one.name, seconds=one.step_s)
+    for job in own_jobs():
+        prepared = job.ready().prepared
+        yield tuned_step(prepared, known, name=job.name, group=job.name, seconds=job.step_s)
 
 
 MACHINES: dict[str, Callable[[Calibration], Iterator[TunedStep]]] = {

@@ -118,8 +118,8 @@ def seconds_of_parts(folder: Path) -> dict[str, dict[str, float]]:
         ConfigError: the table is missing or damaged.
     """
     times: dict[str, dict[str, float]] = {}
-    for one in read_kernel_times(folder / KERNELS_FILE):
-        times.setdefault(one.key, {})[one.part] = one.seconds
+    for kernel in read_kernel_times(folder / KERNELS_FILE):
+        times.setdefault(kernel.key, {})[kernel.part] = kernel.seconds
     return times
 
 

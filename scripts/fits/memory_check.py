@@ -129,14 +129,16 @@ def checked_rows(
 def pairs_of(checked: Iterable[CheckedMemory], number: str) -> list[Pair]:
     """Runs that measured a number, one of `NUMBERS`."""
     found = []
-    for one in checked:
-        measured = getattr(one.row, _MEASURED[number])
-        made = getattr(one.made, number)
+    for checked_row in checked:
+        measured = getattr(checked_row.row, _MEASURED[number])
+        made = getattr(checked_row.made, number)
         if measured is not None and made is not None:
             found.append(
                 Pair(
-                    row=one.row,
-                    kind=error_kind(place_of_row(one.row), images=one.row.has_images),
+                    row=checked_row.row,
+                    kind=error_kind(
+                        place_of_row(checked_row.row), images=checked_row.row.has_images
+                    ),
                     estimated=made.value,
                     measured=measured,
                 )
@@ -195,6 +197,6 @@ def fit_score(checked: Iterable[CheckedMemory]) -> FitScore:
     """Answers to `fits` by what happened."""
     ran: Counter[str] = Counter()
     failed: Counter[str] = Counter()
-    for one in checked:
-        (ran if one.row.ran else failed)[one.made.fits or "unknown"] += 1
+    for run in checked:
+        (ran if run.row.ran else failed)[run.made.fits or "unknown"] += 1
     return FitScore(ran=dict(ran), failed=dict(failed))

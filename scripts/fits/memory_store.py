@@ -127,14 +127,14 @@ def _unpacked(header: Mapping[str, Any], content: bytes) -> dict[str, IntArray]:
 
 def _listed(
     name: str,
-    one: BatchedMemory,
+    batched: BatchedMemory,
     lists: dict[str, list[IntArray]],
     pairs: dict[tuple[int, int], int],
 ) -> dict[str, Any]:
     """Add the columns of a step; its entry in the header."""
-    step, weights = one.step, one.step.weights
+    step, weights = batched.step, batched.step.weights
     sizes = zip(
-        step.nbytes.tolist(), np.rint(one.bytes_each).astype(np.int64).tolist(), strict=True
+        step.nbytes.tolist(), np.rint(batched.bytes_each).astype(np.int64).tolist(), strict=True
     )
     lists["pairs"].append(
         np.array([pairs.setdefault(pair, len(pairs)) for pair in sizes], dtype=np.int64)

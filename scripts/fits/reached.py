@@ -261,7 +261,11 @@ def _of_rows(rows: Sequence[MeasuredRun], predictions: Predictions) -> Iterator[
 def _errors_of_rows(
     rows: Sequence[MeasuredRun], predictions: Predictions, split: str
 ) -> Errors | None:
-    pairs = [(row, one) for row in rows if (one := predictions.of(row.id, split)) is not None]
+    pairs = [
+        (row, prediction)
+        for row in rows
+        if (prediction := predictions.of(row.id, split)) is not None
+    ]
     if not pairs:
         return None
     kept = [row for row, _ in pairs]
@@ -330,8 +334,8 @@ def reached_by_tensorflow(predictions: Sequence[HeldOutPrediction]) -> list[Reac
     return found
 
 
-def _split(one: HeldOutPrediction) -> str:
-    return "family" if one.held_out == "model" else one.held_out
+def _split(prediction: HeldOutPrediction) -> str:
+    return "family" if prediction.held_out == "model" else prediction.held_out
 
 
 def _of_runs(

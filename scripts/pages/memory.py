@@ -288,10 +288,10 @@ def draw(checked: Sequence[CheckedMemory], known: MemoryCalibration) -> None:
             what=what,
         )
     needs: dict[bool, list[float]] = {True: [], False: []}
-    for one in checked:
-        usable, margin = one.made.usable_bytes, one.made.margin_bytes
-        if one.row.source in JUDGED and usable is not None and margin is not None:
-            needs[one.row.ran].append(1.0 - margin / usable)
+    for pair in checked:
+        usable, margin = pair.made.usable_bytes, pair.made.margin_bytes
+        if pair.row.source in JUDGED and usable is not None and margin is not None:
+            needs[pair.row.ran].append(1.0 - margin / usable)
     plot_need(
         needs[True],
         needs[False],

@@ -82,13 +82,13 @@ def predicted(file: Path, usual: Dataset) -> Mapping[str, Mapping[str, float]]:
     found["with the factor of the others"] = []
     times = np.array([values[-1] for values in measured.values()])
     names = [*measured]
-    for i, one in enumerate(made):
+    for i, prediction in enumerate(made):
         rest = np.arange(len(made)) != i
         others = [name for name in names if name != names[i]]
         known = [made[k] for k in np.flatnonzero(rest)]
         host = host_tuning(usual.setting, others, known, times[rest])
-        found["for any host"].append(on_any_host(one))
-        found["with the factor of the others"].append(host.applied(one))
+        found["for any host"].append(on_any_host(prediction))
+        found["with the factor of the others"].append(host.applied(prediction))
     return {way: _errors(some, [*measured.values()]) for way, some in found.items()}
 
 
@@ -129,9 +129,9 @@ def table_of(data: Dataset) -> str:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["workload", *TARGET_NAMES, TIME])
-    for one in sorted(data.examples, key=lambda item: item.workload):
-        values = [*one.targets.flat.tolist(), one.iteration_time_s]
-        rows.writerow([one.workload, *(f"{value:.6g}" for value in values)])
+    for example in sorted(data.examples, key=lambda item: item.workload):
+        values = [*example.targets.flat.tolist(), example.iteration_time_s]
+        rows.writerow([example.workload, *(f"{value:.6g}" for value in values)])
     return text.getvalue()
 
 

@@ -49,8 +49,8 @@ def main() -> None:
               f"{_rank_correlation(found, published):.2f}")  # fmt: skip
 
 
-def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
-    return float(np.corrcoef(one.argsort().argsort(), other.argsort().argsort())[0, 1])
+def _rank_correlation(values: np.ndarray, other: np.ndarray) -> float:
+    return float(np.corrcoef(values.argsort().argsort(), other.argsort().argsort())[0, 1])
 
 
 def _speedup(row: Mapping[str, str], folder: Path) -> float:

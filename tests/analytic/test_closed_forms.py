@@ -100,10 +100,10 @@ def test_on_a_slow_network_all_forms_agree_and_computing_does_not_matter(job: Pr
 
 
 def test_several_servers_help_the_repaired_model_and_the_pipeline(job: PreparedJob) -> None:
-    one, two = forms(job, topology(1, 4)), forms(job, topology(1, 4, 2))
-    assert one[0].iteration_time_s == two[0].iteration_time_s  # it knows one server
+    one_server, two = forms(job, topology(1, 4)), forms(job, topology(1, 4, 2))
+    assert one_server[0].iteration_time_s == two[0].iteration_time_s  # it knows one server
     for kind in (1, 2):
-        assert 0.5 < two[kind].iteration_time_s / one[kind].iteration_time_s < 0.7
+        assert 0.5 < two[kind].iteration_time_s / one_server[kind].iteration_time_s < 0.7
 
 
 def test_without_variance_the_pipeline_is_the_simulator(

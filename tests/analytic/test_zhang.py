@@ -21,11 +21,11 @@ def test_distributions_by_chance() -> None:
     """Equations 7 and 8 at the quartiles of what was drawn."""
     drawn = np.random.default_rng(2).normal(5.0, 2.0, (20_000, 4))
     for time_s in (4.0, 6.0, 8.0):
-        one = zhang.completion_probability(time_s, 5.0, 2.0)
-        assert one == pytest.approx((drawn[:, 0] <= time_s).mean(), abs=0.01)
+        single = zhang.completion_probability(time_s, 5.0, 2.0)
+        assert single == pytest.approx((drawn[:, 0] <= time_s).mean(), abs=0.01)
         every = zhang.slowest_probability(time_s, 5.0, 2.0, 4)
         assert every == pytest.approx((drawn.max(axis=1) <= time_s).mean(), abs=0.01)
-        assert every == pytest.approx(one**4)
+        assert every == pytest.approx(single**4)
 
 
 def test_slowest_of_normals_known_values() -> None:

@@ -103,10 +103,13 @@ def test_without_a_closed_form_strangeness_is_the_warning(graph: OpGraph) -> Non
 
 def test_measured_labels_are_allowed_the_error_of_the_closed_form() -> None:
     """And settings with several servers, where the closed form is further off."""
-    one, several = topology_of(Setting.parse(SETTING)), topology_of(Setting.parse("V100-P2w2"))
+    one_server, several = (
+        topology_of(Setting.parse(SETTING)),
+        topology_of(Setting.parse("V100-P2w2")),
+    )
     cpu = topology_of(Setting.parse("CPU-P1w2"))
     for strange in (False, True):
-        assert allowed_error(one, "simulated", is_strange=strange) == 0.25
+        assert allowed_error(one_server, "simulated", is_strange=strange) == 0.25
         assert allowed_error(several, "simulated", is_strange=strange) == 0.5
     known = shipped_closed_forms().error_of(cpu, "zhang")
     assert known is not None

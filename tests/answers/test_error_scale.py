@@ -43,10 +43,10 @@ def test_a_size_is_a_product_of_factors() -> None:
 @given(TRAITS, DISTANCES, DISTANCES, st.booleans())
 def test_further_jobs_are_no_surer(traits: list[str], near: float, far: float, known: bool) -> None:
     near, far = sorted([near, far])
-    one, other = (SCALE.spread("train", traits, at, known=known) for at in (near, far))
-    assert other.low <= one.low <= 1 <= one.high <= other.high
-    assert one.median <= other.median and one.p90 <= other.p90
-    assert one.median < one.p90
+    near_spread, other = (SCALE.spread("train", traits, at, known=known) for at in (near, far))
+    assert other.low <= near_spread.low <= 1 <= near_spread.high <= other.high
+    assert near_spread.median <= other.median and near_spread.p90 <= other.p90
+    assert near_spread.median < near_spread.p90
 
 
 @given(TRAITS, DISTANCES)
@@ -85,11 +85,11 @@ SPREADS = st.builds(
 
 
 @given(SPREADS, SPREADS)
-def test_the_wider_of_two_holds_both(one: Spread, two: Spread) -> None:
-    both = one.at_least(two)
-    assert both == two.at_least(one)
-    assert both.at_least(one) == both
-    assert both.low <= min(one.low, two.low) and both.high >= max(one.high, two.high)
+def test_the_wider_of_two_holds_both(first: Spread, two: Spread) -> None:
+    both = first.at_least(two)
+    assert both == two.at_least(first)
+    assert both.at_least(first) == both
+    assert both.low <= min(first.low, two.low) and both.high >= max(first.high, two.high)
 
 
 def test_traits_name_what_an_error_may_depend_on() -> None:

@@ -88,10 +88,17 @@ def test_a_cluster_is_what_its_setting_says() -> None:
     assert (many.kind, many.devices, many.num_workers, many.several_machines) == (
         "ring", ("V100",), 16, True)  # fmt: skip
     assert (many.link, many.link_bytes_per_s) == ("25G", pytest.approx(3.125e9))
-    one = many.one_machine
-    assert one is not None
-    assert (one.kind, one.num_workers, one.several_machines) == ("ring", 8, False)
-    assert one.link.startswith("NVLink") and one.link_bytes_per_s > many.link_bytes_per_s
+    one_machine = many.one_machine
+    assert one_machine is not None
+    assert (one_machine.kind, one_machine.num_workers, one_machine.several_machines) == (
+        "ring",
+        8,
+        False,
+    )
+    assert (
+        one_machine.link.startswith("NVLink")
+        and one_machine.link_bytes_per_s > many.link_bytes_per_s
+    )
     single = kind_of("1xV100")
     assert single == ClusterKind(kind="single", devices=("V100",))
     assert kind_of("8xV100/NVLink").one_machine is None

@@ -50,7 +50,7 @@ def test_who_contradicts_whom() -> None:
     measured = answer("measured", 1.0, None)
     guess = answer("inspector", 50.0, None)
     pairs = disagreements([measured, near, far, guess])
-    assert [(pair.one.method, pair.other.method) for pair in pairs] == [
+    assert [(pair.first.method, pair.other.method) for pair in pairs] == [
         ("measured", "zeng"),
         ("zhang", "zeng"),
     ]

@@ -34,10 +34,10 @@ CLUSTER = ClusterKind(
 
 
 @given(KINDS, KINDS, KINDS)
-def test_distances_of_kinds_are_distances(one: RunKind, two: RunKind, three: RunKind) -> None:
-    assert (kind_distance(one, two) == 0) is (one == two)
-    assert kind_distance(one, two) == kind_distance(two, one)
-    assert kind_distance(one, three) <= kind_distance(one, two) + kind_distance(two, three)
+def test_distances_of_kinds_are_distances(first: RunKind, two: RunKind, three: RunKind) -> None:
+    assert (kind_distance(first, two) == 0) is (first == two)
+    assert kind_distance(first, two) == kind_distance(two, first)
+    assert kind_distance(first, three) <= kind_distance(first, two) + kind_distance(two, three)
 
 
 def test_the_network_weighs_more_than_the_cluster_and_that_more_than_the_rest() -> None:

@@ -79,15 +79,15 @@ MIXES = st.lists(st.floats(0, 1), min_size=13, max_size=13).map(
 
 @given(MIXES, MIXES, MIXES)
 def test_distances_are_from_0_to_1_alike_both_ways_and_never_shorter_by_a_detour(
-    one: tuple[float, ...], two: tuple[float, ...], three: tuple[float, ...]
+    first: tuple[float, ...], two: tuple[float, ...], three: tuple[float, ...]
 ) -> None:
     def apart(here: tuple[float, ...], there: tuple[float, ...]) -> float:
         return float(distance_of(here, np.array([there]))[0])
 
-    assert apart(one, one) == 0.0
-    assert 0 <= apart(one, two) <= 1 + 1e-9
-    assert apart(one, two) == apart(two, one)
-    assert apart(one, three) <= apart(one, two) + apart(two, three) + 1e-9
+    assert apart(first, first) == 0.0
+    assert 0 <= apart(first, two) <= 1 + 1e-9
+    assert apart(first, two) == apart(two, first)
+    assert apart(first, three) <= apart(first, two) + apart(two, three) + 1e-9
 
 
 def test_jobs_without_a_kind_in_common_are_1_apart() -> None:

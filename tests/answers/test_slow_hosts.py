@@ -146,10 +146,12 @@ def test_the_host_of_a_tuned_device_is_not_slowed_beside_another() -> None:
     """Whatever the order of the machines; and its step is that of the slower of both."""
     told = {"tuned_host": 3.04, HOST_RUNS: 3}
     job = step_of(1)
-    one, other = (slow_host(job, place_on(*both), step_s=1e-9) for both in ((told, {}), ({}, told)))
-    assert one is not None and other is not None
-    assert one.step_s == pytest.approx(other.step_s, rel=0.05)
-    assert one.step_s < 1.1 * simulated_s(job, place_on(told, told))
+    first, other = (
+        slow_host(job, place_on(*both), step_s=1e-9) for both in ((told, {}), ({}, told))
+    )
+    assert first is not None and other is not None
+    assert first.step_s == pytest.approx(other.step_s, rel=0.05)
+    assert first.step_s < 1.1 * simulated_s(job, place_on(told, told))
 
 
 def test_a_host_is_not_simulated_where_servers_take_longer_than_it_could_add(

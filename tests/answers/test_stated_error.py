@@ -71,10 +71,10 @@ def test_each_device_states_its_own_error_in_any_order() -> None:
     found = {device: stated(device) for device in ("V100", "K80", "H100")}
     medians = [found[device].median_pct or 0.0 for device in ("V100", "H100", "K80")]
     assert medians == sorted(medians)
-    for device, one in found.items():
+    for device, error in found.items():
         alone = Setting.parse(f"{device}-R1/ho-PCIe")
-        assert stated_error(alone, CNN, runs=shuffled).p90_pct == pytest.approx(one.p90_pct)
-        low, high = one.interval_of(2.0) or (0.0, 0.0)
+        assert stated_error(alone, CNN, runs=shuffled).p90_pct == pytest.approx(error.p90_pct)
+        low, high = error.interval_of(2.0) or (0.0, 0.0)
         assert low < 2.0 <= high
     assert "too few are of H100" in stated_error_sentence(found["H100"])
     assert "one device (K80)" in stated_error_sentence(found["K80"])
@@ -475,9 +475,9 @@ def test_distances_by_hand() -> None:
     assert made["model", "largest"] == pytest.approx(0.8)
     assert made["size", "largest"] == pytest.approx(0.1)
     assert made["size", "smallest"] == pytest.approx(0.4)
-    (one,) = without_repeats([runs[0], replace(runs[0], log_ratio=log(1.21))])
-    assert exp(one.log_ratio) == pytest.approx((1.01 * 1.21) ** 0.5)
-    assert one.weight == 2
+    (merged,) = without_repeats([runs[0], replace(runs[0], log_ratio=log(1.21))])
+    assert exp(merged.log_ratio) == pytest.approx((1.01 * 1.21) ** 0.5)
+    assert merged.weight == 2
     assert [size_class(n) for n in (1, 2, 8, 9, 65)] == [
         "one device", "2 to 8 devices", "2 to 8 devices", "9 to 64 devices",
         "more than 64 devices",
@@ -657,14 +657,14 @@ def test_several_machines_are_never_surer_than_one(device: str, half: bool) -> N
     compared = 0
     for mix in sorted(mixes)[:40]:
         kind = JobKind(framework="pytorch", network=network_of(mix), half=half, mix=mix)
-        one, four = (
+        single, four = (
             stated_error(Setting.parse(name), kind)
             for name in (f"8x{device}/NVLink", f"4x8x{device}/NVLink+100G")
         )
-        if one.low_factor is None or four.low_factor is None:
+        if single.low_factor is None or four.low_factor is None:
             continue
-        assert one.high_factor is not None and four.high_factor is not None
-        assert four.low_factor <= one.low_factor and four.high_factor >= one.high_factor
+        assert single.high_factor is not None and four.high_factor is not None
+        assert four.low_factor <= single.low_factor and four.high_factor >= single.high_factor
         compared += 1
     assert compared or device == "V100"
 

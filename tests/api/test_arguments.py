@@ -54,9 +54,9 @@ def test_a_plan_takes_settings_as_they_are(job: str) -> None:
 
 def test_one_value_is_a_list_of_one(job: str) -> None:
     several = planned(job, instances=["p4d.24xlarge"], devices=["A100"], machines=[2])
-    one = planned(job, instances="p4d.24xlarge", devices="A100", machines=2)
-    assert one.to_dict() == several.to_dict()
-    assert names(one) == ["2xp4d.24xlarge"]
+    single = planned(job, instances="p4d.24xlarge", devices="A100", machines=2)
+    assert single.to_dict() == several.to_dict()
+    assert names(single) == ["2xp4d.24xlarge"]
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_paths_may_be_text(ask: Callable[[Any], object], missing: bool, tmp_path
         assert ask(str(path))
         return
     messages = []
-    for one in (path, str(path)):
+    for place in (path, str(path)):
         with pytest.raises(DripleError) as caught:
-            ask(one)
+            ask(place)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
     assert "missing" in messages[0]

@@ -90,10 +90,10 @@ def test_the_json_has_rows_and_the_twelve_numbers(tmp_path: Path) -> None:
 
 def test_records_of_two_runs_are_refused(tmp_path: Path) -> None:
     """Repeats are for data label; --measured takes the hosts of one run."""
-    one = _gpu_record(tmp_path / "a", 0.5, 50, 1.0, "A100")
+    record = _gpu_record(tmp_path / "a", 0.5, 50, 1.0, "A100")
     later = [WALL_AHEAD_NS + 10**12]
     other = _gpu_record(tmp_path / "b", 0.5, 50, 1.0, "A100", wall_ahead_ns=later)
     with pytest.raises(TraceError, match="has records of 2 runs"):
-        _beside([one, other], "1xA100")
+        _beside([record, other], "1xA100")
     with pytest.raises(TraceError, match="is no record"):
         _beside(tmp_path, "1xA100")

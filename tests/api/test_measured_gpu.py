@@ -51,11 +51,11 @@ def test_kernels_are_compared_in_their_own_precision() -> None:
 
 def test_rates_of_kernels_by_hand() -> None:
     """2e9 FLOPs and 1e6 bytes in a millisecond: 2 TFLOP/s and 1 GB/s."""
-    one, other = kernel_times(3, kernels(1e-3, 2e-3), [5e-4, 6e-4])
-    assert (one.device, one.name, one.precision, one.seconds) == (3, "k0", "bf16", 1e-3)
-    assert one.tflops == pytest.approx(2.0)
-    assert one.gb_per_s == pytest.approx(1.0)
-    assert (one.predicted_s, other.predicted_s) == (5e-4, 6e-4)
+    first, other = kernel_times(3, kernels(1e-3, 2e-3), [5e-4, 6e-4])
+    assert (first.device, first.name, first.precision, first.seconds) == (3, "k0", "bf16", 1e-3)
+    assert first.tflops == pytest.approx(2.0)
+    assert first.gb_per_s == pytest.approx(1.0)
+    assert (first.predicted_s, other.predicted_s) == (5e-4, 6e-4)
     assert other.tflops == pytest.approx(1.0)
     (unknown,) = kernel_times(0, kernels(1e-3), None)
     assert unknown.predicted_s is None

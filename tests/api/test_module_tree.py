@@ -132,13 +132,13 @@ def test_a_variable_of_tensorflow_belongs_to_its_scope() -> None:
 def test_json_has_as_many_levels_as_were_asked_for() -> None:
     tree = tree_of(graph_of(["a", "a.b", "a.b.c"]), seconds=[1, 2, 3])
     assert tree.to_dict(0)["children"] == []
-    one = tree.to_dict(1)
-    assert [child["path"] for child in one["children"]] == ["a"]
-    assert one["children"][0]["children"] == []
+    first_level = tree.to_dict(1)
+    assert [child["path"] for child in first_level["children"]] == ["a"]
+    assert first_level["children"][0]["children"] == []
     two = tree.to_dict(2)["children"][0]["children"]
     assert [child["path"] for child in two] == ["a.b"]
-    assert (one["ops"], one["flops"], one["memory_bytes"]) == (3, 6.0, 33.0)
-    assert one["time_s"] is not None and one["time_s"].value == 6.0
+    assert (first_level["ops"], first_level["flops"], first_level["memory_bytes"]) == (3, 6.0, 33.0)
+    assert first_level["time_s"] is not None and first_level["time_s"].value == 6.0
     assert tree_of(graph_of(["a"])).to_dict(1)["time_s"] is None
 
 

@@ -94,13 +94,13 @@ def written(folder: Path, name: str, text: str) -> Path:
 
 def test_prices_of_the_user_are_found_by_any_name_of_the_machines(tmp_path: Path) -> None:
     """`8xH100` is `8xH100/NVLink`; the last file wins; what nothing is called is kept aside."""
-    one = written(tmp_path, "a.csv", "name,per_hour\n8xH100,7\nnothing,1\n")
+    first_file = written(tmp_path, "a.csv", "name,per_hour\n8xH100,7\nnothing,1\n")
     two = written(tmp_path, "b.csv", "name,per_hour\n8xH100,5\n")
-    book = book_of(PricesAsked(files=[one, two]), KNOWN, None)
+    book = book_of(PricesAsked(files=[first_file, two]), KNOWN, None)
     price = book.price("8xH100/NVLink", None)
     assert price is not None and price.per_hour == 5.0
     assert book.files[0].unknown == ("nothing",)
-    first = book_of(PricesAsked(files=[two, one]), KNOWN, None).price("8xH100/NVLink", None)
+    first = book_of(PricesAsked(files=[two, first_file]), KNOWN, None).price("8xH100/NVLink", None)
     assert first is not None and first.per_hour == 7.0
 
 

@@ -41,17 +41,17 @@ def test_rows_are_those_of_the_lines_with_any_workers_and_as_parquet(
     jobs: Path, tmp_path: Path
 ) -> None:
     seen = []
-    one = predict_jobs(
+    single = predict_jobs(
         jobs,
         tmp_path / "one.jsonl",
         workers=1,
         progress=lambda done, total: seen.append((done, total)),
     )
-    assert (one.lines, one.answers, one.errors, one.resumed_at) == (13, 12, 5, 0)
+    assert (single.lines, single.answers, single.errors, single.resumed_at) == (13, 12, 5, 0)
     assert seen[0] == (0, 13)
     assert seen[-1] == (13, 13)
     two = predict_jobs(jobs, tmp_path / "two.parquet", workers=2)
-    assert two.to_dict() | {"output": ""} == one.to_dict() | {"output": ""}
+    assert two.to_dict() | {"output": ""} == single.to_dict() | {"output": ""}
     rows = [json.loads(line) for line in (tmp_path / "one.jsonl").read_text().splitlines()]
     assert [row["line"] for row in rows] == [*range(1, 11), 12, 13]
     assert [row["status"] for row in rows][-3:] == [400, 413, 200]

@@ -27,12 +27,12 @@ def of(workers: int, per_s: float) -> SimulatedThroughput:
 
 def test_a_curve_is_the_same_on_any_number_of_threads() -> None:
     job, cluster = random_job(2), ScaledCluster(num_workers=1, bytes_per_s=RATE)
-    one, two = (
+    curve, two = (
         throughput_curve(job, cluster, [1, 4, 2], num_steps=60, threads=threads)
         for threads in (1, 2)
     )
-    assert one == two
-    assert [made.num_workers for made in one] == [1, 4, 2]
+    assert curve == two
+    assert [made.num_workers for made in curve] == [1, 4, 2]
 
 
 def test_the_knee_is_where_one_more_adds_little() -> None:

@@ -28,12 +28,12 @@ def test_a_trace_comes_back_as_it_was(tmp_path: Path) -> None:
     write_job_trace(trace, tmp_path / "job.npz")
     found = read_job_trace(tmp_path / "job.npz")
     for name in JobTrace.__dataclass_fields__:
-        one, other = getattr(found, name), getattr(trace, name)
-        if isinstance(one, np.ndarray):
-            assert one.dtype == other.dtype
-            assert one == pytest.approx(other, abs=1e-6)
+        value, other = getattr(found, name), getattr(trace, name)
+        if isinstance(value, np.ndarray):
+            assert value.dtype == other.dtype
+            assert value == pytest.approx(other, abs=1e-6)
         else:
-            assert one == other
+            assert value == other
 
 
 @pytest.mark.parametrize(

@@ -47,12 +47,12 @@ def test_the_compiled_simulation_is_the_plain_one(name: str, servers: int, seed:
 
 def test_without_transfers_workers_add_up() -> None:
     job = job_of([(0, [0.1, 0.3], []), (0, [0.1, 0.1], [0])])
-    one, many = (
+    single, many = (
         simulate_workers(job, ScaledCluster(num_workers=n, bytes_per_s=RATE), num_steps=2000)
         for n in (1, 7)
     )
-    assert many.examples_per_s == pytest.approx(7 * one.examples_per_s, rel=0.02)
-    assert one.examples_per_s == pytest.approx(8 / 0.3, rel=0.02)
+    assert many.examples_per_s == pytest.approx(7 * single.examples_per_s, rel=0.02)
+    assert single.examples_per_s == pytest.approx(8 / 0.3, rel=0.02)
 
 
 def test_without_computing_the_link_is_full() -> None:
@@ -92,8 +92,10 @@ def test_one_worker_takes_as_long_as_untraced_steps(step_s: float) -> None:
     made = fitted_to_step(job, RATE, step_s)
     assert made.amount[:, 0] == pytest.approx(job.amount[:, 0])
     assert made.amount[:, 1].mean() == pytest.approx(step_s - 0.4, rel=1e-3)
-    one = simulate_workers(made, ScaledCluster(num_workers=1, bytes_per_s=RATE), num_steps=1000)
-    assert one.step_s == pytest.approx(step_s, rel=0.02)
+    simulated = simulate_workers(
+        made, ScaledCluster(num_workers=1, bytes_per_s=RATE), num_steps=1000
+    )
+    assert simulated.step_s == pytest.approx(step_s, rel=0.02)
 
 
 def test_transfers_longer_than_a_step_are_refused() -> None:
@@ -144,15 +146,15 @@ def test_orders_put_what_is_needed_first() -> None:
 def test_same_seed_same_result_and_another_one_differs() -> None:
     job = random_job(4)
     cluster = ScaledCluster(num_workers=4, bytes_per_s=RATE)
-    one, same, other = (
+    first, same, other = (
         simulate_workers(job, cluster, num_steps=200, seed=seed) for seed in (5, 5, 6)
     )
-    assert one == same
-    assert one.examples_per_s != other.examples_per_s
-    assert one.interval[0] < one.examples_per_s < one.interval[1]
+    assert first == same
+    assert first.examples_per_s != other.examples_per_s
+    assert first.interval[0] < first.examples_per_s < first.interval[1]
     wide = simulate_workers(job, cluster, num_steps=2000, seed=5)
-    assert wide.interval[0] <= one.interval[1]
-    assert wide.interval[1] >= one.interval[0]
+    assert wide.interval[0] <= first.interval[1]
+    assert wide.interval[1] >= first.interval[0]
 
 
 @pytest.mark.parametrize(

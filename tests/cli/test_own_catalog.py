@@ -58,9 +58,9 @@ def answer(*arguments: object) -> dict[str, object]:
 
 def test_predict_takes_a_device_of_an_own_row(catalog: Path) -> None:
     found = answer("predict", EXAMPLE, "--catalog", catalog, "--setting", "1xMyGPU")
-    (one,) = found["answers"]  # type: ignore[misc]
-    assert one["setting"] == "1xMyGPU"  # type: ignore[index]
-    assert any("MyGPU" in words for words in texts(one["assumptions"]))  # type: ignore[index]
+    (reply,) = found["answers"]  # type: ignore[misc]
+    assert reply["setting"] == "1xMyGPU"  # type: ignore[index]
+    assert any("MyGPU" in words for words in texts(reply["assumptions"]))  # type: ignore[index]
 
 
 def test_sweep_takes_a_device_of_an_own_row(catalog: Path) -> None:

@@ -160,12 +160,12 @@ def test_only_models_of_images_have_an_epoch_without_samples(tmp_path: Path) -> 
 def test_an_update_takes_the_samples_of_all_its_passes() -> None:
     """Four passes per update: a quarter of the updates, each of about four times the time."""
     cost = ("plan", "bert-tiny", "--instance", "p3.2xlarge", "--json", *ONE_WAY)
-    (one,) = json.loads(driple(*cost).stdout)["offers"]
+    (single,) = json.loads(driple(*cost).stdout)["offers"]
     (four,) = json.loads(driple(*cost, "--grad-accumulation", 4).stdout)["offers"]
     assert four["training_time_s"]["value"] == pytest.approx(
         130_319 / (4 * 4) * four["iteration_time_s"]["value"]
     )
-    assert four["training_time_s"]["value"] < 1.5 * one["training_time_s"]["value"]
+    assert four["training_time_s"]["value"] < 1.5 * single["training_time_s"]["value"]
 
 
 OWN = """

@@ -49,19 +49,19 @@ def test_the_error_is_that_of_the_setting_and_the_graph() -> None:
     done = driple(*SIMULATE, large, *settings, *QUICK)
     assert done.returncode == 0, done.stderr
     shown = done.stdout.replace("\n          ", " ")  # lines that are continued
-    one, two = (line for line in shown.splitlines() if line.startswith("how sure"))
+    first, two = (line for line in shown.splitlines() if line.startswith("how sure"))
     assert re.fullmatch(
         r"how sure  \d+ % off in the median, \d+ % for one in ten, on 28 runs of convolutional "
         r"networks; each family left out",
-        one,
+        first,
     )
     assert "the nearest kind: " in two
     assert "up to 1 of them and 3 workers, this setting 2 and 2" in two
     done = driple(*SIMULATE, large, *settings, *QUICK, "--explain")
-    one, two = (line for line in done.stdout.splitlines() if "published run" in line)
-    assert one.startswith("expected error of the simulator on this job: median ")
-    assert "from its error on 28 published runs of convolutional networks" in one
-    assert "parameter servers with " in one
+    first, two = (line for line in done.stdout.splitlines() if "published run" in line)
+    assert first.startswith("expected error of the simulator on this job: median ")
+    assert "from its error on 28 published runs of convolutional networks" in first
+    assert "parameter servers with " in first
     assert "up to 1 of them and 3 workers, this setting 2 and 2" in two
 
 
@@ -167,9 +167,9 @@ def test_an_answer_says_where_one_server_holds_most_of_the_parameters() -> None:
     assert f"\nassumed   placement round_robin {first}" in driple(*asked).stdout
     assert words not in driple(*asked, "--set", "placement=greedy", "--explain").stdout
     assert first not in driple(*asked, "--set", "placement=greedy").stdout
-    one = (*SIMULATE, large, "--setting", "V100-P1w2/ho-10G", *QUICK)
-    assert words not in driple(*one, "--explain").stdout
-    assert first not in driple(*one).stdout
+    command = (*SIMULATE, large, "--setting", "V100-P1w2/ho-10G", *QUICK)
+    assert words not in driple(*command, "--explain").stdout
+    assert first not in driple(*command).stdout
 
 
 def test_bad_options_of_the_simulator_get_one_line(tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ def test_new_names(
 
 
 def test_interfaces_of_a_machine_add_up() -> None:
-    for one, several in (("400G", "8x400G"), ("InfiniBand-NDR", "8xInfiniBand-NDR")):
+    for single, several in (("400G", "8x400G"), ("InfiniBand-NDR", "8xInfiniBand-NDR")):
         slow, fast = (
-            topology_of(Setting.parse(f"2x8xH100+{link}")).between for link in (one, several)
+            topology_of(Setting.parse(f"2x8xH100+{link}")).between for link in (single, several)
         )
         assert slow is not None
         assert fast is not None

@@ -86,9 +86,9 @@ def test_written_and_read_again_it_is_the_same(tmp_path: Path) -> None:
     again = read_dataset(tmp_path / "set")
     assert again.workloads == data.workloads
     np.testing.assert_array_equal(again.targets(), data.targets())
-    for one, other in zip(again.examples, data.examples, strict=True):
-        np.testing.assert_array_equal(one.graph.edges, other.graph.edges)
-        np.testing.assert_array_equal(one.graph.tensor_bytes, other.graph.tensor_bytes)
+    for restored, other in zip(again.examples, data.examples, strict=True):
+        np.testing.assert_array_equal(restored.graph.edges, other.graph.edges)
+        np.testing.assert_array_equal(restored.graph.tensor_bytes, other.graph.tensor_bytes)
 
 
 def test_grouped_and_whole_graphs_do_not_mix(tmp_path: Path) -> None:

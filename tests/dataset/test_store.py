@@ -76,14 +76,14 @@ def test_reading_gives_back_what_was_written(folder: Path) -> None:
     assert (found.name, found.setting, found.about) == ("synthetic", SETTING, wanted.about)
     assert found.workloads == wanted.workloads
     assert np.array_equal(found.targets(), wanted.targets())
-    for one, other in zip(found.examples, wanted.examples, strict=True):
-        assert (one.family, one.details, one.label_source) == (
+    for restored, other in zip(found.examples, wanted.examples, strict=True):
+        assert (restored.family, restored.details, restored.label_source) == (
             other.family,
             other.details,
             other.label_source,
         )
-        assert one.iteration_time_s == other.iteration_time_s
-        assert_same_graph(one.graph, other.graph)
+        assert restored.iteration_time_s == other.iteration_time_s
+        assert_same_graph(restored.graph, other.graph)
 
 
 TEXT = st.text(max_size=8)
@@ -170,8 +170,8 @@ def test_any_graph_survives(tmp_path: Path, many: list[OpGraph]) -> None:
     write_dataset(Dataset(name="any", setting=SETTING, examples=examples), folder)
     found = read_dataset(folder).examples
     assert len(found) == len(many)
-    for one, graph in zip(found, many, strict=True):
-        assert_same_graph(one.graph, graph)
+    for restored, graph in zip(found, many, strict=True):
+        assert_same_graph(restored.graph, graph)
 
 
 def test_a_data_set_is_replaced_only_where_nothing_is_lost(tmp_path: Path) -> None:

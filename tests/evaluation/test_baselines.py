@@ -63,9 +63,9 @@ def test_units_do_not_matter(name: str) -> None:
 
     The forest draws its splits at random, and draws others when the last digit of a label differs.
     """
-    one = BASELINES[name](ROWS, LABELS)(ROWS[:4] + 0.1)
+    in_seconds = BASELINES[name](ROWS, LABELS)(ROWS[:4] + 0.1)
     other = BASELINES[name](ROWS, 1000 * LABELS)(ROWS[:4] + 0.1)
-    assert other == pytest.approx(1000 * one, rel=1e-6)
+    assert other == pytest.approx(1000 * in_seconds, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["mean", "knn", "forest"])

@@ -157,9 +157,9 @@ def test_graphs_are_grouped_once_for_all_folds(
     monkeypatch.setattr(groupings, "group_nodes", watched)
     together = arena(tmp_path / "both", config).folds
     assert sorted(grouped) == sorted({id(item.graph) for item in DATASET.examples})
-    for one, other in zip(alone, together, strict=True):
-        assert one.predictions == other.predictions
-        assert one.scores.record() == other.scores.record()
+    for fold, other in zip(alone, together, strict=True):
+        assert fold.predictions == other.predictions
+        assert fold.scores.record() == other.scores.record()
     weights = [
         sorted(folder.glob("runs/*/checkpoint.safetensors"))
         for folder in (tmp_path / "0", tmp_path / "1", tmp_path / "both")
@@ -315,10 +315,10 @@ def test_instant_methods_leave_no_files_and_the_others_are_read(tmp_path: Path) 
     assert files == ["forest", "trees"]
     again = run_benchmark(DATASET, config, tmp_path, simulated=SIMULATED, stored_only=True)
     assert [fold.predictions for fold in again.folds] == [fold.predictions for fold in first.folds]
-    one = DATASET.examples[0]
-    assert isinstance(one.graph, OpGraph)
-    remote = (replace(one.graph.remote[0], num_nodes=99),)
-    other = merge_examples(DATASET, [replace(one, graph=replace(one.graph, remote=remote))])
+    example = DATASET.examples[0]
+    assert isinstance(example.graph, OpGraph)
+    remote = (replace(example.graph.remote[0], num_nodes=99),)
+    other = merge_examples(DATASET, [replace(example, graph=replace(example.graph, remote=remote))])
     found = run_benchmark(other, config, tmp_path, simulated=SIMULATED, stored_only=True)
     assert set(found.methods) == {"mean", "knn", "simulator"}
 

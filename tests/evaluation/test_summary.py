@@ -114,7 +114,7 @@ def test_the_order_of_nodes_does_not_count() -> None:
 
 def test_a_shared_graph_is_summed_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are in the order of the examples."""
-    one, two = example("a", num_nodes=8), example("b", num_nodes=12)
+    first, two = example("a", num_nodes=8), example("b", num_nodes=12)
     seen: list[OpGraph] = []
 
     def watched(graph: OpGraph) -> np.ndarray:
@@ -123,9 +123,9 @@ def test_a_shared_graph_is_summed_up_once(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(summary, "summary_of", watched)
     made = Summaries()
-    rows = made.of([one, two, replace(one, workload="c")])
+    rows = made.of([first, two, replace(first, workload="c")])
     made.of([two])
-    assert [item is one.graph for item in seen] == [True, False]
+    assert [item is first.graph for item in seen] == [True, False]
     assert np.array_equal(rows[0], rows[2])
     assert not np.array_equal(rows[0], rows[1])
 

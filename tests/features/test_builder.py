@@ -81,16 +81,16 @@ def test_node_order_does_not_matter_where_each_node_is_a_group(
     """Up to the numbering of the groups, features and edges are those of the other node order."""
     graph = op_graph(20, edges)
     config = InputConfig(components="all", num_groups=20, context="sizes")
-    one, two = (build_input(g, TABLE, config) for g in (graph, permuted(graph, order)))
-    np.testing.assert_allclose(one.context, two.context)
+    plain, two = (build_input(g, TABLE, config) for g in (graph, permuted(graph, order)))
+    np.testing.assert_allclose(plain.context, two.context)
     # tensor sizes are unique, so they name the group
-    key_one, key_two = one.features[:, 1], two.features[:, 1]
+    key_one, key_two = plain.features[:, 1], two.features[:, 1]
     np.testing.assert_array_equal(
-        one.features[np.argsort(key_one)], two.features[np.argsort(key_two)]
+        plain.features[np.argsort(key_one)], two.features[np.argsort(key_two)]
     )
     pairs = [
         {frozenset(key[list(pair)].tolist()) for pair in item.edges}
-        for item, key in ((one, key_one), (two, key_two))
+        for item, key in ((plain, key_one), (two, key_two))
     ]
     assert pairs[0] == pairs[1]
 
@@ -103,24 +103,24 @@ def test_node_order_keeps_totals_and_the_number_of_groups(
     """With real grouping the groups differ, their number and the sums over all do not."""
     graph = op_graph(20, edges)
     config = InputConfig(components="all", num_groups=num_groups)
-    one, two = (build_input(g, TABLE, config) for g in (graph, permuted(graph, order)))
-    assert one.num_groups == two.num_groups
-    np.testing.assert_allclose(one.features.sum(0), two.features.sum(0), rtol=1e-5)
+    plain, two = (build_input(g, TABLE, config) for g in (graph, permuted(graph, order)))
+    assert plain.num_groups == two.num_groups
+    np.testing.assert_allclose(plain.features.sum(0), two.features.sum(0), rtol=1e-5)
 
 
 def test_repeating_changes_nothing() -> None:
     """Built twice: the same bytes."""
     graph = op_graph(400, layered_edges(400, 2))
-    one, two = (build_input(graph, TABLE, InputConfig()) for _ in range(2))
-    assert one.features.tobytes() == two.features.tobytes()
-    assert one.edges.tobytes() == two.edges.tobytes()
+    first, two = (build_input(graph, TABLE, InputConfig()) for _ in range(2))
+    assert first.features.tobytes() == two.features.tobytes()
+    assert first.edges.tobytes() == two.edges.tobytes()
 
 
 def test_the_seed_chooses_the_groups() -> None:
     """Another seed gives other groups of the same totals."""
     graph = op_graph(400, layered_edges(400, 2))
-    one, two = (build_input(graph, TABLE, InputConfig(seed=s, num_groups=20)) for s in (0, 1))
-    assert one.features.tobytes() != two.features.tobytes()
+    first, two = (build_input(graph, TABLE, InputConfig(seed=s, num_groups=20)) for s in (0, 1))
+    assert first.features.tobytes() != two.features.tobytes()
 
 
 def test_building_needs_neither_networkx_nor_pandas() -> None:

@@ -73,11 +73,11 @@ def test_updates_behind_resource_handles_compute_as_much() -> None:
 
 
 def test_only_the_fullest_server_depends_on_the_number_of_servers() -> None:
-    one, five = (np.expm1(cost_context(GRAPH, COST, servers)) for servers in (1, 5))
-    changed = [name for name, a, b in zip(COST_CONTEXT_NAMES, one, five, strict=True) if a != b]
+    single, five = (np.expm1(cost_context(GRAPH, COST, servers)) for servers in (1, 5))
+    changed = [name for name, a, b in zip(COST_CONTEXT_NAMES, single, five, strict=True) if a != b]
     assert changed == ["fullest_server_bytes"]
     fullest = COST_CONTEXT_NAMES.index("fullest_server_bytes")
-    assert one[fullest] == pytest.approx(GRAPH.received_bytes)
+    assert single[fullest] == pytest.approx(GRAPH.received_bytes)
     assert five[fullest] == pytest.approx(server_bytes(GRAPH.traffic.received_bytes, 5).max())
 
 

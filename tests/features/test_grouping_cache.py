@@ -47,10 +47,10 @@ def test_inputs_are_the_same_to_the_bit() -> None:
                 for table in TABLES:
                     for num_groups in (None, 5):
                         options = {"num_groups": num_groups}
-                        one = build_input(graph, table, config, **options, groupings=kept)
+                        fresh = build_input(graph, table, config, **options, groupings=kept)
                         two = build_input(graph, table, config, **options)
                         for name in ("features", "edges", "context"):
-                            a, b = getattr(one, name), getattr(two, name)
+                            a, b = getattr(fresh, name), getattr(two, name)
                             assert (a.dtype, a.shape) == (b.dtype, b.shape)
                             assert a.tobytes() == b.tobytes()
 

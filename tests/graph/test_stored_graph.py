@@ -16,9 +16,9 @@ from driple.graph.stored_graph import graph_to_bytes, read_stored_graph
 from tests.cli.test_main import EXAMPLE
 
 
-def assert_equal(one: Any, other: Any) -> None:
-    for item in fields(one):
-        left, right = getattr(one, item.name), getattr(other, item.name)
+def assert_equal(graph: Any, other: Any) -> None:
+    for item in fields(graph):
+        left, right = getattr(graph, item.name), getattr(other, item.name)
         if isinstance(left, np.ndarray):
             assert left.dtype == right.dtype
             assert left.shape == right.shape, item.name

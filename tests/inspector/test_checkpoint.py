@@ -80,8 +80,8 @@ def test_round_trip(checkpoint: Checkpoint, data: bytes, tmp_path: Path) -> None
         assert getattr(again, field) == getattr(checkpoint, field)
     assert set(again.weights) == set(checkpoint.weights)
     inputs = [random_input(0, 6, len(CONTEXT_NAMES))]
-    one, two = (Predictor(c).predict_inputs(inputs) for c in (checkpoint, again))
-    assert one.tobytes() == two.tobytes()
+    first, two = (Predictor(c).predict_inputs(inputs) for c in (checkpoint, again))
+    assert first.tobytes() == two.tobytes()
 
 
 def test_versions_of_reader_and_features_are_stored(

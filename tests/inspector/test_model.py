@@ -112,8 +112,8 @@ def test_group_order_does_not_matter(config: InspectorConfig) -> None:
         edges=np.sort(place[item.edges], axis=1).astype(np.int32),
     )
     with torch.no_grad():
-        one, two = model(make_batch([item])), model(make_batch([other]))
-    torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
+        first, two = model(make_batch([item])), model(make_batch([other]))
+    torch.testing.assert_close(first, two, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("config", STRUCTURES, ids=name_of)
@@ -152,8 +152,8 @@ def test_context_reaches_the_result() -> None:
     model = random_inspector(InspectorConfig(num_context=7, hidden=8), 6)
     item = random_input(0, 6, 7)
     batch = make_batch([item, replace(item, context=item.context + 1)])
-    one, two = model(batch)
-    assert not torch.allclose(one, two)
+    first, two = model(batch)
+    assert not torch.allclose(first, two)
 
 
 def test_linear_output_can_be_negative_at_full_slope() -> None:

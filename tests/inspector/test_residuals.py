@@ -71,8 +71,8 @@ def test_they_travel_in_the_checkpoint(plain: Checkpoint, tmp_path: Path) -> Non
     made = replace(plain, residuals=of_inputs(range(5)))
     save_checkpoint(made, path)
     inputs = [random_input(seed, 6, NUM_CONTEXT) for seed in range(8)]
-    one, two = (Predictor(c).predict_inputs(inputs) for c in (made, load_checkpoint(path)))
-    assert one.tobytes() == two.tobytes()
+    first, two = (Predictor(c).predict_inputs(inputs) for c in (made, load_checkpoint(path)))
+    assert first.tobytes() == two.tobytes()
     save_checkpoint(plain, path)
     assert load_checkpoint(path).residuals is None
 

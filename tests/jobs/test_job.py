@@ -124,9 +124,9 @@ def test_jobs_are_read_in_threads() -> None:
 def test_answers_can_be_compared_and_shown() -> None:
     found = predict(GRAPH, ["V100", "V100-P1w2"])
     assert len(found.answers) == 2, "one for each setting that is given, so that they can be zipped"
-    one, other = found.answers
-    assert one != other and one in found.answers and len({one, other, one}) == 2
-    for shown in (found, one, one.job, one.job.graph, inspect(GRAPH)):
+    first, other = found.answers
+    assert first != other and first in found.answers and len({first, other, first}) == 2
+    for shown in (found, first, first.job, first.job.graph, inspect(GRAPH)):
         assert len(repr(shown)) < 200
     with pytest.raises(ConfigError, match="settings is empty"):
         predict(GRAPH, [])

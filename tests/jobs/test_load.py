@@ -256,9 +256,9 @@ def test_settings_share_a_job_that_is_the_same_on_all() -> None:
     (file,) = {id(job) for job in load_jobs(EXAMPLE, None, settings)}
     assert file
     jobs = load_jobs("resnet20/cifar10/b24/adam/sync", None, settings)
-    one, other, five, alone, ring = jobs
-    assert one is other and alone is ring
-    assert one is not five is not alone
+    first, other, five, alone, ring = jobs
+    assert first is other and alone is ring
+    assert first is not five is not alone
     # Without servers it is the graph of two workers on one, which the answer says.
     assert {job.graph.layout for job in jobs} == {"servers"}
-    assert alone.graph.signatures == one.graph.signatures
+    assert alone.graph.signatures == first.graph.signatures

@@ -381,6 +381,6 @@ def test_within_one_question_one_process_reads_a_model_in_all_ways(
     assert len(started) == 1 and started[0].has_ended
     alone = [load_job(f"{OWN}lora", way).graph for way in ways]
     assert len(started) == 3
-    for one, other in zip(kept, alone, strict=True):
-        assert one.signatures == other.signatures
-        assert (one.lifetimes.nbytes == other.lifetimes.nbytes).all()
+    for graph, other in zip(kept, alone, strict=True):
+        assert graph.signatures == other.signatures
+        assert (graph.lifetimes.nbytes == other.lifetimes.nbytes).all()

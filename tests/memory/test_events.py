@@ -114,16 +114,16 @@ def test_a_device_without_room_fails() -> None:
 
 def test_the_same_requests_are_played_once_and_others_anew() -> None:
     rows = [(3 * KIB, -1, 1, int(TensorRole.PARAMETER))]
-    one = played_steps(made(1, rows, [], []))
-    assert played_steps(made(1, rows, [], [])) is one
+    first_peak = played_steps(made(1, rows, [], []))
+    assert played_steps(made(1, rows, [], [])) is first_peak
     for other in (
         made(1, [(4 * KIB, -1, 1, int(TensorRole.PARAMETER))], [], []),
         made(1, rows, [KIB], []),
         made(1, rows, [], [KIB]),
     ):
-        assert played_steps(other) != one
+        assert played_steps(other) != first_peak
     assert played_steps(made(1, rows, [], []), rounding=4 * KIB).allocated_bytes == 4 * KIB
-    assert played_steps(made(1, rows, [], []), expandable=True) is not one
+    assert played_steps(made(1, rows, [], []), expandable=True) is not first_peak
 
 
 @pytest.mark.parametrize("rounding", [1, 64, 512, 4096])

@@ -75,8 +75,8 @@ def _traced(name: str, samples: int = 8, frozen: str = "", **options: Any) -> Op
     make, batch = MODELS[name]
     with torch.device("meta"):
         model, inputs = make(), batch(samples)
-    for path, one in model.named_parameters():
-        one.requires_grad_(not frozen or frozen not in path)
+    for path, parameter in model.named_parameters():
+        parameter.requires_grad_(not frozen or frozen not in path)
     with whole_sequences():
         return traced_step(model, inputs, _loss, StepOptions(**options))
 
@@ -148,10 +148,10 @@ def test_half_the_batch_never_needs_more(name: str) -> None:
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adamw"])
 def test_accumulation_never_needs_less_than_one_pass(name: str, optimizer: str) -> None:
     """Its gradients are there in the forward pass."""
-    one, two, eight = (
+    single, two, eight = (
         _peak(name, grad_accumulation=passes, optimizer=optimizer) for passes in (1, 2, 8)
     )
-    assert one <= two == eight
+    assert single <= two == eight
 
 
 @ALL

@@ -160,9 +160,9 @@ def test_stages_share_out_a_model() -> None:
     assert sum(one.update.state_bytes for one in stages) == pytest.approx(
         whole.update.state_bytes, abs=4
     )
-    for one in stages:
-        gradients = one.nbytes[one.roles == TensorRole.GRADIENT].sum()
-        assert gradients >= one.weights.trained_bytes
+    for stage in stages:
+        gradients = stage.nbytes[stage.roles == TensorRole.GRADIENT].sum()
+        assert gradients >= stage.weights.trained_bytes
 
 
 def test_one_micro_batch_at_a_time_keeps_what_one_device_keeps() -> None:
@@ -192,11 +192,11 @@ def test_checkpointing_keeps_less_in_flight() -> None:
     """Full checkpointing leaves the input of each block for each micro-batch that waits."""
 
     def waits(checkpointing: str) -> int:
-        many, one = (
+        many, single = (
             device_steps(gpt2(passes=passes, checkpointing=checkpointing), Degrees(pipeline=4))[0]
             for passes in (8, 1)
         )
-        return activations_of(many) - activations_of(one)
+        return activations_of(many) - activations_of(single)
 
     # The input of its one block, the dropout's mask before it.
     assert waits("full") == pytest.approx(3 * 3 * RESIDUAL, abs=3 * _STATISTICS * RESIDUAL)
@@ -209,8 +209,8 @@ def test_batches_on_a_line_are_those_that_were_traced() -> None:
         (2, gpt2(samples=2)), (3, gpt2(samples=3)), Degrees(tensor=2, pipeline=2)
     )
     traced = device_steps(gpt2(samples=4), Degrees(tensor=2, pipeline=2))
-    for one, other in zip(steps_at(4), traced, strict=True):
-        assert np.array_equal(one.nbytes, other.nbytes)
+    for step, other in zip(steps_at(4), traced, strict=True):
+        assert np.array_equal(step.nbytes, other.nbytes)
 
 
 def test_main_gradients_are_wide_beside_masters() -> None:
@@ -304,8 +304,8 @@ def test_the_interval_is_that_of_the_nearest_kind() -> None:
     """Wider than that of one device, by the same runs, and the answer names the reason."""
     alone = memory_of_graph(gpt2(), Setting.parse("1xA100-80G"))
     split = memory_of_graph(gpt2(), Setting.parse("4xA100-80G@tp4"))
-    for one in (alone.device_total, split.device_total):
-        assert one is not None and one.lower is not None and one.upper is not None
+    for interval in (alone.device_total, split.device_total):
+        assert interval is not None and interval.lower is not None and interval.upper is not None
     ratios = [
         np.log([one.upper / one.value, one.value / one.lower])  # type: ignore[union-attr,operator]
         for one in (alone.device_total, split.device_total)

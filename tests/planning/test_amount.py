@@ -95,6 +95,6 @@ def test_amounts_out_of_range_name_their_flag(flag: str, values: dict[str, float
 
 def test_equal_amounts_are_written_alike() -> None:
     assert repr(AmountAsked(epochs=2)) == repr(AmountAsked(epochs=2.0))
-    one = Amount(samples_per_epoch=3, epochs=2.0, source=amount_of(job(samples=3),
+    amount = Amount(samples_per_epoch=3, epochs=2.0, source=amount_of(job(samples=3),
                  AmountAsked()).source)  # fmt: skip
-    assert one.samples == 6.0
+    assert amount.samples == 6.0

@@ -90,9 +90,9 @@ def test_a_device_alone_does_not_communicate() -> None:
 
 
 def test_a_graph_is_read_once_and_has_no_other_batches() -> None:
-    one, other = (EVALUATOR.ready(VARIANTS.usual, Setting.parse(name)) for name in
+    first, other = (EVALUATOR.ready(VARIANTS.usual, Setting.parse(name)) for name in
                   ("1xV100", "8xH100"))  # fmt: skip
-    assert one is other
+    assert first is other
     assert EVALUATOR.largest_batches(candidate("8xV100/NVLink")) is None
     assert offered("8xV100/NVLink").largest is None
 

@@ -38,35 +38,41 @@ KNOWN = shipped_catalog().instances
 
 @pytest.mark.parametrize("name", TABLE_1)
 def test_table_1_is_in_the_catalogue(name: str) -> None:
-    one = KNOWN[name]
-    price = one.price(THEN)
+    instance = KNOWN[name]
+    price = instance.price(THEN)
     assert price is not None
     assert "Table I" in price.source
-    numbers = (one.num_devices, one.vcpus, one.device_memory_gb, one.memory_gb, one.network_gbps)
+    numbers = (
+        instance.num_devices,
+        instance.vcpus,
+        instance.device_memory_gb,
+        instance.memory_gb,
+        instance.network_gbps,
+    )
     assert (*numbers, price.per_hour) == TABLE_1[name]
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_instance_is_a_place_or_says_what_it_lacks(name: str) -> None:
-    one = KNOWN[name]
-    places, refused = places_of([one], [1, 2])
+    instance = KNOWN[name]
+    places, refused = places_of([instance], [1, 2])
     assert len(places) + len(refused) == 2
     for place in places:
         assert topology_of(place.setting).num_machines == place.machines
-    if one.network_gbps is None:
+    if instance.network_gbps is None:
         assert "its network_gbps" in refused[-1].reason
-    for price in one.prices:
+    for price in instance.prices:
         assert price.date is not None
         assert len(price.source) > 20
 
 
 def test_the_newest_price_counts() -> None:
     """P4 became cheaper; there is no price before the first."""
-    one = KNOWN["p4d.24xlarge"]
-    newest = one.price()
+    instance = KNOWN["p4d.24xlarge"]
+    newest = instance.price()
     assert newest is not None
     assert newest.per_hour == pytest.approx(21.957642)
-    assert one.price(datetime.date(2020, 1, 1)) is None
+    assert instance.price(datetime.date(2020, 1, 1)) is None
 
 
 def test_users_own_rows_win(tmp_path: Path) -> None:

@@ -78,11 +78,11 @@ def test_what_does_not_fit_or_has_no_price_is_never_recommended(seed: int) -> No
     for limits in (TrainingLimits(), TrainingLimits(budget=5.0), TrainingLimits(deadline_s=3600.0)):
         for rank in RANKS:
             found = choose(offers, limits, rank)
-            for one in (found.best, found.runner_up):
-                if one is not None:
-                    assert one.fits == "yes"
-                    assert limits.holds(one)
-                    assert one.cost is not None or (rank != "cost" and limits.budget is None)
+            for offer in (found.best, found.runner_up):
+                if offer is not None:
+                    assert offer.fits == "yes"
+                    assert limits.holds(offer)
+                    assert offer.cost is not None or (rank != "cost" and limits.budget is None)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -146,8 +146,8 @@ def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
 
 def test_an_interval_beyond_the_limits_is_said() -> None:
     known = StatedError(runs=Remark.of_text("x"), num_runs=9, low_factor=0.5, high_factor=2.0)
-    one = replace(made_up("a", 1, 1), answer=answered(known))
-    said = said_by(choose([one], TrainingLimits(budget=1.5, deadline_s=5400.0)))
+    offer = replace(made_up("a", 1, 1), answer=answered(known))
+    said = said_by(choose([offer], TrainingLimits(budget=1.5, deadline_s=5400.0)))
     assert "1 h for $1.00 (30 min to 2 h, $0.50 to $2.00)" in said
     assert "beyond the budget ($2.00) and the deadline (2 h)" in said
 

@@ -47,8 +47,8 @@ def test_the_global_batch_is_kept(gpt: str) -> None:
 
 def test_the_same_question_has_the_same_answer(gpt: str) -> None:
     ask = {"options": OPTIONS, "samples": 1e4, "instances": ["p4d", "g5"], "machines": [1, 2]}
-    one, two = (plan(gpt, **ask) for _ in range(2))  # type: ignore[arg-type]
-    assert one.to_dict() == two.to_dict()
+    first, two = (plan(gpt, **ask) for _ in range(2))  # type: ignore[arg-type]
+    assert first.to_dict() == two.to_dict()
 
 
 def test_few_passes_stand_for_many(gpt: str) -> None:

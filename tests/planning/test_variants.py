@@ -71,10 +71,10 @@ def test_devices_that_share_a_step_pick_the_same_kernels(generation: str, half: 
     types = [torch.float16, torch.bfloat16, torch.float32] if half else [torch.float32]
     for dtype in types:
         for width in (64, 128, 208, 256, 320):
-            one = torch.empty(2, 4, 64, width, dtype=dtype, device="meta", requires_grad=True)
+            tensor = torch.empty(2, 4, 64, width, dtype=dtype, device="meta", requires_grad=True)
             picked = [
                 attention_kernel(
-                    one, one, one, None, is_causal=True, dropout=0.1, grouped=False,
+                    tensor, tensor, tensor, None, is_causal=True, dropout=0.1, grouped=False,
                     capability=capability,
                 )
                 for capability in (like, own)

@@ -116,24 +116,24 @@ def test_it_simulates_as_for_a_user(
     mine = stored_job(store.step(key), batch_size, compiled=compiled, passes=passes)
     theirs = users_job(key, batch_size, compiled=compiled)
     assert step_s(mine) == pytest.approx(step_s(theirs), rel=1e-9)
-    one, other = mine.graph, theirs.graph
-    assert one.kinds.count("softmax") == (12 if key.capability == UNFUSED else 0)
-    assert [one.signatures[i] for i in one.signature_of] == [
+    graph, other = mine.graph, theirs.graph
+    assert graph.kinds.count("softmax") == (12 if key.capability == UNFUSED else 0)
+    assert [graph.signatures[i] for i in graph.signature_of] == [
         other.signatures[i] for i in other.signature_of
     ]
-    assert one.phases.tolist() == other.phases.tolist()
-    assert one.executions.tolist() == other.executions.tolist()
-    assert one.tensor_bytes.tolist() == other.tensor_bytes.tolist()
-    assert (one.remote, one.update, one.is_training) == (
+    assert graph.phases.tolist() == other.phases.tolist()
+    assert graph.executions.tolist() == other.executions.tolist()
+    assert graph.tensor_bytes.tolist() == other.tensor_bytes.tolist()
+    assert (graph.remote, graph.update, graph.is_training) == (
         other.remote,
         other.update,
         other.is_training,
     )
     for name in ("received_bytes", "readers", "sent_bytes", "senders"):
-        mine_of, theirs_of = getattr(one.traffic, name), getattr(other.traffic, name)
+        mine_of, theirs_of = getattr(graph.traffic, name), getattr(other.traffic, name)
         assert sorted(np.atleast_2d(mine_of).tolist()) == sorted(np.atleast_2d(theirs_of).tolist())
-    assert one.parameters.names == other.parameters.names
-    assert one.parameters.gradients.tolist() == other.parameters.gradients.tolist()
+    assert graph.parameters.names == other.parameters.names
+    assert graph.parameters.gradients.tolist() == other.parameters.gradients.tolist()
 
 
 def test_fusion_makes_a_difference(store: StepStore) -> None:

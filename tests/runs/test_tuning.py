@@ -33,10 +33,10 @@ def tuned_device(**factors: float) -> Device:
     return replace(device, facts={**device.facts, **facts})
 
 
-def seconds_on(one: PreparedJob, device: Device) -> float:
+def seconds_on(prepared: PreparedJob, device: Device) -> float:
     """A step on one device without jitter, as the simulator has it."""
     calibrated = shipped_calibration().device(device)
-    return float(one.times(calibrated).duration_s.sum()) + one.update_seconds(calibrated)
+    return float(prepared.times(calibrated).duration_s.sum()) + prepared.update_seconds(calibrated)
 
 
 def steps(count: int, *, trains: bool = True, **factors: float) -> list[TunedStep]:
@@ -58,8 +58,8 @@ def test_factors_mean_the_same_as_in_a_catalogue_file(
     factors: dict[str, float], trains: bool
 ) -> None:
     values = np.array([factors.get(name, 1.0) for name in TUNED])
-    for one in steps(6, trains=trains, **factors):
-        assert one.predicted_s(values) == pytest.approx(one.seconds, rel=1e-6)
+    for step in steps(6, trains=trains, **factors):
+        assert step.predicted_s(values) == pytest.approx(step.seconds, rel=1e-6)
 
 
 def test_tuning_finds_a_slow_host_and_slow_memory() -> None:

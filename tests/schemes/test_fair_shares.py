@@ -122,8 +122,10 @@ def test_many_users_of_a_port_contend() -> None:
     own = shares([link], [((0,), (user, 0)) for user in range(4)])
     assert rates_of(own, (0,), (1,)) == {0: 4.0, 1: 4.0}
     assert rates_of(own, (0,), (1,), (2,), (3,)) == pytest.approx(dict.fromkeys(range(4), 1.0))
-    one = shares([link], [((0,), (0, 0)) for _ in range(4)])
-    assert rates_of(one, (0,), (1,), (2,), (3,)) == pytest.approx(dict.fromkeys(range(4), 2.0))
+    fair_shares = shares([link], [((0,), (0, 0)) for _ in range(4)])
+    assert rates_of(fair_shares, (0,), (1,), (2,), (3,)) == pytest.approx(
+        dict.fromkeys(range(4), 2.0)
+    )
 
 
 def test_both_directions_of_a_port_contend() -> None:

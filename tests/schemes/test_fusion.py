@@ -87,11 +87,11 @@ def test_a_buffer_is_never_overfull_but_by_one_tensor() -> None:
 def test_all_workers_send_the_messages_of_the_slowest() -> None:
     quick = plan_of([(0.5, [10.0])] * 4)
     slow = plan_of([(1.0, [10.0])] * 4)
-    one, other, same = fused_plans([quick, slow, quick], taking(2.5))
+    first, other, same = fused_plans([quick, slow, quick], taking(2.5))
     alone = fused_plan(slow, taking(2.5))
-    assert sent(one) == sent(other) == sent(alone)
-    assert one is same
-    assert one.compute_s == pytest.approx(2.0)
+    assert sent(first) == sent(other) == sent(alone)
+    assert first is same
+    assert first.compute_s == pytest.approx(2.0)
     assert other == alone
     (only,) = fused_plans([quick], taking(0.1))
     assert sent(only) == sent(fused_plan(quick, taking(0.1)))

@@ -217,12 +217,12 @@ def test_more_servers_with_even_shares_slow_a_step_by_latency_at_most(
         return float(np.mean([record.iteration_time_s for record in records]))
 
     for one_machine in (False, True):
-        one = step_s(1, one_machine=one_machine)
+        single = step_s(1, one_machine=one_machine)
         for count in (2, 8):
             many = step_s(count, one_machine=one_machine)
             # Asynchronous workers meet at other moments.
             most = 1.005 if synchronous else 1.03
-            assert many <= most * one + 2 * message_s, (count, one_machine)
+            assert many <= most * single + 2 * message_s, (count, one_machine)
 
 
 def test_a_link_loses_capacity_by_its_users_and_not_by_their_messages() -> None:

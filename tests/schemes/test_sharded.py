@@ -109,12 +109,12 @@ def test_under_autocast_half_the_bytes_are_gathered() -> None:
 ])  # fmt: skip
 def test_passes_of_accumulation(scheme: str, gathers: int | None, sends: int) -> None:
     """Of four passes, DDP and ZeRO-1 exchange in the last, ZeRO-2 and FSDP in each."""
-    one, four = transformer(), transformer(4)
+    single, four = transformer(), transformer(4)
     found = sent_bytes(record_on(four, "8xH100", scheme))
     if gathers is None:
-        assert found == pytest.approx(4 * sent_bytes(record_on(one, "8xH100", scheme)), rel=1e-6)
+        assert found == pytest.approx(4 * sent_bytes(record_on(single, "8xH100", scheme)), rel=1e-6)
     else:
-        wanted = (gathers + sends) * 7 / 8 * parameter_bytes(one)
+        wanted = (gathers + sends) * 7 / 8 * parameter_bytes(single)
         assert found == pytest.approx(wanted, rel=1e-6)
     computing = sum(s.duration_s for s in four.exchange_plan(
         STILL.device("H100"), scheme_named(scheme).rule("buckets")  # type: ignore[arg-type]

@@ -190,9 +190,9 @@ def test_attention_hides_its_ring(bytes_per_s: float) -> None:
     own, shard = plain().shard(degrees)
     times = own.times(device).duration_s
     waits_s = 0.0
-    for one in shard.exchanges:
-        took_s = float(groups.context.seconds("all_gather", np.array([one.nbytes]))[0])
-        waits_s += max(took_s - times[one.node] / 2, 0.0)
+    for exchange in shard.exchanges:
+        took_s = float(groups.context.seconds("all_gather", np.array([exchange.nbytes]))[0])
+        waits_s += max(took_s - times[exchange.node] / 2, 0.0)
     (plan,) = split_plans(plain(), device, groups, degrees).plans
     assert plan.compute_s == pytest.approx(times.sum() + waits_s)
 

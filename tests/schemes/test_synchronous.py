@@ -91,18 +91,18 @@ def test_steps_at_once_are_those_in_turn(made: tuple[ClusterSpec, list[StepPlan]
     spec, steps = made
     in_turn, together = simulate_cluster(spec, steps, NUM_STEPS), at_once(spec, steps)
     first: dict[int, int] = {}  # worker whose record each is
-    for worker, (one, other) in enumerate(zip(in_turn, together, strict=True)):
-        assert other.step_ends_s == pytest.approx(one.step_ends_s, rel=1e-9, abs=1e-9)
+    for worker, (record, other) in enumerate(zip(in_turn, together, strict=True)):
+        assert other.step_ends_s == pytest.approx(record.step_ends_s, rel=1e-9, abs=1e-9)
         if first.setdefault(id(other), worker) != worker and spec.jitter:
             assert steps[worker] is steps[first[id(other)]]
             continue  # workers that are alike differ in their random slowness
         for field in ("start_s", "end_s", "busy_share", "memory_share"):
-            expected = [getattr(part, field) for part in one.computing]
+            expected = [getattr(part, field) for part in record.computing]
             found = [getattr(part, field) for part in other.computing]
             assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
-        times_s = np.linspace(0.0, one.step_ends_s[-1], 50)
+        times_s = np.linspace(0.0, record.step_ends_s[-1], 50)
         for name in ("tx", "rx"):
-            expected_bytes = bytes_until(getattr(one, name), times_s)
+            expected_bytes = bytes_until(getattr(record, name), times_s)
             found_bytes = bytes_until(getattr(other, name), times_s)
             assert found_bytes == pytest.approx(expected_bytes, rel=1e-6, abs=10.0)
 

@@ -137,8 +137,8 @@ def test_as_many_samples_as_are_allowed_are_taken(monkeypatch: pytest.MonkeyPatc
 def test_the_first_sample_above_100_pct_is_named() -> None:
     odd = record(1.0, 1.0, 5)
     for number, share in ((3, 1.5), (4, 2.0)):
-        one = odd.computing[number]
-        odd.computing[number] = Computing(one.start_s, one.end_s, share, 0.5)
+        segment = odd.computing[number]
+        odd.computing[number] = Computing(segment.start_s, segment.end_s, share, 0.5)
         with pytest.raises(SimulationError, match="simulated device_util of 150 %"):
             device_trace(odd, window_s=0.0, period_s=1.0)
 

@@ -37,13 +37,13 @@ def test_others_are_like_their_generation_or_the_usual_one() -> None:
 
 
 def test_more_flops_for_each_byte_reach_a_smaller_share() -> None:
-    one = device("A100")
-    balanced = replace(one, facts={**one.facts})
-    ratio = one.half_flops / one.bytes_per_s / USUAL_BALANCE
+    a100 = device("A100")
+    balanced = replace(a100, facts={**a100.facts})
+    ratio = a100.half_flops / a100.bytes_per_s / USUAL_BALANCE
     assert tensor_factor(balanced, 0.0) == 1.0
-    assert tensor_factor(one, 1.0) == pytest.approx(1 / ratio)
-    assert tensor_factor(one, 2.0) == pytest.approx(1 / ratio**2)
-    assert (tensor_factor(one, 0.5) < 1) is (ratio > 1)
+    assert tensor_factor(a100, 1.0) == pytest.approx(1 / ratio)
+    assert tensor_factor(a100, 2.0) == pytest.approx(1 / ratio**2)
+    assert (tensor_factor(a100, 0.5) < 1) is (ratio > 1)
 
 
 def test_cores_have_the_kernels_of_all_and_what_their_device_reaches() -> None:

@@ -123,19 +123,19 @@ def test_half_precision_is_not_slower_on_devices_with_its_units(name: str) -> No
             assert falls(times), setting
 
 
-def is_better(one: Device, other: Device) -> bool:
+def is_better(device: Device, other: Device) -> bool:
     """Whether no number of the catalogue is smaller and all rates are larger, of one maker.
 
     Of two devices with the same rates the published rows decide, not the catalogue.
     """
-    if one.maker != other.maker or one.architecture.order < other.architecture.order:
+    if device.maker != other.maker or device.architecture.order < other.architecture.order:
         return False
-    if not all(float(one.require(name)) > float(other.require(name)) for name in RATES):
+    if not all(float(device.require(name)) > float(other.require(name)) for name in RATES):
         return False
     return all(
-        float(one.find(name) or 0) >= float(other.find(name) or 0)
-        for name in {*one.facts, *other.facts} - {"counter_window_s"}
-        if not isinstance(one.find(name) or other.find(name), str)
+        float(device.find(name) or 0) >= float(other.find(name) or 0)
+        for name in {*device.facts, *other.facts} - {"counter_window_s"}
+        if not isinstance(device.find(name) or other.find(name), str)
     )
 
 
@@ -153,6 +153,6 @@ def test_a_device_that_is_better_in_every_field_is_not_slower(name: str) -> None
             continue  # a fact that no source states
     pairs = [(one, other) for one, other in permutations(times, 2) if is_better(one, other)]
     assert len(pairs) > 500
-    for one, other in pairs:
-        longest = LAST_WAVE * times[other] / SHORT_OF_POWER.get(one.name, 1)
-        assert times[one] <= longest, (one.name, other.name)
+    for better, other in pairs:
+        longest = LAST_WAVE * times[other] / SHORT_OF_POWER.get(better.name, 1)
+        assert times[better] <= longest, (better.name, other.name)

@@ -171,9 +171,9 @@ def test_a_library_and_a_compiler_change_only_what_they_are_fitted_for() -> None
 
 
 def test_smooth_max_is_near_the_larger_and_above_both() -> None:
-    one, other = np.array([1.0, 2.0, 0.0, 0.0]), np.array([1.0, 0.5, 3.0, 0.0])
-    found = smooth_max(one, other, 4.0, np)
-    assert (found >= np.maximum(one, other)).all()
+    first, other = np.array([1.0, 2.0, 0.0, 0.0]), np.array([1.0, 0.5, 3.0, 0.0])
+    found = smooth_max(first, other, 4.0, np)
+    assert (found >= np.maximum(first, other)).all()
     assert found[2] == pytest.approx(3.0)
     assert found[3] == 0
     assert found[0] == pytest.approx(2**0.25)
@@ -198,9 +198,9 @@ def test_a_compiled_step_is_never_slower(seed: int, batch: int) -> None:
     """Whatever weights a fit gives to `compiled`, and however slow a compiled kernel's host is."""
     model = gpu_model(seed)
     slow = replace(model, host=replace(model.host, compiled_s=1.0))
-    for one in (model, slow):
+    for gpu in (model, slow):
         times = [
-            step_s(net(batch), DEVICES["A100"], one, Program(library="torch2", fused=fused))
+            step_s(net(batch), DEVICES["A100"], gpu, Program(library="torch2", fused=fused))
             for fused in (False, True)
         ]
         assert times[1] <= times[0] * (1 + 1e-9)

@@ -264,11 +264,11 @@ def test_an_op_of_a_graph_counts_as_often_as_it_runs() -> None:
     device = device_named("V100")
     efficiency = Efficiency(kernels=KERNELS, device=REACHED)
     product = table(moved=9e9, sides=(4e4, 4e4, 4e4, 1.0), memory_kind=PRODUCT)
-    one = kernel_times(product, device, efficiency)[0]
-    assert len(set(one.tolist())) == 3
+    single = kernel_times(product, device, efficiency)[0]
+    assert len(set(single.tolist())) == 3
     made = op_times(product, np.array([0, 0, 0]), np.array([1, 3, 0]), device, efficiency)
     for column, values in enumerate((made.duration_s, made.busy_s, made.memory_s)):
-        assert values.tolist() == pytest.approx([one[column], 3 * one[column], 0.0])
+        assert values.tolist() == pytest.approx([single[column], 3 * single[column], 0.0])
 
 
 def test_odd_numbers_are_refused() -> None:

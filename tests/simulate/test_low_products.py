@@ -29,10 +29,10 @@ def seconds(op: OpSignature, name: str) -> float:
     """Of the kernel and its casts."""
     efficiency = shipped_calibration().device(name).efficiency
     assert isinstance(efficiency, GpuEfficiency)
-    one = np.zeros(1, np.int64)
+    zeros = np.zeros(1, np.int64)
     table, ran = OpTable.of([op]), np.ones(1, np.int64)
     times = gpu_op_times(
-        table, one, ran, None, None, DEVICES[name], efficiency, Runtime(), tensors=0
+        table, zeros, ran, None, None, DEVICES[name], efficiency, Runtime(), tensors=0
     )
     return float(times.busy_s.sum())
 

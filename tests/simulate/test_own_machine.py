@@ -101,8 +101,10 @@ def test_an_all_reduce_over_machines_is_that_of_the_network() -> None:
         assert link.efficiency is not None
         reached = link.efficiency * link.bytes_per_s
         assert reached == pytest.approx(table.sustained_bytes_per_s, rel=0.03)
-    one = with_machine(Setting.parse("8xH100"), both).cluster
-    assert one.link is not None and one.link.efficiency == pytest.approx(cluster.link.efficiency)
+    joined = with_machine(Setting.parse("8xH100"), both).cluster
+    assert joined.link is not None and joined.link.efficiency == pytest.approx(
+        cluster.link.efficiency
+    )
 
 
 def test_a_burst_of_a_limited_network_is_not_its_rate() -> None:

@@ -120,8 +120,8 @@ def test_no_share_of_the_device_is_above_100_pct(setting: str) -> None:
     """Of any segment, sample and target; and memory is in use only while a kernel runs."""
     made = simulate(net(32), Setting.parse(setting), shipped_calibration(), num_steps=10)
     for record in made.records:
-        for one in record.computing:
-            assert 0 <= one.memory_share <= one.busy_share <= 1 + 1e-9
+        for segment in record.computing:
+            assert 0 <= segment.memory_share <= segment.busy_share <= 1 + 1e-9
     for name in ("device_util", "device_mem_util"):
         assert made.traces[name].amount.max() <= 100
     util, memory, tx, rx = made.targets.values

@@ -191,12 +191,12 @@ def test_the_error_that_is_stated_is_the_nearest_that_was_checked() -> None:
         name: TimeError(rows=9, median_pct=p90 / 4, p90_pct=p90, devices=("V100",))
         for name, p90 in p90s.items()
     }
-    one = ClusterErrors(
+    checked = ClusterErrors(
         rows=9, median_pct=5.0, p90_pct=p90s["one"], devices=("V100",), new_device=of["new"]
     )
     errors = {
-        "single": one,
-        "ring": one,
+        "single": checked,
+        "ring": checked,
         "servers": ClusterErrors(
             rows=9,
             median_pct=2.5,

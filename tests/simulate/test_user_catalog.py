@@ -99,10 +99,10 @@ def test_one_row_adds_an_instance_to_plans(job: PreparedJob, row: Path) -> None:
         machines=[1, 2],
         catalogs=[row],
     )
-    one, two = sorted(found.offers, key=lambda offer: offer.machines)
+    first, two = sorted(found.offers, key=lambda offer: offer.machines)
     assert two.setting == "2xz.8"
-    assert two.iteration_s >= one.iteration_s
-    assert one.cost is not None
+    assert two.iteration_s >= first.iteration_s
+    assert first.cost is not None
 
 
 def test_a_faster_row_under_a_shipped_name_is_what_is_simulated(

@@ -89,9 +89,9 @@ def test_the_place_in_the_order_counts_not_the_number_of_the_node() -> None:
 def test_where_products_are_in_half_precision_so_are_gathered_parameters() -> None:
     whole = blocks_of(layered(WIDTHS, names=MODEL, dtype=FLOAT), ORDER)
     half = blocks_of(layered(WIDTHS, names=MODEL, dtype=HALF), ORDER)
-    for one, other in zip(whole, half, strict=True):
-        assert other.gathered_bytes == one.gathered_bytes / 2
-        assert other.gradient_bytes == one.gradient_bytes / 2
+    for block, other in zip(whole, half, strict=True):
+        assert other.gathered_bytes == block.gathered_bytes / 2
+        assert other.gradient_bytes == block.gradient_bytes / 2
 
 
 def test_frozen_parameters_are_gathered_and_have_no_gradient() -> None:

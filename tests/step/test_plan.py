@@ -84,8 +84,8 @@ def test_neighbours_do_not_depend_on_how_many_servers_there_are() -> None:
         for servers in ([0] * 60, [i % 5 for i in range(60)])
     ]
     for direction in ("pulls", "segments"):
-        one, many = (getattr(plan, direction) for plan in plans)
-        assert len(one) <= len(many) <= 5 * len(one)
+        single, many = (getattr(plan, direction) for plan in plans)
+        assert len(single) <= len(many) <= 5 * len(single)
     one_s, many_s = (np.cumsum([s.duration_s for s in p.segments if s.sends]) for p in plans)
     assert one_s[-1] == many_s[-1]
     assert min(np.diff(one_s)) <= min(np.diff(many_s)) * 60

@@ -45,17 +45,17 @@ def step(*, moved_s: float = 0.0) -> StepProfile:
     )
 
 
-def totals(one: StepProfile) -> list[float]:
+def totals(profile: StepProfile) -> list[float]:
     """Use of the whole step of each resource, from its targets: amount x seconds x bursts."""
-    counts = [usage.num_bursts for usage in one.usage().values()]
-    values = one.targets().values
+    counts = [usage.num_bursts for usage in profile.usage().values()]
+    values = profile.targets().values
     return [float(value) for value in values[:, 0] * values[:, 1] * counts]
 
 
-def periods(one: StepProfile) -> list[float]:
+def periods(profile: StepProfile) -> list[float]:
     """Seconds of all bursts and gaps of each resource."""
-    values = one.targets().values
-    counts = [max(usage.num_bursts, 1) for usage in one.usage().values()]
+    values = profile.targets().values
+    counts = [max(usage.num_bursts, 1) for usage in profile.usage().values()]
     return [float(value) for value in (values[:, 1] + values[:, 2]) * counts]
 
 

@@ -75,8 +75,8 @@ def test_families_of_transformers(
     ]
     whole, part = (cost_of_graph(one).flops[split] for one in (graph, shard.graph))
     assert (HEADS * part).tolist() == whole.tolist()
-    for one in (graph, shard.graph):
-        assert one.sent_bytes == one.parameters.nbytes.sum()
+    for whole_or_shard in (graph, shard.graph):
+        assert whole_or_shard.sent_bytes == whole_or_shard.parameters.nbytes.sum()
     names = np.array(graph.parameters.names)
     tables = ("word_embeddings.weight", "embed_tokens.weight")
     words = [i for i, name in enumerate(names) if name.endswith(tables)]

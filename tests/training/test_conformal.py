@@ -152,12 +152,12 @@ def test_families_stay_together() -> None:
     assert family_groups(["a"], 5) == [{"a"}]
 
 
-def _assert_same(one: Checkpoint, other: Checkpoint) -> None:
+def _assert_same(checkpoint: Checkpoint, other: Checkpoint) -> None:
     """Weights and intervals, to the bit."""
-    assert set(one.weights) == set(other.weights)
-    for name, array in one.weights.items():
+    assert set(checkpoint.weights) == set(other.weights)
+    for name, array in checkpoint.weights.items():
         np.testing.assert_array_equal(array, other.weights[name])
-    assert one.intervals is not None
+    assert checkpoint.intervals is not None
     assert other.intervals is not None
-    np.testing.assert_array_equal(one.intervals.near, other.intervals.near)
-    np.testing.assert_array_equal(one.intervals.known, other.intervals.known)
+    np.testing.assert_array_equal(checkpoint.intervals.near, other.intervals.near)
+    np.testing.assert_array_equal(checkpoint.intervals.known, other.intervals.known)

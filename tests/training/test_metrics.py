@@ -101,17 +101,17 @@ def test_units_do_not_matter(predicted: np.ndarray, true: np.ndarray, factor: fl
 
 def test_means_over_folds_and_json() -> None:
     """Folds count the same; scores come back from their JSON."""
-    one = score(rows(1.0), rows(2.0), true_times_s=np.array([2.0]), train_labels=rows(2.0))
+    first = score(rows(1.0), rows(2.0), true_times_s=np.array([2.0]), train_labels=rows(2.0))
     two = score(
         rows(2.0, 2.0), rows(2.0, 2.0), true_times_s=np.array([4.0, 4.0]), train_labels=rows(2.0)
     )
-    mean = mean_scores([one, two])
+    mean = mean_scores([first, two])
     assert mean.mean_nrmse == pytest.approx(0.25)
     assert mean.num_workloads == 3
-    stored = json.loads(json.dumps(to_dict(one.record())))
+    stored = json.loads(json.dumps(to_dict(first.record())))
     read = from_json(ScoresRecord, stored, where="fold")
-    assert read == one.record()
-    assert read.scores().record() == one.record()
+    assert read == first.record()
+    assert read.scores().record() == first.record()
     for odd, message in (
         ({"num_workloads": "many"}, "num_workloads must be a whole number"),
         ({"nrmse_by_target": 3}, "nrmse_by_target must be an object"),

@@ -51,12 +51,12 @@ def test_the_order_of_graphs_changes_nothing() -> None:
     """Rows are interchangeable."""
     learned, known = made_up(0, 80)
     order = np.random.default_rng(1).permutation(80)
-    one = fit_residuals(learned, known, *made_up(1, 20))
+    first = fit_residuals(learned, known, *made_up(1, 20))
     two = fit_residuals(learned[order], known[order], *made_up(1, 20))
-    assert one is not None
+    assert first is not None
     assert two is not None
     contexts, _ = made_up(2, 10)
-    np.testing.assert_allclose(one.at(contexts), two.at(contexts), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(first.at(contexts), two.at(contexts), rtol=1e-4, atol=1e-6)
 
 
 def test_graphs_without_a_context_are_refused() -> None:

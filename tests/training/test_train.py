@@ -62,15 +62,15 @@ def state_tensors(folder: Path) -> dict[str, np.ndarray]:
     return tensors
 
 
-def assert_same_run(one: Path, other: Path) -> None:
+def assert_same_run(run_folder: Path, other: Path) -> None:
     """Log, weights, best weights and optimizer equal to the bit."""
-    assert timeless_log(one) == timeless_log(other)
-    found, wanted = state_tensors(one), state_tensors(other)
+    assert timeless_log(run_folder) == timeless_log(other)
+    found, wanted = state_tensors(run_folder), state_tensors(other)
     assert found.keys() == wanted.keys()
     assert any("exp_avg_sq" in name for name in found)
     for name, array in found.items():
         assert array.tobytes() == wanted[name].tobytes(), name
-    a, b = (load_checkpoint(folder / "checkpoint.safetensors") for folder in (one, other))
+    a, b = (load_checkpoint(folder / "checkpoint.safetensors") for folder in (run_folder, other))
     assert all(a.weights[name].tobytes() == b.weights[name].tobytes() for name in a.weights)
     assert (a.metrics, a.trained_on.best_epoch) == (b.metrics, b.trained_on.best_epoch)
 

@@ -78,8 +78,8 @@ def test_warned_and_far_workloads_have_wide_intervals(
     distance: float, warnings: tuple[Remark, ...], half: float
 ) -> None:
     """Beyond the reach, at 1, they grow with the distance."""
-    one = replace(SURE, distances={"it": distance}, warnings={"it": warnings})
-    assert one.half_widths("it") == pytest.approx(np.full(13, half))
+    unsure = replace(SURE, distances={"it": distance}, warnings={"it": warnings})
+    assert unsure.half_widths("it") == pytest.approx(np.full(13, half))
 
 
 def test_it_is_stored_and_read() -> None:

@@ -72,8 +72,8 @@ def _replaced(tensors: tuple[Tensor, ...], position: int, shape: _Shape) -> tupl
     if position >= len(tensors) or not _is_open(tensors[position].shape):
         return tensors
     known = _merged(tensors[position].shape, shape)
-    one = replace(tensors[position], shape=known)
-    return (*tensors[:position], one, *tensors[position + 1 :])
+    replaced = replace(tensors[position], shape=known)
+    return (*tensors[:position], replaced, *tensors[position + 1 :])
 
 
 # Element-wise ops.

@@ -44,10 +44,10 @@ def fused_nodes(
         if after is None or reads[node.output[0]] != 1 or node.output[0] in kept:
             found.append(node)
             continue
-        one = _gated(node, after) or _with_bias(node, after, sizes, parameters)
-        if one is not None:
+        fused = _gated(node, after) or _with_bias(node, after, sizes, parameters)
+        if fused is not None:
             gone.add(after.output[0])
-        found.append(node if one is None else one)
+        found.append(node if fused is None else fused)
     return found
 
 

@@ -102,9 +102,9 @@ def bind_inputs(inputs: Sequence[Any], options: ReadOptions) -> BoundInputs:
     return BoundInputs(sizes=sizes, named=named, batch=batch)
 
 
-def _sizes_of(one: Any) -> tuple[_Size, ...] | None:
-    kind = one.type.tensor_type
-    if not one.type.HasField("tensor_type") or not kind.HasField("shape"):
+def _sizes_of(value: Any) -> tuple[_Size, ...] | None:
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
         return None
     found: list[_Size] = []
     for dim in kind.shape.dim:

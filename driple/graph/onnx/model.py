@@ -106,10 +106,10 @@ def _all_names(model: Any) -> Iterator[Any]:
     while graphs:
         graph = graphs.pop()
         yield from (one.name for one in graph.initializer)
-        for one in (*graph.input, *graph.output, *graph.value_info):
-            yield one.name
-            yield from (dim.dim_param for dim in one.type.tensor_type.shape.dim)
-            yield from (text for entry in one.metadata_props for text in (entry.key, entry.value))
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            yield value.name
+            yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+            yield from (text for entry in value.metadata_props for text in (entry.key, entry.value))
         for node in graph.node:
             yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
             yield from (text for entry in node.metadata_props for text in (entry.key, entry.value))

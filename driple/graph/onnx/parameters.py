@@ -183,10 +183,10 @@ def _leaves(name: str, maker: Mapping[str, Any], stored: set[str]) -> tuple[froz
 def _marked(graph: Any) -> dict[str, bool]:
     """Whether PyTorch's exporter calls a tensor a parameter, where it calls it anything."""
     found = {}
-    for one in graph.value_info:
-        for entry in one.metadata_props:
+    for value in graph.value_info:
+        for entry in value.metadata_props:
             if entry.key == _KIND:
-                found[one.name] = entry.value == "PARAMETER"
+                found[value.name] = entry.value == "PARAMETER"
     return found
 
 

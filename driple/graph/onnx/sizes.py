@@ -131,12 +131,12 @@ class _Walk:
         self.stored: set[str] = set()
         self.guessed: list[str] = []
         self.inference = _Inference(model)
-        for one in graph.input:
-            if one.name in inputs.sizes:
-                shape = inputs.shape_of(one.name, unset=unset)
-                facts = TensorFacts(shape, dtype_of(one.type.tensor_type.elem_type))
-                _check(facts, f"input {one.name[:60]!r} is")
-                self.tensors[one.name] = facts
+        for given in graph.input:
+            if given.name in inputs.sizes:
+                shape = inputs.shape_of(given.name, unset=unset)
+                facts = TensorFacts(shape, dtype_of(given.type.tensor_type.elem_type))
+                _check(facts, f"input {given.name[:60]!r} is")
+                self.tensors[given.name] = facts
         self._store(graph)
         todo: list[Iterator[Any]] = [iter(graph.node)]
         while todo:

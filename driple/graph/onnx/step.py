@@ -140,13 +140,13 @@ class _Derivation:
         for name in sorted(sizes.stored - wanted):
             facts = sizes.tensors[name]
             self.tensors[name] = self._constant(facts.shape, facts.dtype)
-        for one in self.graph.input:
-            if one.name not in self.tensors:
-                facts = sizes.tensors[one.name]
+        for model_input in self.graph.input:
+            if model_input.name not in self.tensors:
+                facts = sizes.tensors[model_input.name]
                 storage = Storage(0, -1, TensorRole.INPUT)
                 tensor = StepTensor(facts.shape, facts.dtype, storage)
                 storage.nbytes = tensor.nbytes
-                self.tensors[one.name] = self.found.inputs[one.name] = tensor
+                self.tensors[model_input.name] = self.found.inputs[model_input.name] = tensor
 
     def _constant(self, shape: tuple[int, ...] | None, dtype: int) -> StepTensor:
         storage = Storage(0, -1, TensorRole.TEMPORARY)

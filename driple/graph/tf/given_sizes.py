@@ -66,13 +66,13 @@ def _shape(shapes: Sequence[tuple[Shape, ...] | None], node: int, slot: int) -> 
     return known[slot] if slot < len(known) else None
 
 
-def _contradict(op: str, one: Shape, other: Shape, given: set[int]) -> bool:
+def _contradict(op: str, shape: Shape, other: Shape, given: set[int]) -> bool:
     """Whether two shapes differ in two of the given sizes, where they must not."""
-    if not one or not other:
+    if not shape or not other:
         return False
-    pairs = zip(reversed(one), reversed(other), strict=False)
+    pairs = zip(reversed(shape), reversed(other), strict=False)
     if op in _ROWS:
-        pairs = zip(one[:1], other[:1], strict=True)
+        pairs = zip(shape[:1], other[:1], strict=True)
     return any(a != b and a in given and b in given for a, b in pairs)
 
 

@@ -132,17 +132,17 @@ def message_class(name: str) -> Any:
         if message == _ONE_OF:
             described.oneof_decl.add(name="value")
         for field_name, number, kind in fields:
-            one = described.field.add(name=field_name, number=number)
+            field = described.field.add(name=field_name, number=number)
             if message == _ONE_OF:
-                one.oneof_index = 0
+                field.oneof_index = 0
             base = kind.removesuffix("*")
-            one.label = _Field.LABEL_REPEATED if kind.endswith("*") else _Field.LABEL_OPTIONAL
+            field.label = _Field.LABEL_REPEATED if kind.endswith("*") else _Field.LABEL_OPTIONAL
             if base in _SCALARS:
-                one.type = _SCALARS[base]
+                field.type = _SCALARS[base]
             elif base == _ENUM:
-                one.type, one.type_name = _Field.TYPE_ENUM, f".{_PACKAGE}.{_ENUM}"
+                field.type, field.type_name = _Field.TYPE_ENUM, f".{_PACKAGE}.{_ENUM}"
             else:
-                one.type, one.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{base}"
+                field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{base}"
     types = file.enum_type.add(name=_ENUM)
     types.value.add(name="DT_INVALID", number=0)
     for type_name, number in NUMBER_OF.items():

@@ -203,9 +203,13 @@ class CallResults:
             enter(reference)
         while stack:
             item, following, rest = stack[-1]
-            for one in rest:
-                if node_of(one) in self._results and one not in self._ends and one not in opened:
-                    enter(one)
+            for source in rest:
+                if (
+                    node_of(source) in self._results
+                    and source not in self._ends
+                    and source not in opened
+                ):
+                    enter(source)
                     break
             else:
                 stack.pop()

@@ -207,13 +207,17 @@ def _lifetimes(
     count = len(record.op_types)
     roles = _roles(recorder, rows_read, given)
     rows = []
-    for one in record.allocations:
-        role = roles.get(id(one), _role(record, one))
+    for allocation in record.allocations:
+        role = roles.get(id(allocation), _role(record, allocation))
         is_older = accumulates and role == TensorRole.GRADIENT
-        made = -1 if is_older else min(one.made_by, count - 1)
-        end = count if one.freed_after is None else max(one.freed_after, one.made_by, 0)
-        if one.nbytes:
-            rows.append((one.nbytes, made, end, role))
+        made = -1 if is_older else min(allocation.made_by, count - 1)
+        end = (
+            count
+            if allocation.freed_after is None
+            else max(allocation.freed_after, allocation.made_by, 0)
+        )
+        if allocation.nbytes:
+            rows.append((allocation.nbytes, made, end, role))
     if state_bytes:
         rows.append((state_bytes, -1, count, TensorRole.OPTIMIZER_STATE))
     table = np.array(rows, dtype=np.int64).reshape(-1, 4)
@@ -240,12 +244,15 @@ def _roles(
     return roles
 
 
-def _role(record: Record, one: Allocation) -> TensorRole:
+def _role(record: Record, allocation: Allocation) -> TensorRole:
     """Role of a tensor of the step: an activation if it is made forward and freed backward."""
-    if one.made_by < 0:
+    if allocation.made_by < 0:
         return TensorRole.PARAMETER  # a buffer of the model, such as running averages
     end = len(record.op_types) - 1
-    made, freed = min(one.made_by, end), end if one.freed_after is None else one.freed_after
+    made, freed = (
+        min(allocation.made_by, end),
+        end if allocation.freed_after is None else allocation.freed_after,
+    )
     is_forward = record.phases[made] == Phase.FORWARD
     backward = record.phases[min(freed, end)] in {Phase.BACKWARD, Phase.RECOMPUTE}
     return TensorRole.ACTIVATION if is_forward and backward else TensorRole.TEMPORARY

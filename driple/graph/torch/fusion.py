@@ -78,18 +78,18 @@ def _joined(
 ) -> _Group | None:
     """The latest group that an op reading these nodes may join."""
     candidates = {
-        one.number: one
+        group.number: group
         for source in read
-        if (one := group_of.get(source)) is not None
-        and one.elements == elements
-        and one.phase == phase
+        if (group := group_of.get(source)) is not None
+        and group.elements == elements
+        and group.phase == phase
     }
     for number in sorted(candidates, reverse=True):
-        one = candidates[number]
-        outside = (source for source in read if group_of.get(source) is not one)
+        group = candidates[number]
+        outside = (source for source in read if group_of.get(source) is not group)
         # What another group makes is there when that group's kernel has run, at its first op.
-        if all(_made_at(source, group_of) < one.first for source in outside):
-            return one
+        if all(_made_at(source, group_of) < group.first for source in outside):
+            return group
     return None
 
 
@@ -101,13 +101,13 @@ def _made_at(node: int, group_of: Mapping[int, _Group]) -> int:
 def _numbered(group_of: Mapping[int, _Group], count: int) -> list[int]:
     """Groups of two ops and more, numbered from 0 in the order of their first op."""
     members: dict[int, int] = {}
-    for one in group_of.values():
-        members[one.number] = members.get(one.number, 0) + 1
+    for group in group_of.values():
+        members[group.number] = members.get(group.number, 0) + 1
     kept = [number for number in sorted(members) if members[number] > 1]
     place = {number: position for position, number in enumerate(kept)}
     found = [-1] * count
-    for node, one in group_of.items():
-        found[node] = place.get(one.number, -1)
+    for node, group in group_of.items():
+        found[node] = place.get(group.number, -1)
     return found
 
 

@@ -134,8 +134,8 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
             self._paths.setdefault(id(module), path)
         self._results = results_of_process()
         self._owner: dict[int, str] = {}
-        for name, one in self.parameters.items():
-            self._owner.setdefault(id(one), name.rpartition(".")[0])
+        for name, parameter in self.parameters.items():
+            self._owner.setdefault(id(parameter), name.rpartition(".")[0])
         self._number: dict[int, int] = {}
         self._live: dict[int, Allocation] = {}
         self._watches: dict[int, weakref.ref[Any]] = {}
@@ -144,9 +144,9 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         self._path_of_sequence: dict[int, str] = {}
         self._repeats = Repeats(begun=self._turn_began, ended=self._turn_ended)
         self._last_sequence, self._kept_from = _NO_NODE, 0
-        for number, one in enumerate(self.parameters.values()):
-            self._number.setdefault(memory_of(one), number)
-            self.before_step(one)
+        for number, parameter in enumerate(self.parameters.values()):
+            self._number.setdefault(memory_of(parameter), number)
+            self.before_step(parameter)
         for buffer in model.buffers():
             self.before_step(buffer)
 
@@ -236,11 +236,15 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
 
     def _viewed(self, arguments: Sequence[Any], made: Any) -> None:
         """A view in memory of its own is as old as what it shows."""
-        shown = [one for tensor in tensors_in(arguments) if (one := self.allocation_of(tensor))]
+        shown = [
+            allocation
+            for tensor in tensors_in(arguments)
+            if (allocation := self.allocation_of(tensor))
+        ]
         for tensor in tensors_in(made):
-            one = self._allocated(tensor, len(self.record.op_types))
-            if shown and one.written_by == _NO_NODE:
-                one.written_by = shown[0].written_by
+            allocation = self._allocated(tensor, len(self.record.op_types))
+            if shown and allocation.written_by == _NO_NODE:
+                allocation.written_by = shown[0].written_by
 
     def _place(self) -> tuple[Phase, str | None, bool]:
         """Phase and module of the op that runs now, and whether it adds to an older gradient.

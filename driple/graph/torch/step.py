@@ -238,13 +238,13 @@ def _gradients(model: nn.Module, options: StepOptions) -> Iterator[None]:
     """Gradients as before a later pass of accumulation, or none; the old ones after it."""
     before = [(one, one.grad) for one in model.parameters()]
     try:
-        for one, _ in before:
-            accumulates = one.requires_grad and options.grad_accumulation > 1
-            one.grad = torch.empty_like(one) if accumulates else None
+        for parameter, _ in before:
+            accumulates = parameter.requires_grad and options.grad_accumulation > 1
+            parameter.grad = torch.empty_like(parameter) if accumulates else None
         yield
     finally:
-        for one, grad in before:
-            one.grad = grad
+        for parameter, grad in before:
+            parameter.grad = grad
 
 
 def _called(model: nn.Module, batch: Any) -> Any:

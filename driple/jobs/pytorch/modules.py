@@ -134,8 +134,8 @@ def _put_back(module: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        for one, parameters, buffers, training in before:
+        for part, parameters, buffers, training in before:
             # By attribute: recurrent layers keep a second list of their weights.
             for name, value in (*parameters.items(), *buffers.items()):
-                setattr(one, name, value)
-            one.training = training
+                setattr(part, name, value)
+            part.training = training

@@ -46,9 +46,9 @@ def googlenet(net: Net, images: Any, data: DataSet) -> Any:
 
 
 def _module(net: Net, x: Any, filters: tuple[int, ...]) -> Any:
-    one, reduce3, three, reduce5, five, pooled = filters
+    narrow, reduce3, three, reduce5, five, pooled = filters
     branches = [
-        net.conv_relu(x, one, 1),
+        net.conv_relu(x, narrow, 1),
         net.conv_relu(net.conv_relu(x, reduce3, 1), three, 3),
         net.conv_relu(net.conv_relu(x, reduce5, 1), five, 5),
         net.conv_relu(net.max_pool(x, 3, 1), pooled, 1),

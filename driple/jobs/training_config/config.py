@@ -74,8 +74,8 @@ class Undecided:
 def undecided_remarks(fields: tuple[Undecided, ...]) -> tuple[Remark, ...]:
     """Remarks that name decisive fields that were not read: one for each kind and change."""
     groups: dict[tuple[str, str, Changes], list[Undecided]] = {}
-    for one in fields:
-        groups.setdefault((one.file, one.reason, one.changes), []).append(one)
+    for field in fields:
+        groups.setdefault((field.file, field.reason, field.changes), []).append(field)
     return tuple(
         remark(
             "fields_left_open",

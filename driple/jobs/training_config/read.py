@@ -180,8 +180,8 @@ class _Reading:
             raise ConfigError(
                 f"{self._file}: field {key[:60]} must be {refused}, got {str(value)[:40]!r}"
             ) from refused
-        for name, one in found.items():
-            self._say(key, name, one)
+        for name, field_value in found.items():
+            self._say(key, name, field_value)
 
     def _say(self, key: str, name: str, value: Any) -> None:
         known = self._said.get(name)

@@ -34,9 +34,9 @@ def device_values(
         MeasureError: its generation is not known, or a rate could not be measured.
     """
     best = {"bf16": 0.0, "tf32": 0.0, "fp32": 0.0}
-    for one in timed:
-        rate = 2 * one.kernel.multiply_adds / one.seconds
-        best[one.kernel.precision] = max(best[one.kernel.precision], rate)
+    for measured in timed:
+        rate = 2 * measured.kernel.multiply_adds / measured.seconds
+        best[measured.kernel.precision] = max(best[measured.kernel.precision], rate)
     if not facts.generation or bytes_per_s is None or not all(best.values()):
         raise MeasureError(
             f"{facts.name} is in no catalogue, and not enough is known of it to add it; leave "

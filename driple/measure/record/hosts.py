@@ -90,18 +90,18 @@ def common_window(
     return [(start - offset, end - offset) for offset in ahead], remarks
 
 
-def _skew_ns(one: HostRecord, other: HostRecord, ahead: int, other_ahead: int) -> int | None:
+def _skew_ns(host: HostRecord, other: HostRecord, ahead: int, other_ahead: int) -> int | None:
     """What must be added to the other's wall clock, by marks; None if they do not match."""
-    if not one.marks or not other.marks:
+    if not host.marks or not other.marks:
         return None
-    mine, theirs = one.marks[0].times_ns + ahead, other.marks[0].times_ns + other_ahead
+    mine, theirs = host.marks[0].times_ns + ahead, other.marks[0].times_ns + other_ahead
     if len(mine) != len(theirs):
         return None
     return int(np.median(mine - theirs))
 
 
-def _overlap(one: HostRecord, other: HostRecord) -> bool:
-    (begin, end), (other_begin, other_end) = one.wall_s, other.wall_s
+def _overlap(host: HostRecord, other: HostRecord) -> bool:
+    (begin, end), (other_begin, other_end) = host.wall_s, other.wall_s
     shorter = min(end - begin, other_end - other_begin)
     return min(end, other_end) - max(begin, other_begin) > _LEAST_OVERLAP * shorter
 

@@ -95,12 +95,12 @@ def records_of_timelines(
         Node(key=key, op=steps[0].types[key], inputs=inputs or waits.get(key, ()))
         for key, inputs in steps[0].inputs.items()
     ]
-    for one in travelling:
-        tensor = one.at[1]
-        sent = f"^{one.sent[1]}" if one.is_control else one.sent[1]
-        sender = (one.sent[0], f"{tensor}/send")
+    for transfer in travelling:
+        tensor = transfer.at[1]
+        sent = f"^{transfer.sent[1]}" if transfer.is_control else transfer.sent[1]
+        sender = (transfer.sent[0], f"{tensor}/send")
         nodes.append(Node(key=sender, op="_Send", inputs=(sent,), tensor=tensor))
-        nodes.append(Node(key=one.at, op="_Recv", inputs=(), tensor=tensor))
+        nodes.append(Node(key=transfer.at, op="_Recv", inputs=(), tensor=tensor))
     wanted = Counter(one.at[0] for one in travelling)
     whole = [step for step in steps if _lacking(step, wanted) is None]
     if not whole:

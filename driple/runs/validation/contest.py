@@ -151,6 +151,6 @@ def _baseline(
             work.take(np.array(test, dtype=np.int64)),
             [rows[i] for i in test],
         )
-        for i, one in zip(test, seconds.tolist(), strict=True):
-            found[i - num_known] = RowPrediction(one)
+        for i, predicted_s in zip(test, seconds.tolist(), strict=True):
+            found[i - num_known] = RowPrediction(predicted_s)
     return found

@@ -110,9 +110,9 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> 
     return float(values[order][min(at, len(values) - 1)])
 
 
-def kendall_tau(one: FloatArray, other: FloatArray) -> float | None:
+def kendall_tau(left: FloatArray, other: FloatArray) -> float | None:
     """Kendall's tau-b of two orders, shape [n] each; None where one of them is all ties."""
-    first = np.sign(one[:, None] - one[None, :])
+    first = np.sign(left[:, None] - left[None, :])
     second = np.sign(other[:, None] - other[None, :])
     pairs = float(np.sqrt((first**2).sum() * (second**2).sum()))
     return float((first * second).sum()) / pairs if pairs else None
@@ -149,14 +149,14 @@ def _intervals(
     return 100 * float((inside * own).sum() / own.sum()), width
 
 
-def rank_correlation(one: FloatArray, other: FloatArray) -> float | None:
+def rank_correlation(left: FloatArray, other: FloatArray) -> float | None:
     """Spearman's correlation of two orders, shape [n] each, ties at their mean rank.
 
     None where there are fewer than three, or one of the orders is all ties.
     """
-    if len(one) < _LEAST_RUNS:
+    if len(left) < _LEAST_RUNS:
         return None
-    first, second = _centred_ranks(one), _centred_ranks(other)
+    first, second = _centred_ranks(left), _centred_ranks(other)
     size = math.sqrt(float((first**2).sum() * (second**2).sum()))
     return float((first * second).sum()) / size if size else None
 

@@ -145,17 +145,17 @@ def _simulated(
     made = on(row["workload"], row["setting"])
     if kind == "idle to burst":
         return _over(*(_quantity(made, f"{quantity}.{name}_duration") for name in _CYCLE))
-    one = _quantity(made, quantity)
+    value = _quantity(made, quantity)
     if kind == "value":
-        return one
+        return value
     others = [
         _quantity(on(other, setting), quantity)
         for setting in row["against_setting"].split() or [row["setting"]]
     ]
     if kind == "ratio":
-        return _over(one, others[0])
+        return _over(value, others[0])
     if kind == "largest ratio":
-        return _over(max(one, *others), min(one, *others))
+        return _over(max(value, *others), min(value, *others))
     raise ConfigError(f"figures of the paper: '{kind}' is no kind of row")
 
 

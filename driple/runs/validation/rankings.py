@@ -177,10 +177,10 @@ def _ranked(
     groups: dict[tuple[str, str, str], dict[Hashable, list[tuple[float, float]]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for row, one in zip(rows, predictions, strict=True):
-        if one is not None and is_of(row):
+    for row, prediction in zip(rows, predictions, strict=True):
+        if prediction is not None and is_of(row):
             each = row.samples * (row.seq_len or 1)
-            groups[group(row)][choice(row)].append((one.seconds / each, row.step_s / each))
+            groups[group(row)][choice(row)].append((prediction.seconds / each, row.step_s / each))
     found = []
     for (source, job, place), choices in sorted(groups.items()):
         if len(choices) < LEAST_CHOICES:

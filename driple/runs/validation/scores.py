@@ -59,7 +59,11 @@ def scores_of(rows: Sequence[MeasuredRun], predicted: Predicted) -> list[GroupSc
     for by in BY:
         for (group, mode), places in sorted(_groups(rows, by).items()):
             for (split, predictor), predictions in predicted.items():
-                pairs = [(rows[i], one) for i in places if (one := predictions[i]) is not None]
+                pairs = [
+                    (rows[i], prediction)
+                    for i in places
+                    if (prediction := predictions[i]) is not None
+                ]
                 if pairs:
                     found.append(_scored(by, group, mode, split, predictor, pairs))
     return found

@@ -211,12 +211,12 @@ def utilisation_scores(
         for one in predicted
     ]
     groups: dict[str, list[int]] = defaultdict(list)
-    for i, (one, (measured, value)) in enumerate(zip(predicted, pairs, strict=True)):
+    for i, (utilisation, (measured, value)) in enumerate(zip(predicted, pairs, strict=True)):
         if not math.isnan(value):
             groups["all runs"].append(i)
             if measured < BUSY_PCT:
                 groups[f"runs below {BUSY_PCT:g} %"].append(i)
-            groups[one.run.job].append(i)
+            groups[utilisation.run.job].append(i)
     return [_score(name, np.array([pairs[i] for i in places])) for name, places in groups.items()]
 
 

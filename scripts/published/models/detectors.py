@@ -58,8 +58,8 @@ class _Pyramid(nn.Module):
         self.stem = nn.Sequential(*children[:4])
         self.stages = nn.ModuleList(children[4:8])
         for fixed in (self.stem, self.stages[0]) if frozen else ():  # three stages are trained
-            for one in fixed.parameters():
-                one.requires_grad_(False)
+            for parameter in fixed.parameters():
+                parameter.requires_grad_(False)
         widths = (256, 512, 1024, 2048)[least - 1 :]
         self.inner = nn.ModuleList(nn.Conv2d(one, _WIDTH, 1) for one in widths)
         self.outer = nn.ModuleList(nn.Conv2d(_WIDTH, _WIDTH, 3, padding=1) for _ in widths)
@@ -221,8 +221,8 @@ def _mask_rcnn(batch_size: int, size: int) -> Built:
         known = known + functional.smooth_l1_loss(places, torch.zeros_like(places))
         known = known + functional.cross_entropy(scores, kinds)
         known = known + functional.smooth_l1_loss(offsets[:, :4], torch.zeros_like(offsets[:, :4]))
-        one = masks[:, 0]
-        return known + binary(one, torch.zeros_like(one))
+        mask = masks[:, 0]
+        return known + binary(mask, torch.zeros_like(mask))
 
     return Built(model=model, batch=images, loss=loss)
 

@@ -134,8 +134,8 @@ def _built(batch_size: int, size: int) -> Built:
     def loss(outputs: tuple[Tensor, ...]) -> Tensor:
         made, duration, tone, loudness, aligned = outputs
         error = functional.mse_loss(made.transpose(1, 2), frames)
-        for one in (duration, tone, loudness):
-            error = error + 0.1 * functional.mse_loss(one, torch.zeros_like(one))
+        for prediction in (duration, tone, loudness):
+            error = error + 0.1 * functional.mse_loss(prediction, torch.zeros_like(prediction))
         return error - aligned.float().clamp(min=1e-8).log().mean()
 
     batch = (meta_tokens(batch_size, tokens), frames, lines, lines)

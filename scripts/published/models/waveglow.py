@@ -100,11 +100,11 @@ def _built(batch_size: int, size: int) -> Built:
     def loss(outputs: tuple[Tensor, list[Tensor], list[Tensor]]) -> Tensor:
         noise, scales, determinants = outputs
         total = torch.sum(scales[0])
-        for one in scales[1:]:
-            total = total + torch.sum(one)
+        for part in scales[1:]:
+            total = total + torch.sum(part)
         whole = determinants[0]
-        for one in determinants[1:]:
-            whole = whole + one
+        for part in determinants[1:]:
+            whole = whole + part
         return (torch.sum(noise * noise) / 2 - total - whole) / noise.numel()
 
     return Built(model=model, batch=(mels, audio), loss=loss)

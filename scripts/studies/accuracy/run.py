@@ -268,13 +268,13 @@ def pair_of(
     seeds = result.common_seeds(folded)
     if folded and not seeds:
         return None, None
-    one, other = (
+    first, other = (
         spread_of(result, name, method, seeds)
         if method in folded
         else stored_error(setting, result.config.split, name, method)
         for method in methods
     )
-    return one, other
+    return first, other
 
 
 def stored_error(setting: str, split: str, name: tuple[str, str], method: str) -> float | None:
@@ -289,8 +289,8 @@ def stored_error(setting: str, split: str, name: tuple[str, str], method: str) -
 
 def ratio(setting: str, result: BenchmarkResult, method: str, other: str) -> float | None:
     """SMAPE of a method over that of another; None where one has none."""
-    one, two = pair_of(setting, result, (SMAPE, ALL), (method, other))
-    return None if one is None or two is None else one / two
+    own, two = pair_of(setting, result, (SMAPE, ALL), (method, other))
+    return None if own is None or two is None else own / two
 
 
 def unseen(setting: str, results: Results) -> dict[str, dict[str, float | None]]:

@@ -81,21 +81,21 @@ def rows(machine: Path) -> Iterator[Row]:
     ]
     whole = float(np.exp(np.median(np.log(ratios))))
     for group in GROUPS:
-        for one in examples(machine, group):
-            made = predict(whole_graph(one.graph), checkpoint)
+        for example in examples(machine, group):
+            made = predict(whole_graph(example.graph), checkpoint)
             ways = {
                 "for any host": on_any_host(made),
                 "one factor on all times": scaled(made, whole),
                 "a factor on computing": host.applied(made),
             }
-            truth = np.append(one.targets.flat, one.iteration_time_s)
+            truth = np.append(example.targets.flat, example.iteration_time_s)
             for way, each in ways.items():
                 shares = smape_shares(each.numbers[None], truth[None])[0]
                 low, high = (None, None) if each.ends is None else each.ends[-1].tolist()
                 yield {
                     "machine": machine.name,
                     "group": group,
-                    "workload": one.workload,
+                    "workload": example.workload,
                     "way": way,
                     "measured_s": round(float(truth[-1]), 5),
                     "predicted_s": round(each.iteration_time_s, 5),

@@ -82,9 +82,9 @@ class Results:
         found = {}
         for epochs, change in EPOCHS.items():
             errors, _ = self.together(label, change)
-            one, other = errors.values()
+            first, other = errors.values()
             found[epochs] = {
-                way: [mean(pair) for pair in zip(one[way], other[way], strict=False)]
+                way: [mean(pair) for pair in zip(first[way], other[way], strict=False)]
                 for way in (TOGETHER, TOLD, APART)
             }
         return found

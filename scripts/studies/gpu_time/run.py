@@ -70,10 +70,10 @@ def main() -> None:
                 },
             )
     known = shipped_known.device(OWN_DEVICE)
-    for one in own_jobs():
-        facts = {"job": one.name, "precision": one.precision, "task": "train"}
-        found = both(one.ready().prepared, known)
-        add_result(RESULTS, {"where": OWN, **facts, "busy_s": one.busy_s, **found})
+    for own_job in own_jobs():
+        facts = {"job": own_job.name, "precision": own_job.precision, "task": "train"}
+        found = both(own_job.ready().prepared, known)
+        add_result(RESULTS, {"where": OWN, **facts, "busy_s": own_job.busy_s, **found})
 
 
 def both(job: PreparedJob, device: CalibratedDevice) -> dict[str, dict[str, float]]:

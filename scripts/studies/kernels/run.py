@@ -62,13 +62,13 @@ def logs_of(model: GpuModel, fold: int) -> dict[str, list[float]]:
     rows = [row for row in single if row.task == "train"] + sampled_forward(single)
     rows = [row for row in rows if fold_of(row.family, source.folds) == fold]
     seconds = simulate_rows(rows, source.steps, calibration)
-    for row, one in zip(rows, seconds.tolist(), strict=True):
+    for row, step_s in zip(rows, seconds.tolist(), strict=True):
         what = "forward passes" if row.task == "forward" else "training"
         if row.compiled:
             what += ", compiled"
         elif row.task == "train":
             what += ", timm" if row.source == "timm" else ", others"
-        found[what].append(float(np.log(one / row.step_s)))
+        found[what].append(float(np.log(step_s / row.step_s)))
     for what, log in own_logs(model, fold):
         found[what].append(log)
     return found

@@ -162,8 +162,8 @@ def _events(
     while waiting:
         node, owner = waiting.pop()
         if node.tag == _EventType.Allocation:
-            one = node.extra_fields
-            found.append(_Event(node.start_time_ns, one.ptr, one.alloc_size, owner))
+            fields = node.extra_fields
+            found.append(_Event(node.start_time_ns, fields.ptr, fields.alloc_size, owner))
             continue
         name = node.name.removesuffix("_")  # in place or not
         if not owner and name in ops:

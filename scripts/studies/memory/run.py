@@ -107,9 +107,9 @@ def read_for_cpu(study: StudyModel, case: Case) -> OpGraph:
     mode = FakeTensorMode()
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
-            for name, one in tensors.items():
-                if one is not None:
-                    tensors[name] = mode.from_tensor(one)  # type: ignore[assignment]
+            for name, tensor in tensors.items():
+                if tensor is not None:
+                    tensors[name] = mode.from_tensor(tensor)  # type: ignore[assignment]
     given = tree_map_only(Tensor, mode.from_tensor, batch)
     options = case.options
     if case.checkpoint and study.checkpoint is None:

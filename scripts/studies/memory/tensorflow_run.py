@@ -143,12 +143,12 @@ def _profiled(run: Callable[[], Any], folder: Path, optimizer: str) -> _Peak:
     live: dict[int, _Request] = {}
     now = 0
     found = _Peak(0, 0, 0)
-    for one in _requests(folder):
-        if one.nbytes < 0:
-            now -= live.pop(one.address).nbytes if one.address in live else 0
+    for request in _requests(folder):
+        if request.nbytes < 0:
+            now -= live.pop(request.address).nbytes if request.address in live else 0
             continue
-        live[one.address] = one
-        now += one.nbytes
+        live[request.address] = request
+        now += request.nbytes
         if now > found.peak:
             workspace = sum(each.nbytes for each in live.values() if each.is_workspace)
             update = sum(

@@ -269,18 +269,18 @@ def fit_numbers(found: Fitted) -> dict[str, str]:
 
 def simulation_numbers(simulated: Sequence[AgainstSimulation]) -> dict[str, str]:
     """Zhang's pipeline over the event simulation, least and largest."""
-    one = [row for row in simulated if row.servers == 1]
+    single = [row for row in simulated if row.servers == 1]
     several = [row for row in simulated if row.servers > 1]
 
     def span(values: Sequence[float]) -> str:
         return f"{100 * min(values):.0f} to {100 * max(values):+.0f} %"
 
     return {
-        "exact": f"{100 * max(abs(row.exact) for row in one):.4f} %",
-        "chance_worst": f"{100 * max(abs(v) for row in one for v in row.chance):.1f} %",
+        "exact": f"{100 * max(abs(row.exact) for row in single):.4f} %",
+        "chance_worst": f"{100 * max(abs(v) for row in single for v in row.chance):.1f} %",
         "several": span([row.exact for row in several]),
         "even": span([row.even for row in several]),
-        "layer": span([row.layer for row in one]),
+        "layer": span([row.layer for row in single]),
     }
 
 

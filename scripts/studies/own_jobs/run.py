@@ -29,22 +29,22 @@ def main() -> None:
     calibrated = shipped_calibration().device(SETTING.removeprefix("1x"))
     no_host = np.where(np.array(TUNED) == "host", _NO_HOST, 1.0)
     steps, decides = [], []
-    for one in own_jobs():
-        answer = predict(one.job, SETTING, method="simulator").answers[0]
+    for job in own_jobs():
+        answer = predict(job.job, SETTING, method="simulator").answers[0]
         time = answer.iteration_time_s
         ends = time.interval
         known = tuned_step(
-            one.ready().prepared, calibrated, name=one.name, group=one.name, seconds=one.step_s
+            job.ready().prepared, calibrated, name=job.name, group=job.name, seconds=job.step_s
         )
         add_result(
             RESULTS,
             {
                 "kind": "job",
-                "job": one.name,
-                "precision": one.precision,
-                "step_s": one.step_s,
-                "busy_s": one.busy_s,
-                "kernels": one.kernels,
+                "job": job.name,
+                "precision": job.precision,
+                "step_s": job.step_s,
+                "busy_s": job.busy_s,
+                "kernels": job.kernels,
                 "predicted_s": time.value,
                 "ends_s": None if ends is None else [ends.low, ends.high],
                 "predicted_busy_s": known.predicted_s(no_host),
@@ -52,7 +52,7 @@ def main() -> None:
             },
         )
         steps.append(known)
-        decides.append(one.host_decides)
+        decides.append(job.host_decides)
     low, high = tuned_steps().host_ends
     for draw in range(DRAWS):
         order = np.random.default_rng(draw).permutation(len(steps)).tolist()

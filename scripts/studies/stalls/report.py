@@ -111,8 +111,8 @@ def macro_table(found: Profiles) -> list[str]:
         cells = [model, *(stall_cell(first, name, in_ms=False) for name in names)]
         cells += [stall_cell(mine.get(rate), "network", in_ms=False) for rate in RATES]
         count = first.batches_per_epoch or 0
-        one, two = (float(np.mean([*first.times[step].values()])) for step in (1, 2))
-        rows.append([*cells, f"{2 * count * one:.0f} s", f"{count * two:.0f} s"])
+        single_s, two = (float(np.mean([*first.times[step].values()])) for step in (1, 2))
+        rows.append([*cells, f"{2 * count * single_s:.0f} s", f"{count * two:.0f} s"])
     return markdown(head, rows)
 
 
@@ -166,14 +166,14 @@ def fit_table(fits: Sequence[LinkFit]) -> list[str]:
     """Section VI-A: the fitted numbers and their error."""
     rows = []
     for fit in fits:
-        one = fit.channel
+        channel = fit.channel
         rows.append(
             [
-                one.name,
-                f"{1e3 * one.latency_s:.3f} ms per {one.latency_per}",
-                f"{one.bytes_per_s / 1e6:.0f} MB/s",
-                own_rate(one.name),
-                "hidden by the backward pass" if one.overlap else "after the backward pass",
+                channel.name,
+                f"{1e3 * channel.latency_s:.3f} ms per {channel.latency_per}",
+                f"{channel.bytes_per_s / 1e6:.0f} MB/s",
+                own_rate(channel.name),
+                "hidden by the backward pass" if channel.overlap else "after the backward pass",
                 f"{fit.error_pct:.0f} %",
                 ", ".join(f"{form} {error:.0f} %" for form, error in fit.errors_pct.items()),
             ]
@@ -197,21 +197,23 @@ def conclusions(
     channels.append(calibrated_channel(link_named(FAST), 2, shipped_calibration()))
     rows = []
     total: dict[tuple[str, str], float] = {}
-    for one in channels:
+    for channel in channels:
         for model, item in sizes.items():
-            per = len(item.gradients.nbytes if one.latency_per == "gradient"
+            per = len(item.gradients.nbytes if channel.latency_per == "gradient"
                       else item.buckets.nbytes)  # fmt: skip
             nbytes = float(item.gradients.nbytes.sum())
-            time = paper_time(per, nbytes, one.latency_s, one.bytes_per_s)
-            total[one.name, model] = time
+            time = paper_time(per, nbytes, channel.latency_s, channel.bytes_per_s)
+            total[channel.name, model] = time
             true = [
-                other.stall_s for other in seen if (other.model, other.link) == (model, one.name)
+                other.stall_s
+                for other in seen
+                if (other.model, other.link) == (model, channel.name)
             ]
             rows.append(
                 [
-                    one.name, model, f"{per}", f"{nbytes / 1e6:.0f} MB",
-                    f"{1e3 * per * one.latency_s:.1f} ms",
-                    f"{1e3 * nbytes / one.bytes_per_s:.0f} ms", f"{1e3 * time:.0f} ms",
+                    channel.name, model, f"{per}", f"{nbytes / 1e6:.0f} MB",
+                    f"{1e3 * per * channel.latency_s:.1f} ms",
+                    f"{1e3 * nbytes / channel.bytes_per_s:.0f} ms", f"{1e3 * time:.0f} ms",
                     f"{1e3 * float(np.mean(true)):.0f} ms" if true else "-",
                 ]
             )  # fmt: skip

@@ -44,16 +44,16 @@ def drawn(draw: random.Random, op_type: str) -> OpSignature:
 def test_costs_are_finite_and_not_negative() -> None:
     draw = random.Random(38)
     ops = [drawn(draw, name) for name in sorted({*_FLOPS, *MOVES, *UPDATES}) for _ in range(40)]
-    for one in ops:
-        cost = cost_of_op(one)
+    for op in ops:
+        cost = cost_of_op(op)
         for number in (cost.flops, cost.bytes_read, cost.bytes_written, cost.parameters):
-            assert isfinite(number), one
-            assert number >= 0, one
-        product = product_of(one, cost.flops)
+            assert isfinite(number), op
+            assert number >= 0, op
+        product = product_of(op, cost.flops)
         if product is not None:
             for side in (product.m, product.n, product.k, product.count):
-                assert isfinite(side), one
-                assert side > 0, one
+                assert isfinite(side), op
+                assert side > 0, op
     table = OpTable.of(ops)
     columns = {name: getattr(table, name) for name in OpTable.__dataclass_fields__}
     for name, column in {**columns, "facts": table.facts.values}.items():

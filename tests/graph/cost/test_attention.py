@@ -42,9 +42,11 @@ def test_flops_are_those_that_torch_counts(shapes: tuple[Shape, Shape, Shape]) -
 
 
 def test_the_gradient_takes_five_products_for_two() -> None:
-    one, gradient = (cost_of_op(attention(k, SAME)) for k in ("attention", "attention_gradient"))
-    assert one.flops == 4 * 2 * 12 * 384 * 384 * 64
-    assert gradient.flops == 2.5 * one.flops
+    forward, gradient = (
+        cost_of_op(attention(k, SAME)) for k in ("attention", "attention_gradient")
+    )
+    assert forward.flops == 4 * 2 * 12 * 384 * 384 * 64
+    assert gradient.flops == 2.5 * forward.flops
 
 
 def test_a_causal_kernel_counts_the_scores_that_its_mask_leaves() -> None:

@@ -115,8 +115,8 @@ def test_an_unknown_batch_counts_as_one() -> None:
 
 
 def test_known_shapes_stay_as_they_are() -> None:
-    one = op("Conv2D", IMAGE, WINDOW, out=MADE)
-    assert completed(one) is one
+    known = op("Conv2D", IMAGE, WINDOW, out=MADE)
+    assert completed(known) is known
 
 
 def test_a_gradient_by_the_input_does_not_depend_on_its_own_shape() -> None:

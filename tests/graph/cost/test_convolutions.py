@@ -26,16 +26,18 @@ SIZES = (4,)
 
 
 @pytest.mark.parametrize(
-    ("one", "direction"),
+    ("signature", "direction"),
     [
         (op("conv", IMAGE, WINDOW, out=MADE), "forward"),
         (op("conv_input_gradient", SIZES, WINDOW, MADE, out=IMAGE), "input"),
         (op("conv_filter_gradient", IMAGE, SIZES, MADE, out=WINDOW), "filter"),
     ],
 )
-def test_a_convolution_and_its_gradients_say_the_same(one: OpSignature, direction: str) -> None:
+def test_a_convolution_and_its_gradients_say_the_same(
+    signature: OpSignature, direction: str
+) -> None:
     """Channels last, as TensorFlow has them; four groups, stride 2."""
-    facts = conv_facts(one)
+    facts = conv_facts(signature)
     assert facts is not None
     assert facts.direction == direction
     assert (facts.groups, facts.in_per_group, facts.out_per_group) == (4, 16, 32)
@@ -61,18 +63,18 @@ def test_a_depthwise_filter_holds_channels_and_multiplier() -> None:
 )  # fmt: skip
 def test_sizes_give_the_stride(before: int, side: int, after: int, stride: int) -> None:
     """With padding or without: nothing states either."""
-    one = op("conv", (2, 3, before, before), (side, side, 3, 64), out=(2, 64, after, after))
-    facts = conv_facts(one)
+    convolution = op("conv", (2, 3, before, before), (side, side, 3, 64), out=(2, 64, after, after))
+    facts = conv_facts(convolution)
     assert facts is not None
     assert facts.strides == (stride, stride)
 
 
 def test_what_the_graph_states_holds() -> None:
-    one = op(
+    convolution = op(
         "conv", (2, 3, 8, 8), (3, 3, 3, 4), out=(2, 4, 1, 1),
         strides=(1, 1, 5, 5), dilations=(1, 1, 3, 3),
     )  # fmt: skip
-    facts = conv_facts(one)
+    facts = conv_facts(convolution)
     assert facts is not None
     assert (facts.strides, facts.dilations) == ((5, 5), (3, 3))
 

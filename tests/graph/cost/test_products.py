@@ -28,15 +28,15 @@ TO_INPUT = op("Conv2DBackpropInput", (4,), WINDOW, MADE, out=IMAGE)
 TO_FILTER = op("Conv2DBackpropFilter", IMAGE, (4,), MADE, out=WINDOW)
 
 
-def product(one: OpSignature) -> Product:
+def product(signature: OpSignature) -> Product:
     """That of an op which has one."""
-    made = product_of(one, cost_of_op(one).flops)
+    made = product_of(signature, cost_of_op(signature).flops)
     assert made is not None
     return made
 
 
 @pytest.mark.parametrize(
-    "one",
+    "signature",
     [
         CONV,
         TO_INPUT,
@@ -48,9 +48,9 @@ def product(one: OpSignature) -> Product:
         op("Einsum", (4, 16, 9), (4, 16, 9), out=(16, 16), equation="btd,bud->tu"),
     ],
 )
-def test_a_product_has_the_flops_of_its_op(one: OpSignature) -> None:
-    made = product(one)
-    assert 2 * made.m * made.n * made.k * made.count == pytest.approx(cost_of_op(one).flops)
+def test_a_product_has_the_flops_of_its_op(signature: OpSignature) -> None:
+    made = product(signature)
+    assert 2 * made.m * made.n * made.k * made.count == pytest.approx(cost_of_op(signature).flops)
 
 
 def test_sides_are_those_of_the_output() -> None:

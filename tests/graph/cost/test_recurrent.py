@@ -18,9 +18,9 @@ WEIGHTS, PEEPHOLE, BIAS = (INPUT + HIDDEN, 4 * HIDDEN), (HIDDEN,), (4 * HIDDEN,)
 LSTM_STEP = 8 * HIDDEN * (INPUT + HIDDEN) * BATCH
 
 
-def flops(one: OpSignature) -> float:
+def flops(signature: OpSignature) -> float:
     """Those of an op that has a formula."""
-    cost = cost_of_op(one)
+    cost = cost_of_op(signature)
     assert cost.known
     return cost.flops
 
@@ -55,8 +55,8 @@ def test_the_gradient_of_a_cell_leaves_its_products_to_other_ops() -> None:
 
 
 def test_a_gru_cell_has_three_gates() -> None:
-    two, one = (INPUT + HIDDEN, 2 * HIDDEN), (INPUT + HIDDEN, HIDDEN)
-    inputs = ((BATCH, INPUT), STATE, two, one, (2 * HIDDEN,), (HIDDEN,))
+    two, single = (INPUT + HIDDEN, 2 * HIDDEN), (INPUT + HIDDEN, HIDDEN)
+    inputs = ((BATCH, INPUT), STATE, two, single, (2 * HIDDEN,), (HIDDEN,))
     forward = op("GRUBlockCell", *inputs, out=[STATE] * 4)
     backward = op("GRUBlockCellGrad", *inputs, *(STATE,) * 4, out=[(BATCH, INPUT), STATE, STATE])
     assert flops(forward) == flops(backward) == 6 * HIDDEN * (INPUT + HIDDEN) * BATCH
@@ -98,9 +98,9 @@ def test_a_projection_narrows_the_state() -> None:
     narrow = 16
     state, cell = (1, BATCH, narrow), (1, BATCH, HIDDEN)
     made = (STEPS, BATCH, narrow)
-    one = op("CudnnRNNV3", SEQUENCE, state, cell, None, out=[made, state, cell], num_proj=narrow)
+    layer = op("CudnnRNNV3", SEQUENCE, state, cell, None, out=[made, state, cell], num_proj=narrow)
     each = 8 * HIDDEN * (INPUT + narrow) + 2 * HIDDEN * narrow
-    assert flops(one) == STEPS * BATCH * each
+    assert flops(layer) == STEPS * BATCH * each
 
 
 def test_an_unknown_cell_is_reported() -> None:
@@ -108,15 +108,15 @@ def test_an_unknown_cell_is_reported() -> None:
     assert not cost_of_op(op("BlockLSTM", (), None, STATE, STATE, WEIGHTS, out=[None])).known
 
 
-@pytest.mark.parametrize("one", [cudnn(), cudnn(rnn_mode="gru"), cudnn(layers=3)])
-def test_steps_follow_each_other(one: OpSignature) -> None:
+@pytest.mark.parametrize("signature", [cudnn(), cudnn(rnn_mode="gru"), cudnn(layers=3)])
+def test_steps_follow_each_other(signature: OpSignature) -> None:
     """One product whose inner side is that of all steps: they are not computed at once."""
-    product = product_of(one, flops(one))
+    product = product_of(signature, flops(signature))
     assert product is not None
     assert (product.m, product.count) == (BATCH, 1)
     assert product.n in {4 * HIDDEN, 3 * HIDDEN}
-    assert 2 * product.m * product.n * product.k == pytest.approx(flops(one))
-    assert family_of(one.kind) == "matmul"
+    assert 2 * product.m * product.n * product.k == pytest.approx(flops(signature))
+    assert family_of(signature.kind) == "matmul"
 
 
 GATES = {"lstm": (4, nn.LSTM), "gru": (3, nn.GRU), "rnn": (1, nn.RNN)}

@@ -21,7 +21,7 @@ WINDOW = (1, 3, 3, 3, 5)
 
 
 @pytest.mark.parametrize(
-    ("one", "flops"),
+    ("signature", "flops"),
     [
         # Each picked row is added once; each element of a segment too.
         (op("SparseSegmentSum", TABLE, INDICES, INDICES, out=(8, 512)), 64 * 512),
@@ -85,14 +85,14 @@ WINDOW = (1, 3, 3, 3, 5)
         (op("Cumprod", (10, 10), (), out=(10, 10)), 100),
     ],
 )  # fmt: skip
-def test_flops(one: OpSignature, flops: float) -> None:
-    cost = cost_of_op(one)
+def test_flops(signature: OpSignature, flops: float) -> None:
+    cost = cost_of_op(signature)
     assert cost.known
     assert cost.flops == pytest.approx(flops)
 
 
 @pytest.mark.parametrize(
-    ("one", "read", "written"),
+    ("signature", "read", "written"),
     [
         (op("ResourceGather", (), INDICES, out=ROWS), 64 * 512 * 4, 64 * 512 * 4),
         (op("ResourceGatherNd", (), (64, 1), out=ROWS), 64 * 512 * 4, 64 * 512 * 4),
@@ -110,8 +110,8 @@ def test_flops(one: OpSignature, flops: float) -> None:
         (op("TensorListPushBack", (), ROWS, out=[()]), 64 * 512 * 4 + 4, 4),
     ],
 )  # fmt: skip
-def test_bytes(one: OpSignature, read: float, written: float) -> None:
-    cost = cost_of_op(one)
+def test_bytes(signature: OpSignature, read: float, written: float) -> None:
+    cost = cost_of_op(signature)
     assert cost.known
     assert (cost.bytes_read, cost.bytes_written) == (read, written)
 
@@ -148,11 +148,11 @@ def test_a_formula_without_its_shapes_says_so(op_type: str) -> None:
     """It is reported as unknown; it does not count 0 as if that were known."""
     assert has_formula(kind_of_op_type(op_type))
     bare = Tensor(None, 0)
-    for one in (
+    for signature in (
         OpSignature.of_op_type(op_type, (bare,) * 5, (bare,) * 3),
         OpSignature.of_op_type(op_type, (), ()),
     ):
-        cost = cost_of_op(one)
+        cost = cost_of_op(signature)
         assert (cost.flops, cost.known) == (0, False)
 
 
@@ -163,8 +163,8 @@ def test_a_pool_without_its_window_says_so(op_type: str) -> None:
 
 def test_convolutions_in_space_are_products() -> None:
     """The same sides as in two dimensions: positions, channels out, window x channels in."""
-    one = op("Conv3D", IMAGE, WINDOW, out=MADE)
-    product = product_of(one, cost_of_op(one).flops)
+    signature = op("Conv3D", IMAGE, WINDOW, out=MADE)
+    product = product_of(signature, cost_of_op(signature).flops)
     assert product is not None
     assert (product.m, product.n, product.k) == (2 * 4 * 8 * 8, 5, 9 * 3)
     assert [
@@ -178,13 +178,15 @@ def test_convolutions_in_space_are_products() -> None:
 
 
 def test_a_sparse_product_is_bound_by_the_rows_that_it_picks() -> None:
-    one = op("SparseTensorDenseMatMul", (1000, 2), (1000,), (2,), (500, 128), out=(300, 128))
-    assert product_of(one, cost_of_op(one).flops) is None
-    assert family_of(one.kind) == "elementwise"
+    signature = op("SparseTensorDenseMatMul", (1000, 2), (1000,), (2,), (500, 128), out=(300, 128))
+    assert product_of(signature, cost_of_op(signature).flops) is None
+    assert family_of(signature.kind) == "elementwise"
 
 
 def test_suppression_compares_each_box_with_those_selected() -> None:
     """Of scores [batch, boxes, classes], each class of each image by itself."""
     made = [(2, 100, 4), (2, 100), (2, 100), (2,)]
-    one = op("CombinedNonMaxSuppression", (2, 500, 1, 4), (2, 500, 3), (), (), (), (), out=made)
-    assert cost_of_op(one).flops == pytest.approx(6 * (500 * log2(500) + 16 * 500 * 100))
+    signature = op(
+        "CombinedNonMaxSuppression", (2, 500, 1, 4), (2, 500, 3), (), (), (), (), out=made
+    )
+    assert cost_of_op(signature).flops == pytest.approx(6 * (500 * log2(500) + 16 * 500 * 100))

@@ -384,10 +384,10 @@ def test_an_array_that_grows_has_no_length_of_its_own(grows: bool, expected: Sha
     array.shape_attributes = {"element_shape": ((5,),)}
     steps = RawNode("steps", "TensorArraySizeV3", inputs=["array", "array:1"])
     zero = RawNode("zero", "Const", constant=Constant(INT32, (), (0,)))
-    one = RawNode("one", "Const", constant=Constant(INT32, (), (1,)))
+    unit = RawNode("one", "Const", constant=Constant(INT32, (), (1,)))
     indices = RawNode("indices", "Range", inputs=["zero", "steps", "one"])
     gather = RawNode("all", "TensorArrayGatherV3", inputs=["array", "indices", "array:1"])
-    nodes = [size, array, steps, zero, one, indices, gather]
+    nodes = [size, array, steps, zero, unit, indices, gather]
     assert of(nodes, inferred(nodes), "all") == expected
 
 

@@ -83,11 +83,11 @@ def test_without_devices_one_gradient_and_one_variable_cross() -> None:
 
 def test_on_one_machine_and_after_an_all_reduce_it_is_the_same() -> None:
     """A device of a worker, or a ring, names no server."""
-    one = graph_from_text(layer("/gpu:0", "/gpu:0") + adam("gradients/g", "/gpu:0", "/gpu:0"))
+    single = graph_from_text(layer("/gpu:0", "/gpu:0") + adam("gradients/g", "/gpu:0", "/gpu:0"))
     reduced = node_text("sum", "HorovodAllreduce", "gradients/g", shape=W)
     ring = graph_from_text(layer() + reduced + adam("sum"))
-    assert (one.layout, ring.layout) == ("one_machine", "all_reduce")
-    for graph in (one, ring):
+    assert (single.layout, ring.layout) == ("one_machine", "all_reduce")
+    for graph in (single, ring):
         assert (graph.sent_bytes, graph.received_bytes) == (BYTES, BYTES)
 
 

@@ -24,15 +24,17 @@ ONE, TEN = DATA / "keras_adamw.pb.gz", DATA / "keras_adamw_10_steps.pb.gz"
 
 def test_ten_steps_in_a_loop_are_one_step() -> None:
     """FLOPs, traffic both ways and states are those of the graph of one step."""
-    one, ten = read_graph(ONE), read_graph(TEN)
-    assert cost_of_graph(ten).total_flops == pytest.approx(cost_of_graph(one).total_flops, rel=1e-3)
-    assert (ten.sent_bytes, ten.received_bytes) == (one.sent_bytes, one.received_bytes)
-    assert ten.report.state_bytes == one.report.state_bytes
+    single, ten = read_graph(ONE), read_graph(TEN)
+    assert cost_of_graph(ten).total_flops == pytest.approx(
+        cost_of_graph(single).total_flops, rel=1e-3
+    )
+    assert (ten.sent_bytes, ten.received_bytes) == (single.sent_bytes, single.received_bytes)
+    assert ten.report.state_bytes == single.report.state_bytes
     assert int(ten.executions.max()) == 1
     assert sentences(ten.report.notes) == (
         "the graph runs 10 steps per call; its numbers are of one step",
     )
-    assert sentences(one.report.notes) == ()
+    assert sentences(single.report.notes) == ()
 
 
 def test_the_fixed_batch_is_that_of_a_turn() -> None:

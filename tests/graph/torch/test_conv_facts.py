@@ -95,12 +95,20 @@ def test_a_transposed_convolution_is_the_gradient_of_one() -> None:
         model = nn.ConvTranspose2d(8, 6, 4, stride=2, padding=1, groups=2)
         images = torch.zeros(BATCH, 8, 10, 10, requires_grad=True)
     graph = traced_step(model, images, lambda outputs: outputs.sum(), StepOptions())
-    facts = [one for op in graph.signatures if (one := conv_facts(op)) is not None]
+    facts = [convolution for op in graph.signatures if (convolution := conv_facts(op)) is not None]
     assert [one.direction for one in facts] == ["input", "filter", "forward"]
-    for one in facts:
-        assert one.transposed
-        assert (one.groups, one.in_per_group, one.out_per_group) == (2, 3, 4)
-        assert (one.image, one.made, one.strides) == ((20, 20), (10, 10), (2, 2))
+    for convolution in facts:
+        assert convolution.transposed
+        assert (convolution.groups, convolution.in_per_group, convolution.out_per_group) == (
+            2,
+            3,
+            4,
+        )
+        assert (convolution.image, convolution.made, convolution.strides) == (
+            (20, 20),
+            (10, 10),
+            (2, 2),
+        )
 
 
 def test_a_transposed_convolution_by_channel_reads_what_it_makes() -> None:
@@ -108,5 +116,7 @@ def test_a_transposed_convolution_by_channel_reads_what_it_makes() -> None:
     with torch.device("meta"):
         model, images = nn.ConvTranspose2d(4, 8, 2, stride=2, groups=4), torch.zeros(2, 4, 5, 5)
     graph = traced_step(model, images, lambda outputs: outputs.sum(), StepOptions())
-    facts = next(one for op in graph.signatures if (one := conv_facts(op)) is not None)
+    facts = next(
+        convolution for op in graph.signatures if (convolution := conv_facts(op)) is not None
+    )
     assert (facts.groups, facts.in_per_group, facts.out_per_group) == (4, 2, 1)

@@ -69,7 +69,7 @@ def test_a_model_that_is_in_it_needs_no_option() -> None:
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         images = torch.zeros(IMAGES)
     graph = traced_step(model, images, lambda outputs: outputs.sum(), StepOptions())
-    facts = [one for op in graph.signatures if (one := conv_facts(op)) is not None]
+    facts = [convolution for op in graph.signatures if (convolution := conv_facts(op)) is not None]
     assert len(facts) == 5
     assert all(one.channels_last for one in facts)
 

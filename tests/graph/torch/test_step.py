@@ -47,8 +47,8 @@ def test_a_batch_is_given_by_position_or_by_name(
     form: Callable[[Tensor], Any], named: bool
 ) -> None:
     with torch.device("meta"):
-        model, one, two = TwoInputs(form), torch.zeros(3, 4), torch.zeros(3, 4)
-    batch = {"first": one, "second": two} if named else (one, two)
+        model, first, two = TwoInputs(form), torch.zeros(3, 4), torch.zeros(3, 4)
+    batch = {"first": first, "second": two} if named else (first, two)
     graph = traced_step(model, batch, None, StepOptions())
     assert sorted(graph.traffic.sent_bytes.tolist()) == [4 * 2, 4 * 8]
 

@@ -105,8 +105,8 @@ def test_parameters_have_names_readers_and_the_op_that_completes_their_gradient(
 def test_frozen_parameters_have_no_gradient_no_update_and_no_traffic() -> None:
     """All but the last block is frozen: nothing is computed backward below it."""
     model = Net()
-    for name, one in model.named_parameters():
-        one.requires_grad_("blocks.2" in name)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_("blocks.2" in name)
     graph = graph_of(model, optimizer="adamw")
     assert products(graph, Phase.FORWARD) == Counter(LAYERS)
     assert products(graph, Phase.BACKWARD) == Counter({"blocks.2.wide": 1, "blocks.2.narrow": 2})
@@ -238,8 +238,8 @@ def test_lifetimes_add_up_to_the_peak_of_a_real_step(make: Any) -> None:
     model = make()
     inputs = torch.randint(0, 200, (8, 64)) if isinstance(model, Mixer) else torch.rand(4096, 16)
     measured = measured_peak(model, inputs)
-    for one in model.parameters():
-        one.grad = None
+    for parameter in model.parameters():
+        parameter.grad = None
     with torch.device("meta"):
         shapes = make()
     graph = traced_step(shapes, inputs.to("meta"), None, StepOptions())

@@ -34,8 +34,8 @@ def parameters(device: str = "meta") -> list[nn.Parameter]:
 def test_states_take_the_bytes_of_a_real_optimizer(name: str) -> None:
     """After a real step on the CPU; counters of steps are single numbers on the host."""
     real = parameters("cpu")
-    for one in real:
-        one.grad = torch.ones_like(one)
+    for parameter in real:
+        parameter.grad = torch.ones_like(parameter)
     optimizer = OF_TORCH[name](real)
     optimizer.step()
     tensors = [

@@ -28,8 +28,8 @@ def test_a_sample_of_two_milliseconds_comes_500_times_a_second() -> None:
 
 
 def test_two_workers_load_twice_as_much() -> None:
-    one, two = loader_rates(_Slow(), [1, 2], seconds=0.4)
-    assert two.samples_per_s > 1.3 * one.samples_per_s
+    single, two = loader_rates(_Slow(), [1, 2], seconds=0.4)
+    assert two.samples_per_s > 1.3 * single.samples_per_s
 
 
 def test_a_loader_keeps_its_batch() -> None:

@@ -90,10 +90,12 @@ def test_warm_up_and_pauses_are_no_steps(tmp_path: Path) -> None:
 
 def test_labels_of_hosts_are_means_over_them(tmp_path: Path) -> None:
     """Two machines with clocks of their own; the second sends half as much."""
-    one = _host(tmp_path / "a")
+    first = _host(tmp_path / "a")
     other = _host(tmp_path / "b", 0.5, boot_id="b", rank=1)
-    assert runs_of([other, one]) == [[one, other]] or runs_of([other, one]) == [[other, one]]
-    use = run_use([one, other])
+    assert runs_of([other, first]) == [[first, other]] or runs_of([other, first]) == [
+        [other, first]
+    ]
+    use = run_use([first, other])
     assert use.labels["net_tx"].burst_amount == pytest.approx(75, rel=0.02)
     assert use.labels["device_util"].burst_amount == pytest.approx(75, rel=0.02)
     assert use.remarks == ()
@@ -101,30 +103,30 @@ def test_labels_of_hosts_are_means_over_them(tmp_path: Path) -> None:
 
 def test_a_clock_that_is_off_is_corrected_by_the_marks(tmp_path: Path) -> None:
     """1.7 s between the wall clocks: the window of the second host moves by as much."""
-    one = _host(tmp_path / "a")
+    first = _host(tmp_path / "a")
     other = _host(
         tmp_path / "b", boot_id="b", rank=1, wall_ahead_ns=[WALL_AHEAD_NS + 1_700_000_000]
     )
-    use = run_use([one, other])
+    use = run_use([first, other])
     assert "is +1.7 s from that of" in sentence(use.remarks[0])
     np.testing.assert_allclose(
-        use.targets().values, run_use([one]).targets().values, rtol=1e-6, atol=1e-9
+        use.targets().values, run_use([first]).targets().values, rtol=1e-6, atol=1e-9
     )
 
 
 def test_hosts_whose_clocks_are_hours_apart_are_not_taken_for_repeats(tmp_path: Path) -> None:
     """Different ranks that do not overlap in time are refused."""
     hour = WALL_AHEAD_NS + 3_600_000_000_000
-    one, other = (
+    first, other = (
         _host(tmp_path / name, boot_id=name, rank=rank, wall_ahead_ns=[ahead])
         for name, rank, ahead in (("a", 0, WALL_AHEAD_NS), ("b", 1, hour))
     )
     with pytest.raises(TraceError, match="set the clocks"):
-        runs_of([one, other])
+        runs_of([first, other])
     again = _host(tmp_path / "c", wall_ahead_ns=[hour])
-    assert len(runs_of([one, again])) == 2
+    assert len(runs_of([first, again])) == 2
     with pytest.raises(TraceError, match="is given twice"):
-        runs_of([one, one])
+        runs_of([first, first])
 
 
 def test_a_resource_that_was_not_recorded_is_named(tmp_path: Path) -> None:

@@ -195,9 +195,9 @@ def test_weights_and_quantiles_by_hand(tmp_path: Path) -> None:
 def test_kendall_tau_is_that_of_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
     random = np.random.default_rng(0)
-    one, other = random.normal(size=20), random.integers(0, 5, size=20).astype(np.float64)
-    assert kendall_tau(one, other) == pytest.approx(stats.kendalltau(one, other).statistic)
-    assert kendall_tau(one, np.ones(20)) is None
+    values, other = random.normal(size=20), random.integers(0, 5, size=20).astype(np.float64)
+    assert kendall_tau(values, other) == pytest.approx(stats.kendalltau(values, other).statistic)
+    assert kendall_tau(values, np.ones(20)) is None
 
 
 def test_every_row_is_predicted_once_and_never_by_a_fit_that_saw_it(tmp_path: Path) -> None:

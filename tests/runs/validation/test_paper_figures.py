@@ -126,9 +126,9 @@ def test_the_shipped_rows_can_be_read() -> None:
     assert len(rows) > 30
     assert "all" not in workloads_of(rows)
     assert "vgg19/imagenet/b64/sgd/async" in workloads_of(rows)
-    for one in rows:
-        float(one["value"])
-        for name in [one["setting"], *one["against_setting"].split()]:
+    for figure in rows:
+        float(figure["value"])
+        for name in [figure["setting"], *figure["against_setting"].split()]:
             Setting.parse(name)
 
 

@@ -74,8 +74,8 @@ def test_mutants_run_in_place_of_the_module_and_are_kept(
     """What the tests look at is noticed; a second run has nothing left to do."""
     mutants = program.mutants_of(SOURCE)
     found = {}
-    for one in program.results_of(module, mutants, {}, until_s=float("inf")):
-        found[one.module, one.key] = one
+    for result in program.results_of(module, mutants, {}, until_s=float("inf")):
+        found[result.module, result.key] = result
     outcomes = {(one.before, one.after): one.outcome for one in found.values()}
     line = "return number / 2 + more"
     assert outcomes[line, "return number * 2 + more"] == "killed"
@@ -110,8 +110,8 @@ def test_an_endless_mutant_is_stopped_and_tests_that_fail_anyway_are_named(
 def test_all_modules_and_tests_that_are_listed_exist() -> None:
     """And each mutant that is said to change nothing is one, with a reason."""
     modules = program.read_modules(program.FOLDER / "modules.toml")
-    for one in modules.values():
-        for file in (one.file, *one.tests):
+    for listed_module in modules.values():
+        for file in (listed_module.file, *listed_module.tests):
             assert (ROOT / file).is_file(), file
     equivalents = program.read_equivalents(program.FOLDER / "equivalent.toml")
     for name in {module for module, _, _ in equivalents}:

@@ -112,6 +112,6 @@ def test_device_memory_of_steps_that_nothing_was_fitted_on(pairs: list[Checked])
 
 def test_what_ran_out_of_memory_does_not_fit(pairs: list[Checked]) -> None:
     """And what ran fits, unless it is compiled, which needs less than is estimated."""
-    for one in pairs:
-        if not one.row.compiled:
-            assert one.made.fits == ("yes" if one.row.ran else "no"), one.row.key
+    for pair in pairs:
+        if not pair.row.compiled:
+            assert pair.made.fits == ("yes" if pair.row.ran else "no"), pair.row.key

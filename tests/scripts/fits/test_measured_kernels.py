@@ -36,8 +36,8 @@ def test_kernels_of_a_row_last_about_as_long_as_it_is_busy() -> None:
     """A little longer: kernels of several streams run at once."""
     rows = {row.key: row for row in read_profiled_runs(FOLDER / MEASURED_FILE)}
     sums: dict[str, float] = defaultdict(float)
-    for one in read_kernel_times(FOLDER / KERNELS_FILE):
-        sums[one.key] += one.seconds
+    for kernel in read_kernel_times(FOLDER / KERNELS_FILE):
+        sums[kernel.key] += kernel.seconds
     assert len(sums) > 200
     ratios = np.array([seconds / (rows[key].busy_s or np.nan) for key, seconds in sums.items()])
     assert np.quantile(ratios, 0.05) > 0.99

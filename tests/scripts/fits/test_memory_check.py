@@ -70,15 +70,15 @@ def test_steps_are_read_as_written(store: MemoryStore, tmp_path: Path) -> None:
     write_memory_steps(file, some)
     again = MemoryStore.open(file).steps
     assert set(again) == set(some)
-    for name, one in some.items():
+    for name, stored in some.items():
         other = again[name]
         for field in ("nbytes", "made_by", "freed_after", "roles", "is_cast"):
-            assert np.array_equal(getattr(one.step, field), getattr(other.step, field))
+            assert np.array_equal(getattr(stored.step, field), getattr(other.step, field))
         for field in ("nbytes", "block_of", "gradient_at", "backward_at", "complete_at"):
-            mine, theirs = getattr(one.step.weights, field), getattr(other.step.weights, field)
+            mine, theirs = getattr(stored.step.weights, field), getattr(other.step.weights, field)
             assert np.array_equal(mine, theirs)
-        assert np.array_equal(one.bytes_each, other.bytes_each)
-        assert one.step.update == other.step.update
+        assert np.array_equal(stored.bytes_each, other.bytes_each)
+        assert stored.step.update == other.step.update
     file.write_bytes(file.read_bytes()[:-40])
     with pytest.raises(DatasetError):
         MemoryStore.open(file)

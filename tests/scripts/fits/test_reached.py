@@ -156,10 +156,12 @@ def test_what_was_not_predicted_is_not_made(tmp_path: Path) -> None:
 def test_rank_correlation_is_that_of_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
     random = np.random.default_rng(0)
-    one, other = random.normal(size=30), random.integers(0, 6, size=30).astype(np.float64)
-    assert rank_correlation(one, other) == pytest.approx(stats.spearmanr(one, other).statistic)
-    assert rank_correlation(one, np.ones(30)) is None
-    assert rank_correlation(one[:2], other[:2]) is None
+    values, other = random.normal(size=30), random.integers(0, 6, size=30).astype(np.float64)
+    assert rank_correlation(values, other) == pytest.approx(
+        stats.spearmanr(values, other).statistic
+    )
+    assert rank_correlation(values, np.ones(30)) is None
+    assert rank_correlation(values[:2], other[:2]) is None
 
 
 def test_scores_of_utilisation_by_hand(tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ def test_each_size_grows_with_the_batch_or_stays(name: str) -> None:
 def test_every_model_says_how_it_is_trained() -> None:
     """Options of each job make valid options of a step."""
     assert set(OPTIONS) == {PREFIX + name for name in REGISTRY}
-    for one in OPTIONS.values():
-        StepOptions(precision=one.half, optimizer=one.optimizer, compiled=one.compiled)
+    for options in OPTIONS.values():
+        StepOptions(precision=options.half, optimizer=options.optimizer, compiled=options.compiled)
 
 
 def test_an_unknown_model_is_refused() -> None:

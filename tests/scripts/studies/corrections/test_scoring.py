@@ -99,12 +99,12 @@ def test_a_device_that_is_slower_by_chance_cannot_be_learned_from_others(
 def test_errors_are_means_over_seeds(rows: list[MeasuredRun]) -> None:
     """Of the network alone: the others learn the same whatever the seed."""
     factors = np.linspace(0.7, 1.4, len(rows))
-    one, two = (scored(rows, factors, "family", seeds) for seeds in (1, 2))
+    single, two = (scored(rows, factors, "family", seeds) for seeds in (1, 2))
     assert {name: score.seeds for name, score in two.items()} == {
         "simulator": 1, "nearest": 1, "ridge": 1, "trees": 1, "network": 2,
     }  # fmt: skip
-    assert two["network"].median_pct != one["network"].median_pct
-    assert two["trees"] == one["trees"]
+    assert two["network"].median_pct != single["network"].median_pct
+    assert two["trees"] == single["trees"]
 
 
 def test_rows_without_held_out_predictions_are_refused(rows: list[MeasuredRun]) -> None:
