@@ -60,11 +60,11 @@ def take_lock(file: Path, *, error: type[DripleError], held: str) -> int:
             "of yours, and no link: remove it and run again"
         ) from reason
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or found.st_uid != os.geteuid():
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_uid != os.geteuid():
             raise error(
-                f"lock file {file} is no plain file of yours (user {found.st_uid}, "
-                f"{counted(found.st_nlink, 'name')}); remove it and run again"
+                f"lock file {file} is no plain file of yours (user {status.st_uid}, "
+                f"{counted(status.st_nlink, 'name')}); remove it and run again"
             )
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as reason:

@@ -144,16 +144,16 @@ def parse_json(data: bytes, *, infinite: bool = False) -> Any:
         raise ValueError(lfs_advice("JSON file"))
     try:
         text = data.decode(json.detect_encoding(data))
-        found = json.loads(
+        value = json.loads(
             text,
             parse_constant=_infinity if infinite else _refuse_constant,
             object_pairs_hook=_object_without_repeats,
         )
         if _ESCAPED_HALF.search(text):
-            _refuse_half_characters(found)
+            _refuse_half_characters(value)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
-    return found
+    return value
 
 
 def _refuse_half_characters(value: object) -> None:
@@ -183,12 +183,12 @@ def _infinity(name: str) -> float:
 
 
 def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in content:
             raise ValueError(f"the key {key[:80]!r} stands twice in one object")
-        found[key] = value
-    return found
+        content[key] = value
+    return content
 
 
 def read_npz(file: Path, names: Iterable[str], max_bytes: int) -> dict[str, npt.NDArray[Any]]:

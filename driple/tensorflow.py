@@ -123,10 +123,10 @@ def _spec_of(batch: Any) -> Any:
             )
         return tf.TensorSpec(tuple(value.shape), _dtype_as_fit(value))
 
-    found = tf.nest.map_structure(spec, batch)
-    if not any(leaf is not None for leaf in tf.nest.flatten(found)):
+    specs = tf.nest.map_structure(spec, batch)
+    if not any(leaf is not None for leaf in tf.nest.flatten(specs)):
         raise ConfigError("the batch is empty; give arrays or tf.TensorSpec, (images, labels)")
-    return found
+    return specs
 
 
 def _dtype_as_fit(value: Any) -> Any:
@@ -160,12 +160,12 @@ def _graphdef_of(model: Any, spec: Any) -> Any:
         model._symbolic_build(data_batch=spec)
     step = tf.function(model.train_step, reduce_retracing=True)
     graph = step.get_concrete_function(spec).graph
-    found = graph.as_graph_def(add_shapes=True)
+    graph_def = graph.as_graph_def(add_shapes=True)
     variables = {id(variable.handle): variable for variable in graph.variables}
     paths = _paths_of(model)
-    used = {node.name for node in found.node}
+    used = {node.name for node in graph_def.node}
     names: dict[str, str] = {}
-    nodes = {node.name: node for node in found.node}
+    nodes = {node.name: node for node in graph_def.node}
     for outer, inner in graph.captures:
         node = nodes[inner.op.name]
         if id(outer) in variables:
@@ -175,12 +175,12 @@ def _graphdef_of(model: Any, spec: Any) -> Any:
             _make_variable(node, variable, names[node.name])
         elif outer.dtype != tf.resource and isinstance(outer, tf.__internal__.EagerTensor):
             _make_constant(node, outer)
-    for node in found.node:
+    for node in graph_def.node:
         for i, source in enumerate(node.input):
             mark, name, output = _parts(source)
             if name in names:
                 node.input[i] = mark + names[name] + output
-    return found
+    return graph_def
 
 
 def _paths_of(model: Any) -> dict[int, str]:

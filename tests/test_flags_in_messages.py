@@ -102,21 +102,21 @@ class Symbol:
 
 
 def modules() -> dict[str, Path]:
-    found = {}
+    files = {}
     for file in PACKAGE.rglob("*.py"):
         parts = ("driple", *file.relative_to(PACKAGE).with_suffix("").parts)
-        found[".".join(part for part in parts if part != "__init__")] = file
-    return found
+        files[".".join(part for part in parts if part != "__init__")] = file
+    return files
 
 
 def imports_of(nodes: list[ast.stmt]) -> dict[str, tuple[str, str]]:
     """Local name -> (module, name) of from-imports among the statements, TYPE_CHECKING left out."""
-    found = {}
+    imports = {}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("driple"):
             for alias in node.names:
-                found[alias.asname or alias.name] = (node.module or "", alias.name)
-    return found
+                imports[alias.asname or alias.name] = (node.module or "", alias.name)
+    return imports
 
 
 class _Reader(ast.NodeVisitor):
@@ -197,7 +197,7 @@ def named_at_the_top(body: list[ast.stmt]) -> dict[str, ast.stmt]:
 @cache
 def messages_of_codes() -> dict[str, list[str]]:
     """Messages in the sentence of each remark, and in what the sentence names in its module."""
-    found: dict[str, list[str]] = {}
+    by_code: dict[str, list[str]] = {}
     for module, file in modules().items():
         own = named_at_the_top(ast.parse(file.read_text()).body)
         table = own.get("SENTENCES")
@@ -214,14 +214,14 @@ def messages_of_codes() -> dict[str, list[str]]:
                 named = (reader.names & own.keys()) - known
                 known |= named
                 waiting += [read_of(own[name]) for name in named]
-            found[ast.literal_eval(key)] = messages
-    return found
+            by_code[ast.literal_eval(key)] = messages
+    return by_code
 
 
 @cache
 def symbols() -> dict[tuple[str, str], Symbol]:
     """All symbols of the package."""
-    found: dict[tuple[str, str], Symbol] = {}
+    symbols_by_name: dict[tuple[str, str], Symbol] = {}
     for module, file in modules().items():
         body = ast.parse(file.read_text()).body
         imported = imports_of(body)
@@ -239,10 +239,10 @@ def symbols() -> dict[tuple[str, str], Symbol]:
                     symbol.uses.add(imported[used])
                 elif used in own and used != name:
                     symbol.uses.add((module, used))
-            found[module, name] = symbol
+            symbols_by_name[module, name] = symbol
         for name, source in imported.items():
-            found.setdefault((module, name), Symbol(uses={source}))
-    return found
+            symbols_by_name.setdefault((module, name), Symbol(uses={source}))
+    return symbols_by_name
 
 
 def reachable(start: tuple[str, str]) -> set[tuple[str, str]]:
@@ -273,14 +273,14 @@ def options() -> dict[str, set[str]]:
 @cache
 def reached_by() -> dict[tuple[str, str], set[str]]:
     """Commands that reach each symbol."""
-    found: dict[tuple[str, str], set[str]] = {}
+    reached: dict[tuple[str, str], set[str]] = {}
     for path, command in commands(typer.main.get_command(app)):
         if tuple(path) == ("serve",):
             continue  # it answers requests, whose messages name fields: driple.web.field_names
         function = inspect.unwrap(command.callback)
         for symbol in reachable((function.__module__, function.__name__)):
-            found.setdefault(symbol, set()).add(" ".join(path))
-    return found
+            reached.setdefault(symbol, set()).add(" ".join(path))
+    return reached
 
 
 def flags_of(message: str) -> Iterator[tuple[str, str | None]]:
@@ -295,7 +295,7 @@ def flags_of(message: str) -> Iterator[tuple[str, str | None]]:
 
 def wrong_flags(extra: dict[tuple[str, str], Symbol] | None = None) -> list[str]:
     """A sentence for each flag that a command has not."""
-    found = []
+    sentences = []
     for (module, name), symbol in {**symbols(), **(extra or {})}.items():
         if module in OTHER_PROGRAMS:
             continue
@@ -305,7 +305,7 @@ def wrong_flags(extra: dict[tuple[str, str], Symbol] | None = None) -> list[str]
                     continue
                 users = {command} if command else reached_by().get((module, name), set())
                 if not users and not any(flag in known for known in options().values()):
-                    found.append(f"{module}.{name}: no command has {flag}: {message}")
+                    sentences.append(f"{module}.{name}: no command has {flag}: {message}")
                 excused, _ = CANNOT_PRINT.get((f"{module}.{name}", flag), ((), ""))
                 excused = (*excused, *TO_ASSISTANTS)
                 if module.startswith(BUILD_THEIR_GRAPHS[0]) and not command:
@@ -318,8 +318,10 @@ def wrong_flags(extra: dict[tuple[str, str], Symbol] | None = None) -> list[str]
                     user for user in users if flag not in options()[user] and user not in excused
                 )
                 if lacking:
-                    found.append(f"{module}.{name}: {flag}, not of {', '.join(lacking)}: {message}")
-    return found
+                    sentences.append(
+                        f"{module}.{name}: {flag}, not of {', '.join(lacking)}: {message}"
+                    )
+    return sentences
 
 
 def test_every_flag_in_a_message_is_one_of_the_command() -> None:

@@ -180,9 +180,9 @@ def new_line(words: list[str]) -> list[str]:
 def new_path(old: tuple[str, ...], path: str) -> str:
     """Where the JSON of the new command has the number of an old path."""
     for pattern, replacement in PATHS[old]:
-        found = re.match(pattern, path)
-        if found:
-            return found.expand(replacement)
+        match = re.match(pattern, path)
+        if match:
+            return match.expand(replacement)
     raise AssertionError(f"{' '.join(old)}: no new path for {path}")
 
 
@@ -218,14 +218,14 @@ def differences(entry: dict[str, Any]) -> list[str]:
         return [f"status was {entry['status']}, now {status}"]
     if old == ("stalls", "cost"):
         return _offers_that_are_gone(entry["numbers"], numbers)
-    found = []
+    lines = []
     tolerance = FLOAT32_TOLERANCE if "paper" in words else TOLERANCE
     for path, before in entry["numbers"].items():
         place = new_path(old, path)
         after = numbers.get(place)
         if after is None or not _close(before, after, tolerance):
-            found.append(f"{path} was {before}, {place} is {after}")
-    return found
+            lines.append(f"{path} was {before}, {place} is {after}")
+    return lines
 
 
 def _close(value: float, other: float, tolerance: float = TOLERANCE) -> bool:
@@ -236,12 +236,12 @@ def _offers_that_are_gone(before: dict[str, float], after: dict[str, float]) -> 
     """Offers without an equal among the new ones: the catalogue has grown, so places differ."""
     old = ("stalls", "cost")
     new_offers = _offers(after).values()
-    found = [
+    gone = [
         f"no offer is {offer}"
         for offer in _offers({new_path(old, path): v for path, v in before.items()}).values()
         if not any(all(_close(v, one.get(k, -1.0)) for k, v in offer.items()) for one in new_offers)
     ]
-    return found + [
+    return gone + [
         f"{path} was {value}, now {after.get(new_path(old, path))}"
         for path, value in before.items()
         if not path.startswith("offers/")
@@ -251,12 +251,12 @@ def _offers_that_are_gone(before: dict[str, float], after: dict[str, float]) -> 
 
 def _offers(numbers: dict[str, float]) -> dict[str, dict[str, float]]:
     """Numbers of each offer of a plan, by its place."""
-    found: dict[str, dict[str, float]] = {}
+    offers: dict[str, dict[str, float]] = {}
     for path, value in numbers.items():
         if path.startswith("offers/"):
             _, place, rest = path.split("/", 2)
-            found.setdefault(place, {})[rest] = value
-    return found
+            offers.setdefault(place, {})[rest] = value
+    return offers
 
 
 @cache
@@ -276,8 +276,8 @@ def unexplained(entry: dict[str, Any]) -> list[str]:
     excused = [row.get("paths", "") for row in changes() if re.search(row["command"], line)]
     if "" in excused:
         return []
-    found = differences(entry)
-    return [one for one in found if not any(re.match(paths, one) for paths in excused)]
+    lines = differences(entry)
+    return [one for one in lines if not any(re.match(paths, one) for paths in excused)]
 
 
 def is_fast(words: list[str]) -> bool:

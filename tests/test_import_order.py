@@ -124,15 +124,15 @@ class Import:
 
 def violations(package: Path) -> list[str]:
     """One sentence for every import under `package` that breaks a rule, in order of files."""
-    found = []
+    sentences = []
     for file in sorted(package.rglob("*.py")):
         parts = file.relative_to(package).with_suffix("").parts
         module = ".".join(part for part in parts if part != "__init__")
         for imported in _imports(file, package):
             reason = _reason(module, imported, package.name)
             if reason:
-                found.append(f"{file.relative_to(package.parent)}:{imported.line}: {reason}")
-    return found
+                sentences.append(f"{file.relative_to(package.parent)}:{imported.line}: {reason}")
+    return sentences
 
 
 def _reason(module: str, imported: Import, package: str) -> str:  # noqa: PLR0911  # one return per rule
@@ -268,9 +268,9 @@ def test_every_import_of_the_package_keeps_to_the_layers() -> None:
 def test_a_planted_violation_is_found(tmp_path: Path, file: str, source: str, reason: str) -> None:
     """Each kind of broken rule is reported, with its file, and nothing else is."""
     package = _tree(tmp_path, {file: source})
-    (found,) = violations(package)
-    assert found.startswith(f"driple/{file}:")
-    assert reason in found
+    (violation,) = violations(package)
+    assert violation.startswith(f"driple/{file}:")
+    assert reason in violation
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ SHOWN = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
 
 def runs() -> list[tuple[str, str]]:
     """(command, output as shown) of every `$ driple ...` in the README."""
-    found = []
+    commands = []
     for block in SHOWN:
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
-            found.append((command, output.strip()))
-    return found
+            commands.append((command, output.strip()))
+    return commands
 
 
 def printed_by(*arguments: str, cwd: Path = ROOT) -> str:

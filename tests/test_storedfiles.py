@@ -79,9 +79,9 @@ def test_what_a_program_writes_into_a_pipe_is_read_whole(tmp_path: Path, delay_s
     os.mkfifo(pipe)
     writer = threading.Thread(target=write)
     writer.start()
-    found = read_bytes(pipe, len(content))
+    read = read_bytes(pipe, len(content))
     writer.join()
-    assert found == content
+    assert read == content
 
 
 def test_folders_and_devices_are_refused_and_a_large_file_is_not_read_whole(
@@ -151,9 +151,9 @@ def test_arrays_come_back(tmp_path: Path) -> None:
         save(stream, **arrays)  # type: ignore[arg-type]  # numpy's stubs want one array
         file = tmp_path / "a.npz"
         file.write_bytes(stream.getvalue())
-        found = read_npz(file, arrays, 2**20)
+        read = read_npz(file, arrays, 2**20)
         for name, array in arrays.items():
-            np.testing.assert_array_equal(found[name], array)
+            np.testing.assert_array_equal(read[name], array)
         with pytest.raises(ValueError, match="at most 0 are read"):
             read_npz(file, ["a"], 100)
         with pytest.raises(ValueError, match="no array 'z'"):

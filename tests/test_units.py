@@ -172,10 +172,10 @@ def test_a_count_is_written_as_it_is_read(count: float, text: str) -> None:
 def test_no_text_leaves_the_number_open() -> None:
     """Neither `device(s)` nor `1 devices`: `counted` writes what a number counts."""
     open_number = re.compile(r"\} [a-z -]*[a-z]\((?:s|es|ies)\)")
-    found = [
+    lines = [
         f"{file.name}: {line.strip()}"
         for file in Path(units.__file__).parent.rglob("*.py")
         for line in file.read_text(encoding="utf-8").splitlines()
         if open_number.search(line)
     ]
-    assert not found
+    assert not lines

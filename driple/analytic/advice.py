@@ -52,15 +52,15 @@ RESOURCES = ("compute_rate", "worker_bytes_per_s", "server_bytes_per_s", "server
 _LEAST_RATE, _MOST_RATE, _HALVINGS = 1e-4, 1e4, 60
 
 
-def bottleneck(found: StepBreakdown) -> npt.NDArray[np.str_]:
+def bottleneck(breakdown: StepBreakdown) -> npt.NDArray[np.str_]:
     """Bottleneck of each point: the resource that is busy, or waited for, longest."""
     busy = np.stack(
         [
-            found.compute_s,
-            found.worker_nic_s,
-            found.server_nic_s,
-            found.server_cpu_s,
-            found.straggler_s,
+            breakdown.compute_s,
+            breakdown.worker_nic_s,
+            breakdown.server_nic_s,
+            breakdown.server_cpu_s,
+            breakdown.straggler_s,
         ]
     )
     names: npt.NDArray[np.str_] = np.array(list(BOTTLENECKS))[busy.argmax(axis=0)]
@@ -88,9 +88,9 @@ def gain_of_doubling(
     return 1 - after.total_s / before.total_s
 
 
-def communication_ratio(found: StepBreakdown) -> FloatArray:
+def communication_ratio(breakdown: StepBreakdown) -> FloatArray:
     """Seconds in which the barrier link is busy over seconds of computing (section V-C)."""
-    return np.maximum(found.worker_nic_s, found.server_nic_s) / found.compute_s
+    return np.maximum(breakdown.worker_nic_s, breakdown.server_nic_s) / breakdown.compute_s
 
 
 def rate_from_measured(

@@ -322,17 +322,17 @@ def zhang_pipeline(
     if measured_s is not None:
         rate = rate_from_measured(profile, points, measured_s, exchange)
         points = replace(points, compute_rate=rate)
-    found = iteration_seconds(profile, points, exchange=exchange)
+    seconds = iteration_seconds(profile, points, exchange=exchange)
     return ClosedForm(
         method="zhang",
-        iteration_time_s=float(found.total_s),
+        iteration_time_s=float(seconds.total_s),
         parts_s={
-            "compute": float(found.compute_s),
-            "push": float(found.push_s),
-            "pull": float(found.pull_s),
-            "wait": float(found.straggler_s),
-            "aggregation": float(found.aggregate_s),
+            "compute": float(seconds.compute_s),
+            "push": float(seconds.push_s),
+            "pull": float(seconds.pull_s),
+            "wait": float(seconds.straggler_s),
+            "aggregation": float(seconds.aggregate_s),
         },
-        bottleneck=str(bottleneck(found)),
-        communication_ratio=float(communication_ratio(found)),
+        bottleneck=str(bottleneck(seconds)),
+        communication_ratio=float(communication_ratio(seconds)),
     )

@@ -134,10 +134,10 @@ def link_loads(topology: Topology, link: SharedLink, bridge: float) -> tuple[flo
     Raises:
         SettingError: no parameter servers.
     """
-    found = scheme_named(topology.scheme).link_loads(topology, link, bridge)
-    if found is None:
+    loads = scheme_named(topology.scheme).link_loads(topology, link, bridge)
+    if loads is None:
         raise SettingError(
             "this setting is a ring, and the closed forms are of parameter servers; give a setting "
             "such as V100-P1w2, or use driple predict JOB --method simulator"
         )
-    return found
+    return loads

@@ -44,20 +44,20 @@ class ServerSpread:
         """Spread the variables of a job."""
         from driple.analytic.job_profile import imbalance
 
-        found = tuple(imbalance(job, count, placement) for count in servers)
+        imbalances = tuple(imbalance(job, count, placement) for count in servers)
         greedy = tuple(imbalance(job, count, "greedy") for count in servers)
         nbytes = job.graph.traffic.received_bytes
         return cls(
             placement=placement,
             servers=tuple(servers),
-            imbalances=found,
+            imbalances=imbalances,
             greedy=greedy,
             largest_share=float(nbytes.max() / nbytes.sum()) if nbytes.any() else 0.0,
         )
 
     def remarks(self) -> list[Remark]:
         """One where a better placement helps, one where none does."""
-        found = []
+        remarks = []
         improvable = [
             (count, now, best)
             for count, now, best in zip(self.servers, self.imbalances, self.greedy, strict=True)
@@ -65,7 +65,7 @@ class ServerSpread:
         ]
         if improvable:
             some = improvable[:_MOST_NAMED]
-            found.append(
+            remarks.append(
                 remark(
                     "uneven_placement",
                     placement=self.placement,
@@ -76,11 +76,11 @@ class ServerSpread:
             )
         stuck = [count for count in self.servers if self.largest_share * count > _UNEVEN]
         if stuck:
-            found.append(
+            remarks.append(
                 remark(
                     "largest_variable",
                     share_pct=100 * self.largest_share,
                     num_servers=stuck[0],
                 )
             )
-        return found
+        return remarks

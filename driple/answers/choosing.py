@@ -131,8 +131,8 @@ def usual_answer(answers: Sequence[MethodAnswer], usual: str) -> str:
         answers: of all methods.
         usual: that of the setting; the simulator answers where an inspector would guess.
     """
-    found = next((one for one in answers if one.method == usual), None)
-    guesses = found is None or doubt_of(found) is not None
+    answer = next((one for one in answers if one.method == usual), None)
+    guesses = answer is None or doubt_of(answer) is not None
     return "simulator" if usual == "inspector" and guesses else usual
 
 

@@ -312,13 +312,13 @@ class _Fit:
             runs.distances[places, None] / _FAR,
             np.ones((len(places), 1)),
         ])  # fmt: skip
-        found = _most_likely(design, residuals, weights, first)
-        if found[-2] < 0:  # what is further off is no surer
+        coefficients = _most_likely(design, residuals, weights, first)
+        if coefficients[-2] < 0:  # what is further off is no surer
             design[:, -2], first[-2] = 0.0, 0.0
-            found = _most_likely(design, residuals, weights, first)
-        self.effects: dict[str, float] = dict(zip(names, found[:-2].tolist(), strict=True))
-        self.slope: float = float(found[-2]) / _FAR
-        self.base: float = float(found[-1])
+            coefficients = _most_likely(design, residuals, weights, first)
+        self.effects: dict[str, float] = dict(zip(names, coefficients[:-2].tolist(), strict=True))
+        self.slope: float = float(coefficients[-2]) / _FAR
+        self.base: float = float(coefficients[-1])
 
     def sizes(self, places: IntArray) -> FloatArray:
         """Sizes of the residuals of some runs; a trait that no fitted run has changes nothing."""
@@ -330,10 +330,10 @@ class _Fit:
 def _matrix(traits: Sequence[Sequence[str]], names: Sequence[str]) -> FloatArray:
     """Which run has which trait, shape [n, k] of 0 and 1."""
     at = {name: number for number, name in enumerate(names)}
-    found = np.zeros((len(traits), len(names)))
+    matrix = np.zeros((len(traits), len(names)))
     for row, own in enumerate(traits):
-        found[row, [at[trait] for trait in own]] = 1.0
-    return found
+        matrix[row, [at[trait] for trait in own]] = 1.0
+    return matrix
 
 
 def _most_likely(
@@ -345,17 +345,17 @@ def _most_likely(
     """
     penalty = np.full(design.shape[1], _RIDGE)
     penalty[-1] = 0.0
-    found = first
+    coefficients = first
     for _ in range(_MOST_ROUNDS):
-        relative = weights * residuals * np.exp(-(design @ found))
-        slope = design.T @ (weights - relative) + penalty * found
+        relative = weights * residuals * np.exp(-(design @ coefficients))
+        slope = design.T @ (weights - relative) + penalty * coefficients
         curvature = (design * relative[:, None]).T @ design + np.diag(penalty)
         move = np.linalg.solve(curvature, slope)
         size = float(np.abs(move).max())
-        found = found - move * min(1.0, _MOST_MOVE / max(size, _SMALL_MOVE))
+        coefficients = coefficients - move * min(1.0, _MOST_MOVE / max(size, _SMALL_MOVE))
         if size < _SMALL_MOVE:
             break
-    return found
+    return coefficients
 
 
 def _unseen_device(runs: _Runs, tasks: Mapping[str, TaskScale]) -> float:

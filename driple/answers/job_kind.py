@@ -69,8 +69,10 @@ def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
     total = float(flops.sum())
 
     def flops_in(formats: tuple[int, ...]) -> float:
-        found = [bool(op.outputs) and op.outputs[0].dtype in formats for op in graph.signatures]
-        return float(flops[np.array(found)[graph.signature_of]].sum())
+        is_in_formats = [
+            bool(op.outputs) and op.outputs[0].dtype in formats for op in graph.signatures
+        ]
+        return float(flops[np.array(is_in_formats)[graph.signature_of]].sum())
 
     if total == 0:
         return JobKind(unlike=remark("no_products"))

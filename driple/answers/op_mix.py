@@ -122,16 +122,16 @@ def _kind_of(op: OpSignature) -> int:
     name, family = op.kind, family_of(op.kind)
     base = name.removesuffix("_gradient").removeprefix("block_").removesuffix("_cell")
     if name.startswith("attention"):
-        found = "attention"
+        kind = "attention"
     elif base in _RECURRENT or name.startswith("cudnn_rnn"):
-        found = "recurrent"
+        kind = "recurrent"
     elif family in CONVOLUTION_FAMILIES:
-        found = _convolution(op)
+        kind = _convolution(op)
     elif name.startswith(_ROWS):
-        found = "rows"
+        kind = "rows"
     else:
-        found = _FAMILY.get(family, "elementwise")
-    return _AT[found]
+        kind = _FAMILY.get(family, "elementwise")
+    return _AT[kind]
 
 
 def _convolution(op: OpSignature) -> str:

@@ -74,10 +74,10 @@ def stated_error(
     if kind.unlike is not None:
         return StatedError(runs=kind.unlike)
     cluster = ClusterKind.of(setting, topology, offloads=offloads)
-    found = (
+    error = (
         _shipped_error(kind, cluster) if runs is None else ErrorTable(runs).error_of(kind, cluster)
     )
-    return with_tuning(found, kind, setting.worker, is_alone=cluster.kind == "single")
+    return with_tuning(error, kind, setting.worker, is_alone=cluster.kind == "single")
 
 
 @cache
@@ -98,12 +98,12 @@ def _on_cpu(setting: Setting, calibration: Calibration) -> StatedError:
     measured = {} if servers is None else servers.settings
     if setting.name not in measured:
         return StatedError(runs=remark("measured_cpu_settings", settings=tuple(sorted(measured))))
-    found = measured[setting.name]
+    facts = measured[setting.name]
     return StatedError(
-        num_runs=found.rows,
+        num_runs=facts.rows,
         runs=remark("measured_workloads", setting=setting.name),
-        median_pct=found.median_pct,
-        p90_pct=found.p90_pct,
-        runs_median_pct=found.median_pct,
-        runs_p90_pct=found.p90_pct,
+        median_pct=facts.median_pct,
+        p90_pct=facts.p90_pct,
+        runs_median_pct=facts.median_pct,
+        runs_p90_pct=facts.p90_pct,
     )

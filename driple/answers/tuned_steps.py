@@ -57,19 +57,19 @@ def tuned_steps() -> TunedSteps:
 
 
 def with_tuning(
-    found: StatedError, kind: JobKind, device: Device, *, is_alone: bool
+    error: StatedError, kind: JobKind, device: Device, *, is_alone: bool
 ) -> StatedError:
     """The stated error on a device, where a catalogue file says what its owner's runs reach.
 
     Args:
-        found: of published runs.
+        error: of published runs.
         kind: of the job.
         device: that runs it.
         is_alone: whether it is the only one.
     """
     if is_alone and _tuned_like_ours(kind, device):
-        found = _of_tuned_steps()
-    return _no_surer_than_own(found, device)
+        error = _of_tuned_steps()
+    return _no_surer_than_own(error, device)
 
 
 def _tuned_like_ours(kind: JobKind, device: Device) -> bool:
@@ -98,19 +98,19 @@ def _of_tuned_steps() -> StatedError:
     )
 
 
-def _no_surer_than_own(found: StatedError, device: Device) -> StatedError:
+def _no_surer_than_own(error: StatedError, device: Device) -> StatedError:
     """An error no smaller than that of the runs that the device was tuned to, each left out."""
     median, fact = device.find("tuned_median_pct"), device.find("tuned_p90_pct")
-    if median is not None and found.median_pct is not None and float(median) > found.median_pct:
-        found = replace(found, median_pct=float(median), tuned=("median_pct",))
-    if fact is None or found.p90_pct is None or float(fact) <= found.p90_pct:
-        return found
+    if median is not None and error.median_pct is not None and float(median) > error.median_pct:
+        error = replace(error, median_pct=float(median), tuned=("median_pct",))
+    if fact is None or error.p90_pct is None or float(fact) <= error.p90_pct:
+        return error
     share = float(fact) / 100
-    low, high = found.low_factor, found.high_factor
+    low, high = error.low_factor, error.high_factor
     return replace(
-        found,
+        error,
         p90_pct=100 * share,
-        tuned=(*found.tuned, "p90_pct"),
+        tuned=(*error.tuned, "p90_pct"),
         low_factor=None if low is None else min(low, 1 / (1 + share)),
         high_factor=None if high is None else max(high, 1 / max(1 - share, 1 / _WIDEST)),
     )

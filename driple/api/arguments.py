@@ -71,14 +71,14 @@ def settings_of(
         ConfigError: neither names nor settings, or none at all; a machine of other GPUs.
         SettingError: an unknown setting.
     """
-    found = unread_settings_of(settings)
-    if not found:
+    given = unread_settings_of(settings)
+    if not given:
         raise ConfigError(
             "settings is empty; give one or more, or leave it out for the setting that each job is "
             "made for"
         )
     read = [
-        one if isinstance(one, Setting) else Setting.parse(one, catalog=catalog) for one in found
+        one if isinstance(one, Setting) else Setting.parse(one, catalog=catalog) for one in given
     ]
     scheme = options_of(options).config.scheme
     with_schemes = [setting.with_usual_scheme(scheme) for setting in read]
@@ -135,18 +135,18 @@ def scheme_remarks(options: JobOptions | None, setting: Setting) -> tuple[Remark
     A scheme with a buffer of its own is DeepSpeed's, which updates a copy in fp32.
     """
     given, own = options_of(options), setting.scheme.suffix
-    config, found = given.config, [*batches_remarks(options, setting.num_replicas)]
+    config, remarks = given.config, [*batches_remarks(options, setting.num_replicas)]
     if setting.num_workers < 2:
-        return tuple(found)
+        return tuple(remarks)
     if config.scheme and config.scheme != own:
-        found.append(remark("other_scheme", file=config.file, scheme=config.scheme, asked=own))
+        remarks.append(remark("other_scheme", file=config.file, scheme=config.scheme, asked=own))
     sharding = scheme_named(setting.scheme.name).sharding
     half = (given.precision or "").removeprefix("amp-")
     if half in _HALVES and sharding is not None and sharding.bucket_elements is not None:
-        found.append(
+        remarks.append(
             remark("engine_keeps_masters", scheme=own, asked=given.precision, usual=f"{half}-mixed")
         )
-    return tuple(found)
+    return tuple(remarks)
 
 
 def batches_remarks(options: JobOptions | None, replicas: int | None) -> tuple[Remark, ...]:
@@ -183,14 +183,14 @@ def unread_settings_of(
         ConfigError: neither names nor settings.
     """
     is_one = isinstance(settings, str | Setting) or not isinstance(settings, Sequence)
-    found = (cast("str", settings),) if is_one else tuple(cast("Sequence[str]", settings))
-    for setting in found:
+    given = (cast("str", settings),) if is_one else tuple(cast("Sequence[str]", settings))
+    for setting in given:
         if not isinstance(setting, str | Setting):
             raise ConfigError(
                 f"settings are names such as V100-P1w2, got {type(setting).__name__}; give a "
                 "checkpoint as checkpoint=..."
             )
-    return found
+    return given
 
 
 def names_of(flag: str, value: str | Sequence[str]) -> tuple[str, ...]:
@@ -208,10 +208,10 @@ def whole_numbers_of(flag: str, value: int | Sequence[int], *, most: int) -> tup
     Raises:
         ConfigError: something else than such numbers.
     """
-    found = _several(flag, value, int, "whole numbers")
-    for number in found:
+    numbers = _several(flag, value, int, "whole numbers")
+    for number in numbers:
         check_whole(flag, number, 1, most)
-    return found
+    return numbers
 
 
 def path_of(flag: str, value: PathLike | None) -> Path | None:
@@ -274,8 +274,8 @@ def _several(
     """One or several values of these kinds."""
     if isinstance(value, kinds):
         return (value,)
-    found = tuple(value) if isinstance(value, Iterable) else ()
-    odd = [one for one in found if not isinstance(one, kinds)]
+    values = tuple(value) if isinstance(value, Iterable) else ()
+    odd = [one for one in values if not isinstance(one, kinds)]
     if odd or not isinstance(value, Iterable):
         raise ConfigError(f"{flag} needs {needed}, got {odd[0] if odd else value!r:.80}")
-    return found
+    return values

@@ -92,7 +92,7 @@ def contest_of_published(
     given = None
     if against is not None:
         given = read_predictions(against, {row.id for row in shipped.rows}, remarks.append)
-    found = run_contest(
+    contest = run_contest(
         shipped.rows,
         shipped.steps,
         calibration=shipped_calibration(),
@@ -101,7 +101,7 @@ def contest_of_published(
         folds=shipped.folds,
         progress=progress,
     )
-    return replace(found, remarks=(*remarks, *found.remarks))
+    return replace(contest, remarks=(*remarks, *contest.remarks))
 
 
 def contest_of_table(
@@ -127,7 +127,7 @@ def contest_of_table(
         given = read_predictions(against, {row.id for row in rows}, remarks.append)
     shipped = read_shipped(published, forward=False)
     steps = LoadedSteps()
-    found = run_contest(
+    contest = run_contest(
         rows,
         steps,
         calibration=shipped_calibration(),
@@ -137,9 +137,9 @@ def contest_of_table(
         known_steps=None if shipped is None else shipped.steps,
         progress=progress,
     )
-    own = _with_intervals(rows, found.predicted[_OWN], steps)
+    own = _with_intervals(rows, contest.predicted[_OWN], steps)
     return replace(
-        found, predicted={**found.predicted, _OWN: own}, remarks=(*remarks, *found.remarks)
+        contest, predicted={**contest.predicted, _OWN: own}, remarks=(*remarks, *contest.remarks)
     )
 
 
@@ -163,7 +163,7 @@ def _with_intervals(
     from driple.answers.stated_error import stated_error
     from driple.cluster.setting import Setting
 
-    found = list(predicted)
+    with_ends = list(predicted)
     for i in sorted(range(len(rows)), key=lambda i: repr(rows[i].step_key)):
         row, prediction = rows[i], predicted[i]
         if prediction is None:
@@ -172,8 +172,8 @@ def _with_intervals(
         kind = replace(job_kind(job.graph, job.cost), compiled=row.compiled)
         ends = stated_error(Setting.parse(row.setting), kind).interval_of(prediction.seconds)
         if ends is not None:
-            found[i] = replace(prediction, low=ends[0], high=ends[1])
-    return found
+            with_ends[i] = replace(prediction, low=ends[0], high=ends[1])
+    return with_ends
 
 
 def utilisation_of_published(published: Path, *, progress: Progress) -> list[UtilisationScore]:

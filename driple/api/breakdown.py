@@ -147,7 +147,7 @@ class _Numbers:
         flops, moved, seconds = (
             np.bincount(which, weights=column, minlength=len(known)) for column in self.columns
         )
-        found = [
+        shares = [
             Share(
                 name=str(name),
                 ops=int(counts[i]),
@@ -158,7 +158,7 @@ class _Numbers:
             )
             for i, name in enumerate(known)
         ]
-        return tuple(sorted(found, key=lambda one: (-(one.time_s or 0.0), -one.flops, one.name)))
+        return tuple(sorted(shares, key=lambda one: (-(one.time_s or 0.0), -one.flops, one.name)))
 
 
 def _without_times(shares: tuple[Share, ...]) -> tuple[Share, ...]:

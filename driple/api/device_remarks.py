@@ -29,13 +29,13 @@ def device_remarks(job: Job, setting: Setting, method: str) -> tuple[Remark, ...
     from driple.simulate.gpu_rates import is_tuned
 
     gpus = [device for device in _devices(setting) if not device.is_cpu]
-    found = [lack for device in gpus if (lack := _lacking(job.precision, device))]
+    remarks = [lack for device in gpus if (lack := _lacking(job.precision, device))]
     if job.precision in LOW_PRECISIONS:
-        found.append(remark("low_precision", precision=job.precision))
-    found += _other_kernels(job, gpus)
+        remarks.append(remark("low_precision", precision=job.precision))
+    remarks += _other_kernels(job, gpus)
     if method == "inspector":
-        found += [_untold(device) for device in gpus if is_tuned(device)]
-    return tuple(found)
+        remarks += [_untold(device) for device in gpus if is_tuned(device)]
+    return tuple(remarks)
 
 
 def _devices(setting: Setting) -> tuple[Device, ...]:

@@ -96,17 +96,17 @@ class InspectResult(Result):
     def unknown(self) -> tuple[Remark, ...]:
         """What is unknown of the job."""
         known = self.job.unknown
-        found = [] if known is None else [remark("unknown_count_as_1", unknown=known)]
+        remarks = [] if known is None else [remark("unknown_count_as_1", unknown=known)]
         unknown = self.job.op_types_without_cost
         if unknown:
-            found.append(
+            remarks.append(
                 remark("flops_unknown", op_types=tuple(unknown), counts=tuple(unknown.values()))
             )
         if self.job.graph.is_training and not self.parameters.optimizer:
-            found.append(remark("optimizer_unknown"))
+            remarks.append(remark("optimizer_unknown"))
         if self.job.batch_size is None:
-            found.append(remark("batch_size_unknown"))
-        return (*found, *self.breakdown.unknown)
+            remarks.append(remark("batch_size_unknown"))
+        return (*remarks, *self.breakdown.unknown)
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple inspect --json` prints."""
@@ -159,10 +159,10 @@ class InspectResult(Result):
     def rows(self) -> list[dict[str, Cell]]:
         """One row per phase, per kind of op, and per module; `part` states which."""
         parts = self.breakdown
-        found = [_share_row("phase", one) for one in parts.phases]
-        found += [_share_row("kind", one) for one in parts.kinds]
+        rows = [_share_row("phase", one) for one in parts.phases]
+        rows += [_share_row("kind", one) for one in parts.kinds]
         if parts.modules is not None:
-            found += [
+            rows += [
                 {
                     "part": "module",
                     "name": node.path,
@@ -176,7 +176,7 @@ class InspectResult(Result):
                 }
                 for node in _within(parts.modules, self.depth)
             ]
-        return found
+        return rows
 
 
 def _share_dict(share: Share) -> ShareJson:

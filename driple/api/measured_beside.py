@@ -168,20 +168,20 @@ def _places(answer: Answer, use: RunUse) -> list[Remark]:
 def _differences(rows: dict[str, MeasuredRow]) -> list[Remark]:
     """What differs, and what that says of the job."""
     step, busy = _pair(rows, "step"), _pair(rows, "device_util")
-    found = []
+    remarks = []
     if step is not None:
-        found.append(_step_remark(rows["step"], *step))
+        remarks.append(_step_remark(rows["step"], *step))
         waits = busy is not None and busy[1] < _WAITS * busy[0]
         longer = step[1] > (1 + _ALIKE) * step[0]
         if busy is not None and waits:
-            found.append(remark("measured_device_waits", predicted=busy[0], measured=busy[1]))
+            remarks.append(remark("measured_device_waits", predicted=busy[0], measured=busy[1]))
         elif busy is not None and longer:
-            found.append(remark("measured_device_slower", predicted=busy[0], measured=busy[1]))
-        found += _bytes_remark(step, [_pair(rows, resource) for resource in NETWORK])
+            remarks.append(remark("measured_device_slower", predicted=busy[0], measured=busy[1]))
+        remarks += _bytes_remark(step, [_pair(rows, resource) for resource in NETWORK])
     memory = _pair(rows, "memory")
     if memory is not None and abs(memory[1] / memory[0] - 1) > _ALIKE:
-        found.append(remark("measured_memory", predicted=memory[0], measured=memory[1]))
-    return found
+        remarks.append(remark("measured_memory", predicted=memory[0], measured=memory[1]))
+    return remarks
 
 
 def _pair(rows: dict[str, MeasuredRow], name: str) -> tuple[float, float] | None:

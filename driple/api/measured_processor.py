@@ -98,8 +98,8 @@ def pace_of(steps: Sequence[ProcessorStep]) -> ProcessorPace:
 
     begin = np.log(_START)
     bounds = (begin - np.log(_FARTHEST), begin + np.log(_FARTHEST))
-    found = least_squares(left, begin, bounds=bounds, loss="soft_l1", f_scale=0.15)
-    return _pace(found.x)
+    fit = least_squares(left, begin, bounds=bounds, loss="soft_l1", f_scale=0.15)
+    return _pace(fit.x)
 
 
 def _pace(logs: FloatArray) -> ProcessorPace:

@@ -312,11 +312,11 @@ def _measure_copies(draft: _Draft, asked: MachineAsked, progress: Progress) -> N
     from driple.measure.machine.clock import Clock
     from driple.measure.machine.copies import copy_rates
 
-    found = []
+    rates = []
     for number in range(len(draft.gpus)):
         progress(f"cuda:{number}: copies to and from the host")
-        found += copy_rates(Clock.of(f"cuda:{number}", asked.effort))
-    draft.values["copies"] = tuple(found)
+        rates += copy_rates(Clock.of(f"cuda:{number}", asked.effort))
+    draft.values["copies"] = tuple(rates)
 
 
 def _measure_links(

@@ -79,13 +79,13 @@ def memory_beside(job: Job, setting: Setting) -> JobMemory | None:
     return JobMemory(estimate=made)
 
 
-def memory_dict(found: JobMemory | None) -> MemoryJson | None:
+def memory_dict(memory: JobMemory | None) -> MemoryJson | None:
     """The memory of one answer in the JSON of every command."""
-    if found is None:
+    if memory is None:
         return None
-    made = found.estimate
+    made = memory.estimate
     if made is None:
-        return {"known": False, "reason": found.reason}
+        return {"known": False, "reason": memory.reason}
     return {
         "known": True,
         "reason": None,
@@ -93,10 +93,10 @@ def memory_dict(found: JobMemory | None) -> MemoryJson | None:
         "parts": made.parts,
         "largest": made.largest,
         "source": made.source,
-        "largest_batch": None if found.largest is None else found.largest.expected,
-        "largest_sure_batch": None if found.largest is None else found.largest.sure,
+        "largest_batch": None if memory.largest is None else memory.largest.expected,
+        "largest_sure_batch": None if memory.largest is None else memory.largest.sure,
         "what_would_fit": [
-            {"flag": one.flag, **_estimate_dict(one.memory)} for one in found.remedies
+            {"flag": one.flag, **_estimate_dict(one.memory)} for one in memory.remedies
         ],
     }
 

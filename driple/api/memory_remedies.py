@@ -28,7 +28,7 @@ _LEAST_BATCH = 2  # of one sample, PyTorch runs other ops
 
 
 def with_remedies(
-    found: JobMemory | None,
+    memory: JobMemory | None,
     job: Job,
     setting: Setting,
     source: JobSource,
@@ -39,21 +39,21 @@ def with_remedies(
     Both need a job that can be loaded anew.
 
     Args:
-        found: memory of the job.
+        memory: memory of the job.
         job: that is asked about.
         setting: cluster and scheme.
         source: where the job came from.
         options: as it was loaded.
     """
-    if found is None or found.estimate is None or found.estimate.fits is None:
-        return found
+    if memory is None or memory.estimate is None or memory.estimate.fits is None:
+        return memory
     if not isinstance(source, str | Path):
-        return found
-    if found.estimate.fits == "yes":
+        return memory
+    if memory.estimate.fits == "yes":
         most = _most_that_fit(job, setting, str(source), options or JobOptions())
-        return replace(found, largest=most)
+        return replace(memory, largest=most)
     remedies = sorted(_remedies(job, setting, str(source), options), key=_order)
-    return replace(found, remedies=tuple(remedies), remedies_asked=True)
+    return replace(memory, remedies=tuple(remedies), remedies_asked=True)
 
 
 def _order(remedy: Remedy) -> tuple[bool, float]:

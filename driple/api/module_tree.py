@@ -131,7 +131,7 @@ def _parameters(graph: OpGraph, paths: list[str]) -> list[tuple[str, int, int]]:
     readers: dict[int, int] = {}
     for parameter, node in table.readers.tolist():
         readers.setdefault(parameter, node)
-    found = []
+    rows = []
     for i, (name, elements, nbytes) in enumerate(
         zip(table.names, table.elements.tolist(), table.nbytes.tolist(), strict=True)
     ):
@@ -141,8 +141,8 @@ def _parameters(graph: OpGraph, paths: list[str]) -> list[tuple[str, int, int]]:
             own = paths[reader]
         elif own not in known and not graph.modules:
             own = _scope(name)
-        found.append((own, elements, nbytes))
-    return found
+        rows.append((own, elements, nbytes))
+    return rows
 
 
 class _Tree:

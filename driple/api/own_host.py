@@ -46,15 +46,15 @@ def known_inspector(setting: Setting) -> Checkpoint:
     from driple.inspector.checkpoint_places import checkpoint_path
 
     try:
-        found = load_checkpoint(checkpoint_path(setting, "default"))
+        checkpoint = load_checkpoint(checkpoint_path(setting, "default"))
     except CheckpointError as error:
         raise ConfigError(f"--calibrate needs an inspector of the setting: {error}") from error
-    if found.provenance != "measured":
+    if checkpoint.provenance != "measured":
         raise ConfigError(
             f"--calibrate is for measured settings, and the labels of {setting.name} are "
-            f"{found.provenance}; give a CPU setting, such as CPU-P1w2"
+            f"{checkpoint.provenance}; give a CPU setting, such as CPU-P1w2"
         )
-    return found
+    return checkpoint
 
 
 def host_of_campaign(folder: Path, about: CampaignRecord, setting: Setting) -> HostTuning:

@@ -126,7 +126,7 @@ def profiles_of(profiles: Sequence[tuple[PathLike, str]]) -> list[tuple[Path, st
     Raises:
         ConfigError: something else than such pairs.
     """
-    found = []
+    pairs = []
     for pair in profiles:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise ConfigError(
@@ -134,8 +134,8 @@ def profiles_of(profiles: Sequence[tuple[PathLike, str]]) -> list[tuple[Path, st
                 f"[('runs/profile', 'p3.8xlarge')], got {pair!r:.80}"
             )
         (folder,) = paths_of("--profile", [pair[0]])
-        found.append((folder, pair[1]))
-    return found
+        pairs.append((folder, pair[1]))
+    return pairs
 
 
 def measured_offers(

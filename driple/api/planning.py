@@ -350,16 +350,16 @@ def _add_simulated(
     from driple.planning.search import search
 
     draft.job, draft.evaluator = evaluator.variants.given, evaluator
-    found = search(evaluator, places, ways, progress)
-    draft.tried = found.tried
-    draft.offers += found.offers
+    search_result = search(evaluator, places, ways, progress)
+    draft.tried = search_result.tried
+    draft.offers += search_result.offers
     running = {offer.name for offer in draft.offers}
-    lost = [one for one in found.refused if one.name not in running]
+    lost = [one for one in search_result.refused if one.name not in running]
     draft.refused += least_needed(lost)
-    draft.remarks += found.unanswered(ways.schemes) if found.offers else []
+    draft.remarks += search_result.unanswered(ways.schemes) if search_result.offers else []
     if any(offer.may_be_recommended for offer in draft.offers):
         return
-    too_large = any(one.needed_bytes is not None for one in found.refused)
+    too_large = any(one.needed_bytes is not None for one in search_result.refused)
     if too_large and not draft.job.has_unknown:
         draft.remedy = remedy_of(evaluator, places)
     if not draft.offers and draft.remedy is None:
@@ -406,11 +406,11 @@ def _doubts(shown: Sequence[Offer], variants: JobVariants) -> list[Remark]:
     from driple.simulate.run import calibration_assumptions
 
     calibration = shipped_calibration()
-    found: dict[Remark, None] = {}
+    remarks: dict[Remark, None] = {}
     for offer in shown:
         if offer.candidate is not None:
             setting = offer.candidate.setting
             job = variants.job(offer.candidate.variant, setting)
-            found |= dict.fromkeys(calibration_assumptions(topology_of(setting), calibration))
-            found |= dict.fromkeys(device_remarks(job, setting, "simulator"))
-    return [*found]
+            remarks |= dict.fromkeys(calibration_assumptions(topology_of(setting), calibration))
+            remarks |= dict.fromkeys(device_remarks(job, setting, "simulator"))
+    return [*remarks]

@@ -394,15 +394,15 @@ def _answer(plan: AnswerPlan, ready: ReadyJob, asked: MethodOptions) -> Answer:
         from driple.answers.by_inspector import ask_inspector
 
         try:
-            found = ask_inspector(ready, plan.setting, asked, plan.checkpoint)
+            method_answer = ask_inspector(ready, plan.setting, asked, plan.checkpoint)
         except PredictionError as error:
             if not plan.may_fall_back:
                 raise
             plan = plan_instead(plan, Remark.of_text(str(error)))
         else:
-            doubt = doubt_of(found) if plan.may_fall_back else None
+            doubt = doubt_of(method_answer) if plan.may_fall_back else None
             if doubt is None:
-                return _of(plan, ready, found, host=asked.host)
+                return _of(plan, ready, method_answer, host=asked.host)
             plan = plan_instead(plan, doubt)
     from driple.answers.ask import ask, ask_all
     from driple.answers.by_closed_forms import FORMS

@@ -197,12 +197,14 @@ def _places(base: Setting, asked: DevicesAsked) -> tuple[list[Setting], tuple[Re
         for count in counts:
             try:
                 same = setting is base and count == base.num_workers
-                found = setting if same else resized(setting, count)
+                resized_setting = setting if same else resized(setting, count)
             except SettingError as error:
                 lost.append((count, error))
                 continue
-            link = found.cluster.joining_link
-            places.setdefault((found.name, 0.0 if link is None else link.bytes_per_s), found)
+            link = resized_setting.cluster.joining_link
+            places.setdefault(
+                (resized_setting.name, 0.0 if link is None else link.bytes_per_s), resized_setting
+            )
     if not places:
         number, first = lost[0]
         raise SettingError(f"--workers {number} on {base.name}: {first}")

@@ -179,24 +179,24 @@ def _modules(breakdown: Breakdown, measured: Mapping[str, float]) -> tuple[Trace
 def _remarks(
     setting: Setting, use: TraceUse, measured: Mapping[str, float], catalog: Catalog
 ) -> list[Remark]:
-    found = []
+    remarks = []
     asked = setting.worker
     recorded = _catalogued(use.device, catalog) if use.device else None
     if not use.on_gpu and not asked.is_cpu:
-        found.append(remark("trace_of_host", asked=asked.name))
+        remarks.append(remark("trace_of_host", asked=asked.name))
     elif use.device and recorded != asked.name:
-        found.append(remark("measured_elsewhere", recorded=use.device, asked=asked.name))
+        remarks.append(remark("measured_elsewhere", recorded=use.device, asked=asked.name))
     if not use.marked:
-        found.append(remark("trace_without_steps"))
+        remarks.append(remark("trace_without_steps"))
     if use.other_devices:
-        found.append(remark("trace_of_one_device", others=use.other_devices))
+        remarks.append(remark("trace_of_one_device", others=use.other_devices))
     if COLLECTIVE in use.kinds:
-        found.append(remark("trace_with_collectives"))
+        remarks.append(remark("trace_with_collectives"))
     if not any(use.modules):
-        found.append(remark("trace_without_modules"))
+        remarks.append(remark("trace_without_modules"))
     elif not measured:
-        found.append(remark("trace_modules_unmatched"))
-    return found
+        remarks.append(remark("trace_modules_unmatched"))
+    return remarks
 
 
 def traced_dict(step: TracedStep, depth: int) -> TracedJson:

@@ -87,7 +87,7 @@ def match_modules(graph: OpGraph, traced: Mapping[tuple[str, ...], float]) -> di
 
 def predicted_seconds(root: ModuleNode, separator: str) -> dict[str, float]:
     """Predicted seconds by path, those of chains that the tree has as one module included."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -96,9 +96,9 @@ def predicted_seconds(root: ModuleNode, separator: str) -> dict[str, float]:
             continue
         path = node.path
         for _ in range(node.name.count(separator) + 1):
-            found.setdefault(path, node.time_s)
+            seconds.setdefault(path, node.time_s)
             path = path.rpartition(separator)[0]
-    return found
+    return seconds
 
 
 def _of_graph(graph: OpGraph) -> _Module:

@@ -140,15 +140,15 @@ def validate(
             runs=tuple(own_runs_of(contest)),
         )
     result = _tensorflow(folder)  # first: what it lacks ends it early
-    found = contest_of_published(published, forward=forward, against=other, progress=advance)
-    check_against(other, has_rows=found is not None)
-    if found is None:
+    rows_contest = contest_of_published(published, forward=forward, against=other, progress=advance)
+    check_against(other, has_rows=rows_contest is not None)
+    if rows_contest is None:
         return result
     return replace(
         result,
-        remarks=(*result.remarks, *found.remarks),
-        scores=tuple(found.scores()),
-        rankings=tuple(found.rankings()),
+        remarks=(*result.remarks, *rows_contest.remarks),
+        scores=tuple(rows_contest.scores()),
+        rankings=tuple(rows_contest.rankings()),
         utilisation=tuple(utilisation_of_published(published, progress=advance)),
     )
 

@@ -145,7 +145,7 @@ def _handed_over(
     Returns:
         Position of the hand-over in each step, by transfer.
     """
-    found = {}
+    handed_over = {}
     senders = {
         Resource.UPLINK: trace.resources == Resource.WORKER,
         Resource.DOWNLINK: trace.resources == Resource.SERVER,
@@ -170,8 +170,8 @@ def _handed_over(
                         last = place[step, by_place[step][count - 1]]
                         handed[step] = max(handed[step], min(last, place[step, i]))
                 if late.any():
-                    found[i] = handed + _AFTER
-    return found
+                    handed_over[i] = handed + _AFTER
+    return handed_over
 
 
 def _order(end_s: FloatArray, edges: npt.NDArray[np.int32]) -> IntArray:
@@ -222,12 +222,12 @@ def _costs(
 
 def _idle_before(spans: list[tuple[float, float, int]], begin: float) -> dict[int, float]:
     """Start of the idle time of a resource before each op; the op's own start if it was busy."""
-    found = {}
+    idle_from = {}
     free = begin
     for start, end, i in sorted(spans):
-        found[i] = free if start > free else start
+        idle_from[i] = free if start > free else start
         free = max(free, end)
-    return found
+    return idle_from
 
 
 def _merged(ops: list[_Op], trace: JobTrace, *, merge: bool) -> CompiledJob:

@@ -75,12 +75,12 @@ def throughput_curve(
 
     with ThreadPoolExecutor(threads) as pool:
         # The largest first, for an even load of the threads.
-        found = dict(zip(
+        throughputs = dict(zip(
             sorted(workers, reverse=True),
             pool.map(throughput_of, sorted(workers, reverse=True)),
             strict=True,
         ))  # fmt: skip
-    return [found[count] for count in workers]
+    return [throughputs[count] for count in workers]
 
 
 def knee(curve: Sequence[SimulatedThroughput], least_gain: float = 0.1) -> int | None:

@@ -98,8 +98,8 @@ class JobTrace:
         }  # fmt: skip
         for name, shape in shapes.items():
             if getattr(self, name).shape != shape:
-                found = getattr(self, name).shape
-                raise TraceError(f"job trace: {name} has shape {found}, not {shape}")
+                actual = getattr(self, name).shape
+                raise TraceError(f"job trace: {name} has shape {actual}, not {shape}")
         if self.step_s.ndim != 1:
             raise TraceError(f"job trace: step_s has shape {self.step_s.shape}, not (steps,)")
         if steps < _LEAST_STEPS or not count:

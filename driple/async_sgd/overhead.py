@@ -72,7 +72,7 @@ def fit_overhead(sizes: FloatArray, seconds: FloatArray) -> OverheadFit:
         slope, offset = float((sizes / scale) @ seconds / np.square(sizes / scale).sum()), 0.0
     if slope < 0:
         slope, offset = 0.0, float(max(seconds.mean(), 0.0))
-    found = Overhead(float(slope) / scale, float(offset))
-    rest = np.square(seconds - found.of(sizes)).sum()
+    overhead = Overhead(float(slope) / scale, float(offset))
+    rest = np.square(seconds - overhead.of(sizes)).sum()
     spread = np.square(seconds - seconds.mean()).sum()
-    return OverheadFit(found, float(1 - rest / spread) if spread > 0 else 1.0)
+    return OverheadFit(overhead, float(1 - rest / spread) if spread > 0 else 1.0)

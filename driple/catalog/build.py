@@ -39,8 +39,8 @@ def index(items: Mapping[str, Item]) -> dict[str, Item]:
     A name of its own wins over an alias, and a later alias over an earlier one, so that a user's
     device may take the alias of another.
     """
-    found = {plain(word): item for item in items.values() for word in item.aliases}
-    return found | {plain(name): item for name, item in items.items()}
+    by_alias = {plain(word): item for item in items.values() for word in item.aliases}
+    return by_alias | {plain(name): item for name, item in items.items()}
 
 
 def build_generations(rows: Mapping[str, Row]) -> dict[str, Generation]:
@@ -49,8 +49,8 @@ def build_generations(rows: Mapping[str, Row]) -> dict[str, Generation]:
     Raises:
         ConfigError: one lacks its maker or order, or a pattern is no regular expression.
     """
-    found = [_generation(row) for row in rows.values()]
-    return {item.name: item for item in sorted(found, key=lambda item: item.order)}
+    generations = [_generation(row) for row in rows.values()]
+    return {item.name: item for item in sorted(generations, key=lambda item: item.order)}
 
 
 def _generation(row: Row) -> Generation:
@@ -88,9 +88,9 @@ def build_devices(
         ConfigError: a row names a generation or a link that there is not, or two devices share a
             name.
     """
-    found = {row.name: _device(row, generations, links) for row in rows.values()}
-    _check_names(found, rows)
-    return found
+    devices = {row.name: _device(row, generations, links) for row in rows.values()}
+    _check_names(devices, rows)
+    return devices
 
 
 def _device(row: Row, generations: Mapping[str, Generation], links: Mapping[str, Link]) -> Device:
@@ -156,9 +156,9 @@ def build_links(rows: Mapping[str, Row]) -> dict[str, Link]:
     Raises:
         ConfigError: a row lacks kind, rate, or whether it is within a machine.
     """
-    found = {row.name: _link(row) for row in rows.values()}
-    _check_names(found, rows)
-    return found
+    links = {row.name: _link(row) for row in rows.values()}
+    _check_names(links, rows)
+    return links
 
 
 def _link(row: Row) -> Link:

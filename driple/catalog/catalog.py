@@ -77,13 +77,13 @@ class Catalog:
         Raises:
             SettingError: there is none; the message offers the nearest names.
         """
-        found = self.find_device(name)
-        if found is None:
+        device = self.find_device(name)
+        if device is None:
             raise SettingError(
                 f"no device in the catalogue is called '{name}'; did you mean "
                 f"{', '.join(self.nearest_devices(name))}?"
             )
-        return found
+        return device
 
     def find_link(self, name: str) -> Link | None:
         """The link of this name, as `link` reads names; None if there is none."""
@@ -124,13 +124,13 @@ class Catalog:
         Raises:
             SettingError: there is none.
         """
-        found = self.find_link(name)
-        if found is None:
+        link = self.find_link(name)
+        if link is None:
             raise SettingError(
                 f"no link in the catalogue is called '{name}'; give a rate such as 40G, or one of "
                 f"{', '.join(self.links)}"
             )
-        return found
+        return link
 
     def instance(self, name: str) -> Instance:
         """The instance of this name.
@@ -138,12 +138,12 @@ class Catalog:
         Raises:
             ConfigError: there is none; the message offers names like it.
         """
-        found = self.instances.get(name)
-        if found is None:
+        instance = self.instances.get(name)
+        if instance is None:
             near = difflib.get_close_matches(name, self.instances, n=3, cutoff=0.5)
             offers = near or list(self.instances)[:_MOST_NAMED]
             raise ConfigError(f"no instance is called '{name}'; did you mean {', '.join(offers)}?")
-        return found
+        return instance
 
     def pcie_link(self, device: Device, *, through_host: bool = False) -> Link:
         """PCI Express as a device has it, one way.
@@ -269,23 +269,23 @@ def _catalog(shipped: Sequence[str], own: Sequence[Rows]) -> Catalog:
     generations = build_generations(tables["generations"])
     links = build_links(tables["links"])
     devices = build_devices(tables["devices"], generations, links)
-    found = Catalog(generations, devices, links, {})
+    catalog = Catalog(generations, devices, links, {})
     names = {word: item.name for word, item in index(devices).items()}
     instances = build_instances(tables["instances"], names)
     for item in instances.values():
-        _check_interconnect(item, found, tables["instances"][item.name].file)
+        _check_interconnect(item, catalog, tables["instances"][item.name].file)
     return Catalog(generations, devices, links, instances)
 
 
-def _check_interconnect(item: Instance, found: Catalog, file: str) -> None:
+def _check_interconnect(item: Instance, catalog: Catalog, file: str) -> None:
     """Refuse an instance whose devices cannot be joined so."""
     if item.interconnect in {"PCIe", "NVLink"}:
-        if item.interconnect == "NVLink" and found.devices[item.device].nvlink is None:
+        if item.interconnect == "NVLink" and catalog.devices[item.device].nvlink is None:
             raise ConfigError(
                 f"interconnect of {file}: instance {item.name} is NVLink, which a {item.device} "
                 "does not have; give PCIe or another link"
             )
-    elif found.find_link(item.interconnect) is None:
+    elif catalog.find_link(item.interconnect) is None:
         raise ConfigError(
             f"interconnect of {file}: instance {item.name} is '{item.interconnect}', which is no "
             "link of the catalogue; give PCIe, NVLink, or add a row [[links]]"

@@ -105,13 +105,13 @@ class Row:
 
     def texts(self, key: str) -> tuple[str, ...]:
         """The value of a list of texts, empty if the row lacks it."""
-        found = self.values.get(key, ())
-        return found if isinstance(found, tuple) else (str(found),)
+        value = self.values.get(key, ())
+        return value if isinstance(value, tuple) else (str(value),)
 
     def number(self, key: str) -> float | None:
         """The value of a number, None if the row lacks it."""
-        found = self.values.get(key)
-        return float(found) if isinstance(found, float | int) else None
+        value = self.values.get(key)
+        return float(value) if isinstance(value, float | int) else None
 
     def required(self, key: str) -> float:
         """The value of a number that the row has.
@@ -119,15 +119,15 @@ class Row:
         Raises:
             ConfigError: it does not have it.
         """
-        found = self.number(key)
-        if found is None:
+        value = self.number(key)
+        if value is None:
             raise ConfigError(f"{self.file}: {self.name} has no {key}; add it")
-        return found
+        return value
 
     def date(self) -> datetime.date | None:
         """The day of the row, None if it does not say."""
-        found = self.values.get("date")
-        return found if isinstance(found, datetime.date) else None
+        value = self.values.get("date")
+        return value if isinstance(value, datetime.date) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,15 +222,15 @@ def _parse(text: str, file: str) -> dict[str, object]:
         raise ConfigError(f"{file} is no TOML: {reason}") from error
 
 
-def _rows(found: object, table: str, source: _Source) -> list[Row]:
-    if not isinstance(found, list):
+def _rows(entries: object, table: str, source: _Source) -> list[Row]:
+    if not isinstance(entries, list):
         raise ConfigError(f"{source.file}: {table} must be rows that begin with [[{table}]]")
-    if len(found) > MAX_ROWS:
+    if len(entries) > MAX_ROWS:
         raise ConfigError(
-            f"{source.file} has {len(found)} rows of {table}, at most {MAX_ROWS} are read"
+            f"{source.file} has {len(entries)} rows of {table}, at most {MAX_ROWS} are read"
         )
     rows = [_row(entry, f"row {number} of {table}", table, source) for number, entry in
-            enumerate(found, 1)]  # fmt: skip
+            enumerate(entries, 1)]  # fmt: skip
     names = [row.name for row in rows]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
@@ -306,12 +306,12 @@ def _prices(entry: Mapping[str, object], where: str, source: _Source) -> tuple[P
         own = entry["price_per_hour"]
         check_number(f"price_per_hour of {where}", own, above=0)
         return (PriceRow(per_hour=float(str(own)), date=None, region=None, source=where),)
-    found = entry["prices"]
-    if not isinstance(found, list) or len(found) > MAX_PRICES:
+    prices = entry["prices"]
+    if not isinstance(prices, list) or len(prices) > MAX_PRICES:
         raise ConfigError(
             f"prices of {where} must be a list of at most {MAX_PRICES}, each with per_hour and date"
         )
-    return tuple(_price(item, f"a price of {where}", source) for item in found)
+    return tuple(_price(item, f"a price of {where}", source) for item in prices)
 
 
 def _price(item: object, where: str, source: _Source) -> PriceRow:
@@ -342,11 +342,11 @@ def merged(before: Mapping[str, Row], rows: Iterable[Row]) -> dict[str, Row]:
 
     A fact that a later row states is no longer unknown; a list of prices replaces the earlier one.
     """
-    found = dict(before)
+    rows_by_name = dict(before)
     for row in rows:
-        old = found.get(row.name)
+        old = rows_by_name.get(row.name)
         if old is None:
-            found[row.name] = row
+            rows_by_name[row.name] = row
             continue
         values = {**old.values, **row.values}
         if "unknown" not in row.values:
@@ -360,11 +360,11 @@ def merged(before: Mapping[str, Row], rows: Iterable[Row]) -> dict[str, Row]:
         if "source" not in row.values:
             values["source"] = f"{old.text('source')}; {row.file}"
             values.pop("date", None)
-        found[row.name] = Row(
+        rows_by_name[row.name] = Row(
             name=row.name,
             values=values,
             prices=row.prices or old.prices,
             file=row.file,
             own=row.own,
         )
-    return found
+    return rows_by_name

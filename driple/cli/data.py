@@ -60,9 +60,9 @@ def _list_folder(folder: Path, *, json: bool) -> None:
     """A row for each data set in or below the folder."""
     from driple.dataset.summary import list_datasets
 
-    found = list_datasets(folder)
+    data_sets = list_datasets(folder)
     if json:
-        listed: DataListJson = {"data_sets": found}
+        listed: DataListJson = {"data_sets": data_sets}
         print_json(listed, "data_list")
         return
     rows = [
@@ -72,7 +72,7 @@ def _list_folder(folder: Path, *, json: bool) -> None:
             str(row.num_examples),
             row.label_source or "unknown",
         ]
-        for row in found
+        for row in data_sets
     ]
     print_table([f"in {folder}", "setting", "workloads", "labels"], rows)
 

@@ -134,18 +134,18 @@ def evaluate(
         note(f"{name} is left out: {reason}")
     folder = output or Path("runs") / f"evaluate-{measured_on.file_name}"
     result = _run(data, config, folder, labels, other)
-    found = break_down(result, chosen.methods[0]) if len(chosen.methods) == 1 else None
+    breakdown = break_down(result, chosen.methods[0]) if len(chosen.methods) == 1 else None
     if json:
         evaluated: EvaluateJson = {
             **result.to_json_dict(),
             "left_out": chosen.left_out,
-            "where": None if found is None else found.to_json_dict(),
+            "where": None if breakdown is None else breakdown.to_json_dict(),
         }
         print_json(evaluated, "evaluate")
         return
     _print(result)
-    if found is not None:
-        _print_where(found)
+    if breakdown is not None:
+        _print_where(breakdown)
     _note_overrides(result)
 
 
@@ -235,17 +235,19 @@ def _note_overrides(result: BenchmarkResult) -> None:
         note(f"presets were changed by {', '.join(changed)}; their own figures may be better")
 
 
-def _print_where(found: ErrorBreakdown) -> None:
+def _print_where(breakdown: ErrorBreakdown) -> None:
     from driple.trace.targets import TARGET_NAMES
 
-    print(f"\nwhere the error of {found.method} is\n\nSMAPE % by family")
+    print(f"\nwhere the error of {breakdown.method} is\n\nSMAPE % by family")
     rows = [
-        [name, *(f"{value:.1f}" for value in found.by_family[i])]
+        [name, *(f"{value:.1f}" for value in breakdown.by_family[i])]
         for i, name in enumerate([*TARGET_NAMES, "all 12"])
     ]
-    counts = ["workloads", *(str(number) for number in found.num_workloads)]
-    print_table(["target", *found.families], [*rows, counts])
-    print(f"\nerror over floor (SMAPE between two runs, {found.num_repeated} repeated workloads)")
+    counts = ["workloads", *(str(number) for number in breakdown.num_workloads)]
+    print_table(["target", *breakdown.families], [*rows, counts])
+    print(
+        f"\nerror over floor (SMAPE between two runs, {breakdown.num_repeated} repeated workloads)"
+    )
     print_table(
         ["target", "SMAPE %", "floor %", "ratio"],
         [
@@ -255,11 +257,11 @@ def _print_where(found: ErrorBreakdown) -> None:
                 "-" if row.floor_pct is None else f"{row.floor_pct:.1f}",
                 "-" if row.ratio is None else f"{row.ratio:.2f}",
             ]
-            for row in found.over_floor
+            for row in breakdown.over_floor
         ],
     )
     print("\nworst workloads (predictions: mean over the seeds)")
-    for number, item in enumerate(found.worst, start=1):
+    for number, item in enumerate(breakdown.worst, start=1):
         print(
             f"{number:2}. {item.workload}: SMAPE {item.smape_pct:.0f} %, iteration "
             f"{item.predicted_time_s:.3f} s predicted, {item.time_s:.3f} s in the label"

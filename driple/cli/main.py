@@ -101,11 +101,11 @@ def _app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
     made.callback(invoke_without_command=True)(first_screen)
     for name in names:
         module, member = _COMMANDS[name]
-        found = getattr(import_module(f"driple.cli.{module}"), member)
-        if isinstance(found, typer.Typer):
-            made.add_typer(found, name=name)
+        command = getattr(import_module(f"driple.cli.{module}"), member)
+        if isinstance(command, typer.Typer):
+            made.add_typer(command, name=name)
         else:
-            made.command(name)(found)
+            made.command(name)(command)
     return made
 
 
@@ -128,12 +128,12 @@ def _exists(words: tuple[str, ...], flags: tuple[str, ...]) -> bool:
     """Whether a command with these words has these options."""
     if words and words[0] not in _COMMANDS:
         return False
-    found: Any = typer.main.get_command(_app_for(list(words)))
+    command: Any = typer.main.get_command(_app_for(list(words)))
     for word in words:
-        found = getattr(found, "commands", {}).get(word)
-    if found is None:
+        command = getattr(command, "commands", {}).get(word)
+    if command is None:
         return False
-    known = {flag for item in found.params for flag in (*item.opts, *item.secondary_opts)}
+    known = {flag for item in command.params for flag in (*item.opts, *item.secondary_opts)}
     return set(flags) <= known | {"--help", "-h"}
 
 

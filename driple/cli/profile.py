@@ -170,12 +170,12 @@ def show(
         from driple.plot.pattern import check_picture
 
         check_picture(plot)
-    found = read_profile(profile)
-    _show(found, json=json)
+    result = read_profile(profile)
+    _show(result, json=json)
     if plot is not None:
         from driple.plot.stalls import plot_profile
 
-        plot_profile(found, plot)
+        plot_profile(result, plot)
         note(f"wrote {plot}")
 
 

@@ -170,23 +170,23 @@ def link(
     if plot is not None:
         check_picture(plot)
     with TurnCluster(1, 1) as cluster:
-        found = measure_platform(cluster, bits_per_s, values.share).record()
+        platform = measure_platform(cluster, bits_per_s, values.share).record()
     if json:
-        print_json(to_dict(found), "platform")
+        print_json(to_dict(platform), "platform")
     else:
-        line = found.overhead
+        line = platform.overhead
         print(
-            f"a connection gets {found.bytes_per_s / 1e6:.2f} of {bits_per_s / 8e6:.2f} MB/s\n"
+            f"a connection gets {platform.bytes_per_s / 1e6:.2f} of {bits_per_s / 8e6:.2f} MB/s\n"
             f"receiving costs {1e3 * line.s:.3f} ms and {1e9 * line.s_per_byte:.3f} ms for "
-            f"each MB (R^2 {found.r_squared:.3f}, {len(found.sizes)} tensors)"
+            f"each MB (R^2 {platform.r_squared:.3f}, {len(platform.sizes)} tensors)"
         )
     if output is not None:
-        atomic_write(output, json_.dumps(to_dict(found)).encode(), error=ConfigError)
+        atomic_write(output, json_.dumps(to_dict(platform)).encode(), error=ConfigError)
         note(f"wrote {output}")
     if plot is not None:
         from driple.plot.throughput import plot_overhead
 
-        plot_overhead(found, plot)
+        plot_overhead(platform, plot)
         note(f"wrote {plot}")
 
 
@@ -233,9 +233,9 @@ def _read_platform(file: Path | None) -> PlatformRecord | None:
         return None
     advice = "make one with driple trace link -o link.json"
     try:
-        found = read_json(file)
+        stored = read_json(file)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} is no file of driple trace link ({error}); {advice}") from error
     return from_json(
-        PlatformRecord, found, where=f"{file} is no file of driple trace link", advice=advice
+        PlatformRecord, stored, where=f"{file} is no file of driple trace link", advice=advice
     )

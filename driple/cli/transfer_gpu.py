@@ -89,7 +89,7 @@ def tune(
 
 
 def _show(result: TuningResult) -> None:
-    tuning, found = result.tuning, result.to_dict()
+    tuning, numbers = result.tuning, result.to_dict()
     print_table(
         ["run", "job", "measured", "without tuning", "tuned by the other runs"],
         [
@@ -103,7 +103,7 @@ def _show(result: TuningResult) -> None:
     print(
         f"{result.device}, {len(result.runs)} runs: median error {tuning.median_pct:.1f} %, 90th "
         f"percentile {tuning.p90_pct:.1f} % when each is predicted by the others; without tuning "
-        f"{found['before_median_pct']:.1f} % and {found['before_p90_pct']:.1f} %"
+        f"{numbers['before_median_pct']:.1f} % and {numbers['before_p90_pct']:.1f} %"
     )
     factors = ", ".join(f"{name} {value:.3g}" for name, value in result.factors.items())
     print(f"what the device reaches, over what was assumed (host: its seconds): {factors}")

@@ -121,6 +121,6 @@ class Cluster:
     def link(self) -> Link | None:
         """The slowest link within machines of several devices; else the first that is known."""
         joined = [one for one in self.machines if one.link and len(one.devices) > 1]
-        found = [one.shared_link for one in joined or self.machines]
-        known = [link for link in found if link is not None]
+        links = [one.shared_link for one in joined or self.machines]
+        known = [link for link in links if link is not None]
         return min(known, key=lambda link: link.bytes_per_s, default=None)

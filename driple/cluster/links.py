@@ -92,13 +92,13 @@ def within_link(catalog: Catalog, device: Device, name: str) -> Link:
         SettingError: it joins machines, or there is none.
         CatalogError: a fact about the device's link is not known.
     """
-    found = named_link(catalog, device, name, peers=True)
-    if not found.within_machine:
+    link = named_link(catalog, device, name, peers=True)
+    if not link.within_machine:
         raise SettingError(
-            f"{found.name} joins machines, not the devices of one; write NVLink or PCIe first, "
+            f"{link.name} joins machines, not the devices of one; write NVLink or PCIe first, "
             "such as 2x8xH100/NVLink+400G"
         )
-    return found
+    return link
 
 
 def network_link(catalog: Catalog, name: str) -> Link:
@@ -107,11 +107,9 @@ def network_link(catalog: Catalog, name: str) -> Link:
     Raises:
         SettingError: it joins devices of one machine, or its rate is 0, or there is none.
     """
-    found = catalog.link(name)
-    if found.within_machine:
-        raise SettingError(
-            f"{found.name} joins devices of one machine; give a network such as 400G"
-        )
-    if not found.bytes_per_s > 0:
+    link = catalog.link(name)
+    if link.within_machine:
+        raise SettingError(f"{link.name} joins devices of one machine; give a network such as 400G")
+    if not link.bytes_per_s > 0:
         raise SettingError(f"a network of rate 0 ({name}) joins nothing; give one such as 40G")
-    return found
+    return link

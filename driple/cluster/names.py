@@ -59,13 +59,13 @@ def setting_named(text: str, catalog: Catalog | None = None) -> Setting:
         return machines_setting(known, device)
     short = device.default_setting if device is not None else _resolve_short(wanted, known)
     name, _, scheme = (short or wanted).partition("@")
-    found = paper_setting(name, known)
-    if found is not None:
-        return found.with_scheme(scheme.lower()) if scheme else found
-    found = _new_name(wanted, known, catalog)
-    if found is None:
+    setting = paper_setting(name, known)
+    if setting is not None:
+        return setting.with_scheme(scheme.lower()) if scheme else setting
+    setting = _new_name(wanted, known, catalog)
+    if setting is None:
         raise SettingError(_no_such(wanted, known, catalog))
-    return found
+    return setting
 
 
 def _new_name(wanted: str, known: Catalog, catalog: Catalog | None) -> Setting | None:
@@ -80,8 +80,8 @@ def _new_name(wanted: str, known: Catalog, catalog: Catalog | None) -> Setting |
     links = match["links"] or match["network"] or ""
     if device is not None and (counts or links or match["scheme"]):
         num_machines, num_devices = ([1, 1, *counts])[-2:]
-        found = machines_setting(known, device, num_machines, num_devices, links=links)
-        return found.with_scheme(match["scheme"].lower()) if match["scheme"] else found
+        setting = machines_setting(known, device, num_machines, num_devices, links=links)
+        return setting.with_scheme(match["scheme"].lower()) if match["scheme"] else setting
     if device is not None or links or len(counts) > 1:
         return None
     instances = (catalog or shipped_catalog()).instances
@@ -89,8 +89,8 @@ def _new_name(wanted: str, known: Catalog, catalog: Catalog | None) -> Setting |
     instance = by_lower.get(match["what"].lower())
     if instance is None:
         return None
-    found = instance_cluster_setting(known, instance, counts[0] if counts else 1)
-    return found.with_scheme(match["scheme"].lower()) if match["scheme"] else found
+    setting = instance_cluster_setting(known, instance, counts[0] if counts else 1)
+    return setting.with_scheme(match["scheme"].lower()) if match["scheme"] else setting
 
 
 def machines_name(num_machines: int, num_devices: int, device: str, links: str) -> str:

@@ -83,8 +83,8 @@ def read_nccl_table(file: Path) -> NcclTable:
         )
     if len(rows) > _MOST_ROWS:
         raise ConfigError(f"{file} has over {_MOST_ROWS} rows; give the output of one run")
-    found = [match for match in map(_RANK.search, lines) if match is not None]
-    listed = len({match["rank"] for match in found})
+    matches = [match for match in map(_RANK.search, lines) if match is not None]
+    listed = len({match["rank"] for match in matches})
     ranks = _ranks(rows, listed, file)
     times: dict[float, list[float]] = {size: [] for size, *_ in sorted(rows)}
     for size, seconds, *_ in rows:
@@ -93,7 +93,7 @@ def read_nccl_table(file: Path) -> NcclTable:
         sizes=np.array([*times], dtype=np.float64),
         seconds=np.array([float(np.mean(those)) for those in times.values()]),
         ranks=ranks,
-        machines=len({match["host"] for match in found}) or None,
+        machines=len({match["host"] for match in matches}) or None,
     )
 
 

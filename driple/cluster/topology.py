@@ -96,15 +96,15 @@ class Topology:
         crosses no link.
         """
         kinds: dict[tuple[int, ...], int] = {}
-        found: Counter[int] = Counter()
+        kinds_count: Counter[int] = Counter()
         own = self.workers[0]
         for worker, (device, machine) in enumerate(
             zip(self.workers, self.worker_machine, strict=True)
         ):
             if device is own or device == own:
                 near = tuple(s for s, place in enumerate(self.server_machine) if place == machine)
-                found[kinds.setdefault(near, worker)] += 1
-        return dict(found)
+                kinds_count[kinds.setdefault(near, worker)] += 1
+        return dict(kinds_count)
 
 
 def topology_of(setting: Setting) -> Topology:

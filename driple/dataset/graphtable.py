@@ -234,16 +234,16 @@ def _graph(
 
 def _traffic(numbers: dict[str, Any], num_nodes: int) -> Traffic:
     readers = np.stack([numbers["received"], numbers["received_by"]], axis=1)
-    found = Traffic(
+    traffic = Traffic(
         received_bytes=numbers["received_bytes"],
         readers=readers.astype(np.int32, copy=False),
         sent_bytes=numbers["sent_bytes"],
         senders=numbers["sent_by"],
     )
-    _check_positions("transfers", found.readers[:, 0], len(found.received_bytes))
-    _check_positions("readers", found.readers[:, 1], num_nodes)
-    _check_positions("senders", found.senders, num_nodes)
-    return found
+    _check_positions("transfers", traffic.readers[:, 0], len(traffic.received_bytes))
+    _check_positions("readers", traffic.readers[:, 1], num_nodes)
+    _check_positions("senders", traffic.senders, num_nodes)
+    return traffic
 
 
 def _pick(numbers: dict[str, Any], prefix: str) -> tuple[Any, ...]:
@@ -263,17 +263,17 @@ def _check_lengths(what: str, expected: int, arrays: tuple[Any, ...]) -> None:
 
 def _said(stored: Mapping[str, object]) -> dict[str, Any]:
     """Whether it is a training step, and its layout, as far as they are stored."""
-    found = {name: stored[name] for name in _SAID if name in stored}
+    facts = {name: stored[name] for name in _SAID if name in stored}
     if _FRAMEWORK in stored:
-        found[_FRAMEWORK] = stored[_FRAMEWORK]
-    if found.get(_FRAMEWORK, _USUAL) not in FRAMEWORKS:
-        raise ValueError(f"it is of the framework {str(found[_FRAMEWORK])[:40]!r}")
-    if found.get("layout", LAYOUTS[0]) not in LAYOUTS or found.get("is_training", True) not in (
+        facts[_FRAMEWORK] = stored[_FRAMEWORK]
+    if facts.get(_FRAMEWORK, _USUAL) not in FRAMEWORKS:
+        raise ValueError(f"it is of the framework {str(facts[_FRAMEWORK])[:40]!r}")
+    if facts.get("layout", LAYOUTS[0]) not in LAYOUTS or facts.get("is_training", True) not in (
         True,
         False,
     ):
         raise ValueError("its layout is none of a graph's")
-    return found
+    return facts
 
 
 def _report(stored: Mapping[str, object]) -> ReadReport:

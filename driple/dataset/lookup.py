@@ -56,12 +56,12 @@ def find_graph(folder: Path, key: str) -> list[StoredWorkload]:
     table = read_table(file)
     check_columns(table, {name: EXAMPLE_COLUMNS[name] for name in _COLUMNS}, file)
     rows = table.select(list(_COLUMNS)).to_pylist()
-    found = [
+    workloads = [
         StoredWorkload(row["workload"], row["iteration_time_s"], row["label_source"])
         for row in rows
         if row["graph"] == key
     ]
-    return sorted(found, key=lambda item: item.workload)
+    return sorted(workloads, key=lambda item: item.workload)
 
 
 def find_measured_step(folder: Path, graph: OpGraph) -> list[StoredWorkload]:
@@ -85,7 +85,7 @@ def find_measured_step(folder: Path, graph: OpGraph) -> list[StoredWorkload]:
     if "measured" not in sources:
         return []
     mine, updates = set(_ops_of(graph)), _updates_of(graph)
-    found = [
+    workloads = [
         StoredWorkload(item.workload, item.iteration_time_s, item.label_source)
         for item in read_dataset(folder).examples
         if item.label_source == "measured"
@@ -94,7 +94,7 @@ def find_measured_step(folder: Path, graph: OpGraph) -> list[StoredWorkload]:
         and updates == _updates_of(item.graph)
         and mine <= set(_ops_of(item.graph))
     ]
-    return sorted(found, key=lambda item: item.workload)
+    return sorted(workloads, key=lambda item: item.workload)
 
 
 def _ops_of(graph: OpGraph) -> Iterable[tuple[str, str, int]]:

@@ -81,8 +81,8 @@ def read_perf_table(
     """
     file, folder = Path(path), Path(graphs)
     jobs = _jobs(file, setting)
-    found = {job: _graph_file(folder, job) for job in jobs}
-    missing = [job for job, where in found.items() if where is None]
+    files = {job: _graph_file(folder, job) for job in jobs}
+    missing = [job for job, where in files.items() if where is None]
     if missing:
         raise DatasetError(
             f"{folder} has no graph of {counted(len(missing), 'job')} of {file.name}, the first is "
@@ -91,7 +91,7 @@ def read_perf_table(
     read: dict[Path, OpGraph] = {}
     examples = []
     for job, rows in jobs.items():
-        where = found[job]
+        where = files[job]
         if where is not None and where not in read:
             read[where] = read_graph(where, max_bytes=max_bytes, options=options)
         examples.append(_example(file, job, rows, setting, read[where or folder]))

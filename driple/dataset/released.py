@@ -158,8 +158,8 @@ def read_torch_file(file: Path) -> Any:
 
 def _check_torch(version: str) -> None:
     """Refuse a torch whose `weights_only` does not keep its promise."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or (int(found[1]), int(found[2])) < LEAST_TORCH:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None or (int(match[1]), int(match[2])) < LEAST_TORCH:
         least = ".".join(map(str, LEAST_TORCH))
         raise MissingExtraError(
             f"torch {version} may execute code or corrupt memory when it reads a file; update it: "
@@ -252,12 +252,12 @@ def _check_shapes(
     features: npt.NDArray[np.float64],
     labels: npt.NDArray[np.float64],
 ) -> None:
-    found = (adjacency.shape, features.shape, labels.shape)
+    shapes = (adjacency.shape, features.shape, labels.shape)
     size, groups = (shape[0] if shape else 0 for shape in (labels.shape, adjacency.shape[1:]))
     needed = ((size, groups, groups), (size, groups, 3), (size, NUM_TARGETS))
-    if found != needed or not 1 <= groups <= MAX_GROUPS:
+    if shapes != needed or not 1 <= groups <= MAX_GROUPS:
         raise DatasetError(
-            f"adjacency, features and labels have shapes {found}, needed are [B, M, M], "
+            f"adjacency, features and labels have shapes {shapes}, needed are [B, M, M], "
             f"[B, M, 3] and [B, {NUM_TARGETS}] with M up to {MAX_GROUPS}"
         )
 

@@ -249,10 +249,12 @@ def _examples(
     graphs: Mapping[str, OpGraph],
 ) -> tuple[Example, ...]:
     """The simulated workloads of one setting, by name."""
-    found = {
+    by_name = {
         row.workload: row for part in rows.values() for row in part if row.setting == setting.name
     }
-    return tuple(_example(name, row, setting, graphs[name]) for name, row in sorted(found.items()))
+    return tuple(
+        _example(name, row, setting, graphs[name]) for name, row in sorted(by_name.items())
+    )
 
 
 def _example(name: str, row: SimulatedRow, setting: Setting, graph: OpGraph) -> Example:

@@ -301,7 +301,7 @@ class BenchmarkResult:
         """Errors of one method on each seed."""
         times_s = {item.workload: item.iteration_time_s for item in self.dataset.examples}
         folds = self.folds_of(method)
-        found = []
+        scores = []
         for seed in self.seeds_of(method):
             mine = [fold for fold in folds if fold.seed == seed]
             rows = {name: row for fold in mine for name, row in fold.predictions.items()}
@@ -309,7 +309,7 @@ class BenchmarkResult:
                 np.array(list(rows.values()), dtype=np.float64),
                 np.array([times_s[name] for name in rows]),
             )
-            found.append(
+            scores.append(
                 SeedScores(
                     seed=seed,
                     scores=mean_scores([fold.scores for fold in mine]),
@@ -317,7 +317,7 @@ class BenchmarkResult:
                     train_seconds=float(np.mean([fold.train_seconds for fold in mine])),
                 )
             )
-        return found
+        return scores
 
     def coverage(self, method: str) -> Coverage | None:
         """Share of a method's intervals that contained the label; None if a fold of it has none."""

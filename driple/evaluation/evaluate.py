@@ -116,16 +116,16 @@ def run_benchmark(
     done = 0
     for method in config.methods:
         for seed in config.seeds:
-            found: list[Fold | None] = []
+            all_folds: list[Fold | None] = []
             for place in places:
                 if place.seed != seed:
                     continue
                 inform = _informer(report, method, place.name, done, total)
                 inform(None)
-                found.append(benchmark.fold(method, place, inform, stored_only=stored_only))
+                all_folds.append(benchmark.fold(method, place, inform, stored_only=stored_only))
                 done += 1
-            complete = [fold for fold in found if fold is not None]
-            if len(complete) == len(found):
+            complete = [fold for fold in all_folds if fold is not None]
+            if len(complete) == len(all_folds):
                 folds += complete
     report(BenchmarkProgress(method="", fold="", folds_done=total, num_folds=total, training=None))
     return BenchmarkResult(
@@ -222,14 +222,14 @@ class _Benchmark:
 
         Those on the validation part stay as they were stored, and compare epochs alone.
         """
-        found = _read_fold(file, method, place)
-        if found is None:
+        fold = _read_fold(file, method, place)
+        if fold is None:
             return None
         wanted = [self.dataset.workloads[i] for i in place.split.test]
-        if sorted(wanted) != sorted(found.predictions):
+        if sorted(wanted) != sorted(fold.predictions):
             raise ConfigError(f"{file} is of other workloads; delete it, and run again")
-        rows = np.array([found.predictions[name] for name in wanted], dtype=np.float64)
-        return replace(found, scores=self._scores(rows, place))
+        rows = np.array([fold.predictions[name] for name in wanted], dtype=np.float64)
+        return replace(fold, scores=self._scores(rows, place))
 
     def _scores(self, predicted: FloatArray, place: _Place) -> Scores:
         """Errors on the test part of a fold."""
@@ -342,8 +342,8 @@ def _read_fold(file: Path, method: str, place: _Place) -> Fold | None:
     stored = read_fold(file)
     if stored is None:
         return None
-    found = Fold.of_record(stored, seed=place.seed, family=place.family)
-    return replace(found, method=method)
+    fold = Fold.of_record(stored, seed=place.seed, family=place.family)
+    return replace(fold, method=method)
 
 
 def _informer(

@@ -38,12 +38,12 @@ def graph_facts(graph: AnyGraph, cost: GraphCost | None = None) -> dict[str, flo
 def _batch_size(graph: OpGraph) -> int | None:
     """The usual first dimension of what convolutions read, or else of what a softmax reads."""
     for family in ("convolution", "softmax"):
-        found: Counter[int] = Counter()
+        sizes: Counter[int] = Counter()
         for signature in graph.signatures:
             if family_of(signature.kind) == family and signature.inputs:
                 shape = signature.inputs[0].shape
                 if shape and shape[0] > 0:
-                    found[shape[0]] += 1
-        if found:
-            return found.most_common(1)[0][0]
+                    sizes[shape[0]] += 1
+        if sizes:
+            return sizes.most_common(1)[0][0]
     return None

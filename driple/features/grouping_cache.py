@@ -57,11 +57,11 @@ class Groupings:
         key = (id(graph), wanted, config.seed, config.components)
         if key not in self._known:
             groups = group_nodes(graph, config, wanted)
-            found = Grouping(groups=groups, edges=_group_edges(graph.edges, groups))
-            for array in (found.groups, found.edges):
+            grouping = Grouping(groups=groups, edges=_group_edges(graph.edges, groups))
+            for array in (grouping.groups, grouping.edges):
                 array.flags.writeable = False
             self._graphs[id(graph)] = graph
-            self._known[key] = found
+            self._known[key] = grouping
         return self._known[key]
 
 

@@ -50,15 +50,15 @@ def executed_nodes(graph: OpGraph) -> npt.NDArray[np.bool_]:
 
 def _leading_to(ends: npt.NDArray[np.bool_], edges: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """The nodes of `ends`, and all from which edges lead to them."""
-    found = ends.copy()
+    reached = ends.copy()
     order = np.argsort(edges[:, 1], kind="stable")
     sources = edges[order, 0]
     first = np.searchsorted(edges[order, 1], np.arange(len(ends) + 1))
-    todo = np.flatnonzero(found).tolist()
+    todo = np.flatnonzero(reached).tolist()
     while todo:
         node = todo.pop()
         for source in sources[first[node] : first[node + 1]].tolist():
-            if not found[source]:
-                found[source] = True
+            if not reached[source]:
+                reached[source] = True
                 todo.append(source)
-    return found
+    return reached

@@ -177,27 +177,27 @@ class Traffic:
 
     def without_states(self) -> Traffic:
         """Parameters and gradients alone, for workers that update variables themselves."""
-        found = self
+        traffic = self
         if self.received_states.any():
             stays = ~self.received_states
             number = np.cumsum(stays) - 1
             readers = self.readers[stays[self.readers[:, 0]]].copy()
             readers[:, 0] = number[readers[:, 0]]
-            found = replace(
-                found,
+            traffic = replace(
+                traffic,
                 received_bytes=self.received_bytes[stays],
                 readers=readers,
                 received_states=_no_bool(),
             )
         if self.sent_states.any():
             stays = ~self.sent_states
-            found = replace(
-                found,
+            traffic = replace(
+                traffic,
                 sent_bytes=self.sent_bytes[stays],
                 senders=self.senders[stays],
                 sent_states=_no_bool(),
             )
-        return found
+        return traffic
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, weakref_slot=True, eq=False, repr=False)

@@ -41,18 +41,18 @@ def update_of_kinds(
         parameters_bytes: bytes of all trained parameters.
         state_bytes: bytes of the states that the graph shows; the optimizer keeps at least these.
     """
-    found: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
     for kind, count in counts.items():
         if optimizer_of_kind(kind):
-            found[kind.removeprefix("sparse_")] += count
-    main = max(found, key=lambda kind: found[kind], default="")
+            kinds[kind.removeprefix("sparse_")] += count
+    main = max(kinds, key=lambda kind: kinds[kind], default="")
     num_variables = UPDATES[main].num_variables if main else 1
     passes = 2 * num_variables + 1 if main else _USUAL_PASSES
     return OptimizerUpdate(
         optimizer=optimizer_of_kind(main),
         state_bytes=max((num_variables - 1) * parameters_bytes, state_bytes),
         moved_bytes=passes * parameters_bytes,
-        num_kernels=sum(found.values()),
+        num_kernels=sum(kinds.values()),
     )
 
 

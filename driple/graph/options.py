@@ -80,7 +80,7 @@ def _checked_inputs(inputs: object) -> dict[str, tuple[int, ...]]:
             f"--input needs shapes by the names of inputs, such as {{'images': (32, 224, 224, 3)}},"
             f" got {inputs!r:.80}"
         )
-    found = {}
+    checked = {}
     for name, shape in inputs.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigError(f"--input {str(name)[:80]!r} is not the name of a node")
@@ -90,5 +90,5 @@ def _checked_inputs(inputs: object) -> dict[str, tuple[int, ...]]:
                 f"--input {name[:80]} needs up to {_MAX_RANK} sizes, whole numbers from 1 to "
                 f"{LARGEST_DIMENSION}, got {shape!r:.80}"
             )
-        found[name] = sizes
-    return found
+        checked[name] = sizes
+    return checked

@@ -33,11 +33,11 @@ def place_variables(
     if strategy == "round_robin":
         return np.arange(len(nbytes)) % num_servers
     loads = np.zeros(num_servers)
-    found = np.empty(len(nbytes), dtype=np.int64)
+    server_of = np.empty(len(nbytes), dtype=np.int64)
     for i, size in enumerate(nbytes.tolist()):
-        found[i] = int(loads.argmin())
-        loads[found[i]] += size
-    return found
+        server_of[i] = int(loads.argmin())
+        loads[server_of[i]] += size
+    return server_of
 
 
 def server_bytes(

@@ -84,14 +84,14 @@ def _pack(item: Any, prefix: str, arrays: dict[str, Any], rest: dict[str, object
 
 def _array_names(kind: Any, prefix: str) -> list[str]:
     hints = get_type_hints(kind)
-    found = []
+    names = []
     for field in fields(kind):
         hint = hints[field.name]
         if is_dataclass(hint):
-            found += _array_names(hint, f"{prefix}{field.name}.")
+            names += _array_names(hint, f"{prefix}{field.name}.")
         elif _is_array(hint):
-            found.append(prefix + field.name)
-    return found
+            names.append(prefix + field.name)
+    return names
 
 
 def _is_array(hint: Any) -> bool:

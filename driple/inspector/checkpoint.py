@@ -215,12 +215,12 @@ def _load_json(text: bytes, what: str) -> dict[str, object]:
 
 
 def _check_format(fields: Mapping[str, object]) -> None:
-    found = fields.get("format")
-    if type(found) is not int or found < 1:
-        raise CheckpointError(f"its format number is {found!r}, needed is {FORMAT}; train it anew")
-    if found > FORMAT:
+    number = fields.get("format")
+    if type(number) is not int or number < 1:
+        raise CheckpointError(f"its format number is {number!r}, needed is {FORMAT}; train it anew")
+    if number > FORMAT:
         raise CheckpointError(
-            f"format {found}, this Driple reads up to {FORMAT}; upgrade it ({upgrade_hint()})"
+            f"format {number}, this Driple reads up to {FORMAT}; upgrade it ({upgrade_hint()})"
         )
 
 
@@ -353,11 +353,11 @@ def _check_widths(
     """Structure, input and scaler must speak of equally long vectors."""
     num_context = len(built.context_names) + (NUM_TARGETS if law else 0)
     needed = (len(built.feature_names), num_context)
-    found = (config.num_features, config.num_context)
+    widths = (config.num_features, config.num_context)
     scaled = (len(scaler.feature_mean), len(scaler.context_mean))
-    if found != needed or (scaler.kind == "standard" and scaled != needed):
+    if widths != needed or (scaler.kind == "standard" and scaled != needed):
         raise CheckpointError(
-            f"its inspector takes (features, context) of lengths {found}, its scaler {scaled}, "
+            f"its inspector takes (features, context) of lengths {widths}, its scaler {scaled}, "
             f"its inputs have {needed}; train it anew"
         )
 

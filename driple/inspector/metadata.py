@@ -15,12 +15,12 @@ _MOST_VERSION = 10**6
 
 def version_of(fields: Mapping[str, object], name: str, first: int) -> int:
     """A version number; files that were written before there was one are of the first."""
-    found = fields.get(name, first)
-    if type(found) is not int or not first <= found <= _MOST_VERSION:
+    version = fields.get(name, first)
+    if type(version) is not int or not first <= version <= _MOST_VERSION:
         raise CheckpointError(
-            f"its {name} is {found!r}, needed is a whole number of {first} or more; train it anew"
+            f"its {name} is {version!r}, needed is a whole number of {first} or more; train it anew"
         )
-    return found
+    return version
 
 
 def text_of(fields: Mapping[str, object], name: str) -> str:

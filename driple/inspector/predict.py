@@ -116,10 +116,10 @@ class Prediction:
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """Further remarks: strangeness that is no warning, and impossible amounts."""
-        found = () if self.closed_form_s is None else self.strange
+        remarks = () if self.closed_form_s is None else self.strange
         if Setting.parse(self.setting).on_cpu:  # 100 % is one core of several
-            return found
-        return found + tuple(
+            return remarks
+        return remarks + tuple(
             remark(
                 "impossible_share",
                 resource=resource,
@@ -229,10 +229,10 @@ class Predictor:
         told_by_law = 0 if law is None else NUM_TARGETS
         needed = (checkpoint.config.num_features, checkpoint.config.num_context - told_by_law)
         for item in inputs:
-            found = (item.features.shape[1], len(item.context))
-            if found != needed:
+            widths = (item.features.shape[1], len(item.context))
+            if widths != needed:
                 raise ConfigError(
-                    f"an input with (features, context) of lengths {found}, the checkpoint takes "
+                    f"an input with (features, context) of lengths {widths}, the checkpoint takes "
                     f"{needed}; build it with the checkpoint's input_config"
                 )
         base, joined = None, list(inputs)
@@ -334,15 +334,15 @@ def _possible(ends: FloatArray, setting: str) -> FloatArray:
 
 def _refuse_impossible(targets: Targets, checkpoint: Checkpoint) -> None:
     """Raise PredictionError where the numbers are outside of what any job can have."""
-    found = impossible_numbers(targets)
-    if not found:
+    impossible = impossible_numbers(targets)
+    if not impossible:
         return
     instead = "" if checkpoint.preset == _DEFAULT else f"--set preset={_DEFAULT}, or "
     raise PredictionError(
         f"the inspector of preset {checkpoint.preset} for {checkpoint.setting} has no answer for "
-        f"this graph: it gives {found[0]}"
-        f"{f' and {len(found) - 1} more impossible numbers' if len(found) > 1 else ''}, where 0 is "
-        f"the least; use {instead}driple predict JOB --method simulator --setting "
+        f"this graph: it gives {impossible[0]}"
+        f"{f' and {len(impossible) - 1} more impossible numbers' if len(impossible) > 1 else ''}, "
+        f"where 0 is the least; use {instead}driple predict JOB --method simulator --setting "
         f"{checkpoint.setting}"
     )
 
@@ -366,16 +366,16 @@ def beyond_training(
         distance: distance of the graph to the nearest training graph (`Intervals.distance`).
         num_ops: ops among which the unknown ones were counted.
     """
-    found = []
+    remarks = []
     for name, (least, most) in trained_on.range.items():
         value = facts.get(name)
         if value is not None and not least <= value <= most:
-            found.append(
+            remarks.append(
                 remark("fact_beyond_training", fact=name, value=value, least=least, most=most)
             )
     if unknown_op_types:
         most_often = sorted(unknown_op_types, key=lambda name: -unknown_op_types[name])[:5]
-        found.append(
+        remarks.append(
             remark(
                 "op_types_never_seen",
                 num_op_types=len(unknown_op_types),
@@ -385,7 +385,7 @@ def beyond_training(
             )
         )
     if intervals is not None and intervals.is_far(distance):
-        found.append(
+        remarks.append(
             remark(
                 "unlike_training_graphs",
                 distance=float(distance),
@@ -393,4 +393,4 @@ def beyond_training(
                 reach=float(intervals.reach) if intervals.is_beyond(distance) else None,
             )
         )
-    return found
+    return remarks

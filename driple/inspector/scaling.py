@@ -188,10 +188,10 @@ class InputScaler:
         """
         if self.kind == "identity":
             return item
-        found = (item.features.shape[1], len(item.context))
-        if found != (len(self.feature_mean), len(self.context_mean)):
+        widths = (item.features.shape[1], len(item.context))
+        if widths != (len(self.feature_mean), len(self.context_mean)):
             raise ConfigError(
-                f"an input with (features, context) of lengths {found}, the scaler was fitted on "
+                f"an input with (features, context) of lengths {widths}, the scaler was fitted on "
                 f"{(len(self.feature_mean), len(self.context_mean))}; build both alike"
             )
         features = (item.features - self.feature_mean) / self.feature_std

@@ -58,8 +58,8 @@ def _stage(prefix: str, config: InspectorConfig, num_in: int) -> Shapes:
 def _conv(prefix: str, layer: str, num_in: int, num_out: int) -> Shapes:
     if layer == "gcn":
         return _linear(f"{prefix}.linear", num_in, num_out)
-    found = layer_shapes(layer, num_in, num_out)
-    return {f"{prefix}.{name}": shape for name, shape in found.items()}
+    shapes = layer_shapes(layer, num_in, num_out)
+    return {f"{prefix}.{name}": shape for name, shape in shapes.items()}
 
 
 def _linear(prefix: str, num_in: int, num_out: int) -> Shapes:

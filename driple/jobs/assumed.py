@@ -26,14 +26,16 @@ def assumed_options(
         optimizer: that it assumed if the options name none.
     """
     shape = None if input_shape is None else "x".join(map(str, input_shape))
-    found: dict[str, tuple[object, RemarkValue]] = {
+    options_and_assumed: dict[str, tuple[object, RemarkValue]] = {
         "batch_size": (options.batch_size, batch_size),
         "seq_len": (options.seq_len, seq_len),
         "input_shape": (options.input_shape, shape),
         "precision": (options.precision, "fp32"),
         "optimizer": (options.optimizer, optimizer if options.task == "train" else None),
     }
-    values = {name: value for name, (given, value) in found.items() if value and not given}
+    values = {
+        name: value for name, (given, value) in options_and_assumed.items() if value and not given
+    }
     assumed = (remark("assumed_options", **values),) if values else ()
     return (*assumed, *_adapters(options), *options.config.remarks)
 

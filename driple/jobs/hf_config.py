@@ -53,25 +53,25 @@ class HfConfig:
     @property
     def model_type(self) -> str:
         """Name of the family in transformers; empty if it states none."""
-        found = self.values.get("model_type")
-        return found if isinstance(found, str) else ""
+        name = self.values.get("model_type")
+        return name if isinstance(name, str) else ""
 
     @property
     def architecture(self) -> str:
         """Name of the class that the weights are of; empty if it states none."""
-        found = self.values.get("architectures")
-        first = found[0] if isinstance(found, list) and found else ""
+        names = self.values.get("architectures")
+        first = names[0] if isinstance(names, list) and names else ""
         return first if isinstance(first, str) else ""
 
     @property
     def assumptions(self) -> tuple[Remark, ...]:
         """What of the config is not followed."""
-        found = []
+        remarks = []
         if "auto_map" in self.values:
-            found.append(remark("config_names_code"))
+            remarks.append(remark("config_names_code"))
         if self.values.get("quantization_config") is not None:
-            found.append(remark("config_is_quantized"))
-        return tuple(found)
+            remarks.append(remark("config_is_quantized"))
+        return tuple(remarks)
 
 
 def read_hf_config(name: str) -> HfConfig:

@@ -53,12 +53,12 @@ def function_named(reference: str) -> Any:
     if not place:
         raise ConfigError(f"'{reference}' names no function; give FILE.py:FUNCTION")
     with own_code(reference):  # an import runs the file
-        found: Any = _module_of_file(Path(place)) if place.endswith(".py") else _module(place)
+        member: Any = _module_of_file(Path(place)) if place.endswith(".py") else _module(place)
     for part in name.split("."):
-        if not hasattr(found, part):
-            raise ConfigError(_unknown_name(place, name, found))
-        found = getattr(found, part)
-    return found
+        if not hasattr(member, part):
+            raise ConfigError(_unknown_name(place, name, member))
+        member = getattr(member, part)
+    return member
 
 
 @contextmanager

@@ -317,18 +317,18 @@ class JobOptions:
         if setting is not None and setting.states_scheme:
             config = config.without_scheme(setting.scheme.suffix)
         given = {row.name for row in self.changed}
-        found = [one for one in config.undecided if one.settled_by not in given]
+        undecided = [one for one in config.undecided if one.settled_by not in given]
         if config.replicas and setting is not None and setting.num_workers > 1:
             cluster = setting.described
             machines = 0 if isinstance(cluster, UnknownCluster) else len(cluster.machines)
             if machines != config.replicas:
-                found.append(
+                undecided.append(
                     Undecided.of(
                         config.file, "replicas of shards", config.replicas, BOTH,
                         settled_by="scheme",
                     )
                 )  # fmt: skip
-        return tuple(found)
+        return tuple(undecided)
 
     def step_options(
         self, optimizer: str, compute_capability: tuple[int, int] | None

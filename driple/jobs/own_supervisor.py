@@ -96,12 +96,12 @@ def _descendants() -> list[int]:
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, IndexError, ValueError):  # it has ended
             parents[int(file.parent.name)] = int(file.read_bytes().rpartition(b")")[2].split()[1])
-    found: list[int] = []
+    pids: list[int] = []
     below = {os.getpid()}
     while below:
         below = {number for number, parent in parents.items() if parent in below}
-        found += below
-    return found
+        pids += below
+    return pids
 
 
 def _memory() -> int:

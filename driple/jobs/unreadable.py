@@ -223,7 +223,7 @@ _NETWORKS = frozenset({"Module", "Sequential", "LightningModule", "PreTrainedMod
 def _is_model_config(file: Path) -> bool:
     """Whether a JSON file is a model's config.json."""
     try:
-        found = json.loads(read_bytes(file, _MOST_SOURCE_BYTES))
+        content = json.loads(read_bytes(file, _MOST_SOURCE_BYTES))
     except (OSError, ValueError, RecursionError, ConfigError):
         return False
-    return isinstance(found, dict) and ("model_type" in found or "architectures" in found)
+    return isinstance(content, dict) and ("model_type" in content or "architectures" in content)

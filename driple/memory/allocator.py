@@ -96,10 +96,10 @@ class CachingAllocator:
         if at < len(pool):
             block = pool.pop(at)[2]
         else:
-            found = self._grown(size, small)
-            if found is None:
+            segment = self._grown(size, small)
+            if segment is None:
                 return None
-            block = found
+            block = segment
         rest = self._size[block] - size
         if rest >= self._rounding if small or self._expandable else rest > SMALL_BYTES:
             self._split(block, size, rest)

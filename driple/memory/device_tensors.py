@@ -171,15 +171,15 @@ def host_bytes(step: StepMemory, sharding: Sharding, shards: int) -> int:
         sharding: what the device holds under its scheme, and what is on the host.
         shards: devices that share out what the scheme shards.
     """
-    weights, found = step.weights, 0
+    weights, on_host = step.weights, 0
     if sharding.states_on_host:
         states, _ = _states(step, shards if sharding.shards_states else 1)
         gradients = int(weights.elements[weights.is_trained].sum()) * _FULL_BYTES
-        found += int(states.sum())
-        found += -(-gradients // shards) if sharding.shards_gradients else 0
+        on_host += int(states.sum())
+        on_host += -(-gradients // shards) if sharding.shards_gradients else 0
     if sharding.parameters_on_host:
-        found += -(-int(weights.nbytes.sum()) // shards)
-    return found
+        on_host += -(-int(weights.nbytes.sum()) // shards)
+    return on_host
 
 
 def _buffer(step: StepMemory, elements: int) -> IntArray:
@@ -297,7 +297,7 @@ def _buckets(step: StepMemory, elements: int | None = None) -> list[IntArray]:
     weights = step.weights
     trained = np.flatnonzero(weights.is_trained)
     order = trained[np.argsort(weights.gradient_at[trained], kind="stable")]
-    found: list[IntArray] = []
+    buckets: list[IntArray] = []
     gathered: list[int] = []
     sizes = weights.nbytes if elements is None else weights.elements
     most = elements or BUCKETS.most_bytes
@@ -306,11 +306,11 @@ def _buckets(step: StepMemory, elements: int | None = None) -> list[IntArray]:
         gathered.append(i)
         amount += int(sizes[i])
         if amount >= least:
-            found.append(np.array(gathered, dtype=np.int64))
+            buckets.append(np.array(gathered, dtype=np.int64))
             gathered, amount, least = [], 0, most
     if gathered:
-        found.append(np.array(gathered, dtype=np.int64))
-    return found
+        buckets.append(np.array(gathered, dtype=np.int64))
+    return buckets
 
 
 def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int, sharding: Sharding) -> None:

@@ -283,8 +283,8 @@ def _peaks(
     *,
     library: str,
 ) -> _Peaks:
-    at_peak, found = held.by_kind, held.played
-    if place.capacity_bytes is None or found is None:  # a processor
+    at_peak, peak = held.by_kind, held.played
+    if place.capacity_bytes is None or peak is None:  # a processor
         return _Peaks(
             allocated=float(at_peak.sum()),
             reserved=float(at_peak.sum()),
@@ -297,18 +297,18 @@ def _peaks(
     outside += known.group_bytes if place.exchanges else 0.0
     room = place.capacity_bytes * known.usable_share - outside - workspace
     kept = float(at_peak[:_NUM_KEPT].sum())
-    cache = known.cache_of(library) * max(found.allocated_bytes - kept, 0.0)
-    reserved, runs = found.reserved_bytes + cache, True
+    cache = known.cache_of(library) * max(peak.allocated_bytes - kept, 0.0)
+    reserved, runs = peak.reserved_bytes + cache, True
     if reserved > room:
         pressed = (
             played_steps(held.tensors, capacity_bytes=room, rounding=rounding_of(step.framework))
-            if found.allocated_bytes < room
+            if peak.allocated_bytes < room
             else None
         )
         runs = pressed is not None and not pressed.failed
-        reserved = min(reserved, max(room, found.allocated_bytes)) if runs else reserved
+        reserved = min(reserved, max(room, peak.allocated_bytes)) if runs else reserved
     return _Peaks(
-        allocated=found.allocated_bytes + workspace,
+        allocated=peak.allocated_bytes + workspace,
         reserved=reserved + workspace,
         outside=outside,
         by_kind=at_peak,
@@ -335,8 +335,8 @@ def _estimate(
     kind = error_kind(place, images=step.has_images)
 
     def bounds(value: float, number: str) -> Bytes:
-        found = _bytes(value, known, number, kind, place.widening)
-        return replace(found, upper=None) if step.is_lower_bound else found
+        interval = _bytes(value, known, number, kind, place.widening)
+        return replace(interval, upper=None) if step.is_lower_bound else interval
 
     return MemoryEstimate(
         allocated=bounds(peaks.allocated, "allocated"),

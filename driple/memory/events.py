@@ -101,13 +101,13 @@ def bytes_by_kind(tensors: DeviceTensors, rounding: int = MIN_BLOCK_BYTES) -> In
         Shape [num_nodes + 1, NUM_KINDS].
     """
     end = tensors.num_nodes
-    found = bytes_at_nodes(
+    by_kind = bytes_at_nodes(
         rounded(tensors.nbytes, rounding),
         tensors.made_by,
         tensors.freed_after,
         tensors.kinds,
         (end, NUM_KINDS),
     )
-    found[:, TensorRole.OPTIMIZER_STATE] += int(rounded(tensors.states, rounding).sum())
-    found[end, TensorRole.TEMPORARY] += int(rounded(tensors.temporary, rounding).sum())
-    return found
+    by_kind[:, TensorRole.OPTIMIZER_STATE] += int(rounded(tensors.states, rounding).sum())
+    by_kind[end, TensorRole.TEMPORARY] += int(rounded(tensors.temporary, rounding).sum())
+    return by_kind

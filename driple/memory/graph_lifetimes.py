@@ -232,14 +232,14 @@ class _Walk:
 
     def _inputs(self) -> Sequence[int]:
         """Bytes of the batch: what ops read that no op and no parameter gives, each shape once."""
-        found = {
+        sizes = {
             (one.shape, one.dtype): one.nbytes
             for node, sources in enumerate(self.sources)
             if not sources
             for one in self.graph.signatures[self.graph.signature_of[node]].inputs
             if not one.is_parameter and one.dtype != _INT32 and one.nbytes > 0
         }
-        return list(found.values())
+        return list(sizes.values())
 
     def _run(self, node: int) -> None:
         kind, nbytes = self.kinds[node], self._device_bytes(node)
@@ -276,10 +276,10 @@ class _Walk:
                 self._make(_Memory(nbytes, node, max(node, self.end_of_lists)), node)
             return
         for source in self.sources[node]:
-            found = self.memory_of[source]
-            if found is not None and found.made_by >= 0 and found.nbytes == nbytes:
-                found.turns = max(found.turns, self.turns[source])
-                found.last = max(found.last, node, self.end_of_lists)
+            memory = self.memory_of[source]
+            if memory is not None and memory.made_by >= 0 and memory.nbytes == nbytes:
+                memory.turns = max(memory.turns, self.turns[source])
+                memory.last = max(memory.last, node, self.end_of_lists)
 
     def _make(self, made: _Memory, node: int) -> None:
         made.owners.append(node)
@@ -288,18 +288,18 @@ class _Walk:
 
     def _device_bytes(self, node: int) -> int:
         """Bytes of its results that are in the device's memory."""
-        found = self.device_bytes[self.signature_of[node]]
-        return int(self.graph.tensor_bytes[node]) if found is None else found
+        nbytes = self.device_bytes[self.signature_of[node]]
+        return int(self.graph.tensor_bytes[node]) if nbytes is None else nbytes
 
     def _free_input(self, node: int, nbytes: int) -> _Memory | None:
         """Memory of the first input that has its result's size and no later reader."""
         size = self.first_bytes[self.signature_of[node]] or nbytes
         for source in self.sources[node]:
-            found = self.memory_of[source]
-            if found is not None and found.made_by >= 0 and found.nbytes >= size > 0:
+            memory = self.memory_of[source]
+            if memory is not None and memory.made_by >= 0 and memory.nbytes >= size > 0:
                 made = self.first_bytes[self.signature_of[source]]
-                if found.last == node and made in (0, size):
-                    return found
+                if memory.last == node and made in (0, size):
+                    return memory
         return None
 
     def _role(self, memory: _Memory) -> TensorRole:

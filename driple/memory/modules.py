@@ -52,12 +52,12 @@ def modules_joined(rows: Iterable[ModuleBytes], depth: int) -> tuple[ModuleMemor
         kinds = sums.setdefault(form, {})
         kinds[row.kind] = kinds.get(row.kind, 0) + row.nbytes
         paths.setdefault(form, set()).add(path)
-    found = []
+    joined = []
     for form, kinds in sums.items():
         alike = paths[form]
         name = next(iter(alike)) if len(alike) == 1 else form
-        found.append(ModuleMemory(module=name, count=len(alike), by_kind=kinds))
-    return tuple(sorted(found, key=lambda one: (-one.nbytes, one.module)))
+        joined.append(ModuleMemory(module=name, count=len(alike), by_kind=kinds))
+    return tuple(sorted(joined, key=lambda one: (-one.nbytes, one.module)))
 
 
 def _within(path: str, depth: int) -> str:

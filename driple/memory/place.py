@@ -107,7 +107,7 @@ class MemoryPlace:
         if not kinds:
             return (cls.of(setting, capacity_bytes),)
         is_mixed = len({device for device, _ in kinds}) > 1
-        found: dict[MemoryPlace, None] = {}
+        places: dict[MemoryPlace, None] = {}
         for device, machine in kinds:
             own = capacity_bytes if device == setting.worker else None
             place = cls(
@@ -121,8 +121,8 @@ class MemoryPlace:
                 host_capacity_bytes=machine.host.memory_bytes,
                 degrees=setting.scheme.degrees,
             )
-            found[place] = None
-        return tuple(found)
+            places[place] = None
+        return tuple(places)
 
     @classmethod
     def of_job(
@@ -230,12 +230,12 @@ def usable_bytes(capacity_bytes: float, usable_share: float) -> float:
 
 def gpu_kinds(cluster: Cluster) -> tuple[tuple[Device, Machine], ...]:
     """Each kind of GPU, with a machine of each size that has it, in the order of the cluster."""
-    found: dict[tuple[Device, int], Machine] = {}
+    kinds: dict[tuple[Device, int], Machine] = {}
     for machine in dict.fromkeys(cluster.machines):
         for device in dict.fromkeys(machine.devices):
             if not device.is_cpu:
-                found.setdefault((device, len(machine.devices)), machine)
-    return tuple((device, machine) for (device, _), machine in found.items())
+                kinds.setdefault((device, len(machine.devices)), machine)
+    return tuple((device, machine) for (device, _), machine in kinds.items())
 
 
 def _num_devices(machine: Machine | None) -> int:

@@ -200,9 +200,9 @@ def _casts(graph: OpGraph) -> npt.NDArray[np.bool_]:
     """Tensors that are a parameter in half precision, made from it as it stands."""
     lives = graph.lifetimes
     inside = lives.made_by >= 0
-    found = np.zeros(len(lives.nbytes), dtype=np.bool_)
+    casts = np.zeros(len(lives.nbytes), dtype=np.bool_)
     if not inside.any() or not graph.signatures:
-        return found
+        return casts
     of_kind = np.array(
         [
             op.kind in _CASTS
@@ -214,8 +214,8 @@ def _casts(graph: OpGraph) -> npt.NDArray[np.bool_]:
             for op in graph.signatures
         ]
     )
-    found[inside] = of_kind[graph.signature_of[lives.made_by[inside]]]
-    return found
+    casts[inside] = of_kind[graph.signature_of[lives.made_by[inside]]]
+    return casts
 
 
 def _weights(graph: OpGraph) -> Weights:

@@ -149,8 +149,10 @@ def bytes_at_nodes(
     change = np.zeros((count + 2) * num_kinds, dtype=np.float64)  # whole numbers below 2^53
     change += np.bincount(begins * num_kinds + columns, weights=sizes, minlength=len(change))
     change -= np.bincount(ends * num_kinds + columns, weights=sizes, minlength=len(change))
-    found: IntArray = np.cumsum(change.reshape(count + 2, num_kinds), axis=0)[:-1].astype(np.int64)
-    return found
+    by_node: IntArray = np.cumsum(change.reshape(count + 2, num_kinds), axis=0)[:-1].astype(
+        np.int64
+    )
+    return by_node
 
 
 def modules_at(
@@ -171,11 +173,11 @@ def modules_at(
     sizes = rounded(lives.nbytes, rounding)
     ends = np.minimum(lives.freed_after, graph.num_nodes)
     alive = (np.maximum(lives.made_by, 0) <= peak) & (ends >= peak)
-    found: dict[tuple[str, str], int] = {}
+    by_module: dict[tuple[str, str], int] = {}
 
     def add(module: str, role: int, nbytes: int) -> None:
         key = (module, KINDS[role])
-        found[key] = found.get(key, 0) + nbytes
+        by_module[key] = by_module.get(key, 0) + nbytes
 
     table = graph.parameters
     has_names = bool(table.names)
@@ -204,5 +206,5 @@ def modules_at(
                 add(module, TensorRole.GRADIENT, nbytes)
     if peak == graph.num_nodes and graph.update.temporary_bytes:
         add("", TensorRole.TEMPORARY, graph.update.temporary_bytes)
-    rows = [ModuleBytes(module=m, kind=k, nbytes=n) for (m, k), n in found.items()]
+    rows = [ModuleBytes(module=m, kind=k, nbytes=n) for (m, k), n in by_module.items()]
     return tuple(sorted(rows, key=lambda one: (-one.nbytes, one.module, one.kind)))

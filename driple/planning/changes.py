@@ -66,17 +66,17 @@ def helpful_changes(
     """
     if best.candidate is None:
         return []
-    found = []
+    changes = []
     tried = [*_ways(evaluator, best.candidate, keeps_batch=keeps_batch)]
     for what, candidate in tried:
         made = evaluator.offer(candidate)
         if isinstance(made, Offer) and made.may_be_recommended:
-            found.append(_change(what, best, made))
+            changes.append(_change(what, best, made))
     other = _other_device(best, offers)
     if other is not None:
-        found.append(_change(_in_place(other.name, best.name), best, other))
-    compiled = min((one.time_ratio for one in found if one.what.code == "compiles"), default=1.0)
-    gains = [change for change in found if change.time_ratio < _most_ratio(change, compiled)]
+        changes.append(_change(_in_place(other.name, best.name), best, other))
+    compiled = min((one.time_ratio for one in changes if one.what.code == "compiles"), default=1.0)
+    gains = [change for change in changes if change.time_ratio < _most_ratio(change, compiled)]
     ordered = sorted(gains, key=lambda change: (change.time_ratio, repr(change.what)))
     first = {_same(change): change for change in reversed(ordered)}
     return [change for change in ordered if first[_same(change)] is change][:most]

@@ -153,9 +153,9 @@ def chosen_instances(
         return [*chosen.values()]
     hardware = catalog or shipped_hardware()
     wanted = [hardware.device(name).name for name in devices]
-    found = [one for one in chosen.values() if one.device in wanted]
+    instances = [one for one in chosen.values() if one.device in wanted]
     for device in wanted:
-        if not any(one.device == device for one in found):
+        if not any(one.device == device for one in instances):
             if any(one.device == device for one in known.values()):
                 raise ConfigError(
                     f"of the instances {', '.join(names)} none has {device}; leave out --instance "
@@ -165,7 +165,7 @@ def chosen_instances(
                 f"no instance has {device}; name machines of your own (--setting 8x{device}), or "
                 "add an instance with --catalog FILE.toml"
             )
-    return found
+    return instances
 
 
 def lacking_facts(

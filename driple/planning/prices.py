@@ -58,15 +58,15 @@ class PriceFile:
         """
         if not self.is_own:
             return self
-        found: dict[str, tuple[Price, ...]] = {}
+        by_name: dict[str, tuple[Price, ...]] = {}
         unknown = []
         for name, prices in self.prices.items():
             full = full_name(name)
             if full is None:
                 unknown.append(name)
             else:
-                found[full] = (*found.get(full, ()), *prices)
-        return replace(self, prices=found, unknown=tuple(unknown))
+                by_name[full] = (*by_name.get(full, ()), *prices)
+        return replace(self, prices=by_name, unknown=tuple(unknown))
 
     def unused(self, path: Path) -> Remark:
         """Which prices are left out."""
@@ -195,7 +195,7 @@ def _grouped(
     rows: Iterable[tuple[str, Mapping[str, object]]], path: Path
 ) -> dict[str, tuple[Price, ...]]:
     """Prices by name; every price that a user writes must be one."""
-    found: dict[str, list[Price]] = {}
+    by_name: dict[str, list[Price]] = {}
     known = ("name", *PRICE_FIELDS)
     for where, row in rows:
         odd = [key for key in row if key not in known]
@@ -209,10 +209,10 @@ def _grouped(
         for key, value in row.items():
             if key != "name":
                 check_field(PRICE_FIELDS[key], key, value, f"--prices {where} ({name[:80]})")
-        found.setdefault(name.strip(), []).append(_price(row, path))
-    if not found:
+        by_name.setdefault(name.strip(), []).append(_price(row, path))
+    if not by_name:
         raise ConfigError(f"--prices {path} has no price; add rows with name and per_hour")
-    return {name: tuple(prices) for name, prices in found.items()}
+    return {name: tuple(prices) for name, prices in by_name.items()}
 
 
 def _price(row: Mapping[str, object], path: Path) -> Price:
@@ -301,7 +301,7 @@ def _skypilot_prices(reader: csv.DictReader[str], names: Sequence[str], path: Pa
         raise ConfigError(
             f"--prices {path} lacks {', '.join(missing)} of a SkyPilot catalogue's columns"
         )
-    found: dict[tuple[str, bool, str], float] = {}
+    lowest: dict[tuple[str, bool, str], float] = {}
     zero: dict[tuple[str, bool], Remark] = {}
     for number, row in enumerate(reader, 2):
         _check_row(row, number, path)
@@ -314,13 +314,13 @@ def _skypilot_prices(reader: csv.DictReader[str], names: Sequence[str], path: Pa
             if price is None:
                 zero[name, spot] = remark("price_refused", file=path.name, reason=reason)
             else:
-                found[where] = min(price, found.get(where, price))
+                lowest[where] = min(price, lowest.get(where, price))
     prices: dict[str, list[Price]] = {}
-    for (name, spot, region), per_hour in found.items():
+    for (name, spot, region), per_hour in lowest.items():
         prices.setdefault(name, []).append(
             Price(per_hour=per_hour, date=None, region=region or None, source=path.name, spot=spot)
         )
-    with_price = {(name, spot) for name, spot, _ in found}
+    with_price = {(name, spot) for name, spot, _ in lowest}
     return PriceFile(
         prices={name: tuple(rows) for name, rows in prices.items()},
         refused={key: reason for key, reason in zero.items() if key not in with_price},

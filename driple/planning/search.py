@@ -136,17 +136,17 @@ def search(
         SettingError: degrees that were asked for fit none of the machines.
     """
     check_degrees_fit(places, asked.schemes)
-    found = SearchResult()
-    groups = [*_groups(evaluator, places, asked, found)]
+    result = SearchResult()
+    groups = [*_groups(evaluator, places, asked, result)]
     for group in groups:
-        _try(evaluator, group, asked, found)
+        _try(evaluator, group, asked, result)
         if progress is not None:
             progress(len(groups))
-    return found
+    return result
 
 
 def _groups(
-    evaluator: Evaluator, places: Sequence[Machines], asked: Asked, found: SearchResult
+    evaluator: Evaluator, places: Sequence[Machines], asked: Asked, result: SearchResult
 ) -> Iterator[Candidate]:
     """Machines with a scheme, recomputation and precision: a candidate for each, batches aside."""
     variants = evaluator.variants
@@ -164,7 +164,7 @@ def _groups(
                 setting = place.setting.with_scheme(scheme)
             except SettingError as error:  # such as degrees that do not divide the devices
                 suffix = SchemeChoice.parse(scheme).suffix
-                found.refuse(suffix, Refused(name=place.name, reason=str(error)))
+                result.refuse(suffix, Refused(name=place.name, reason=str(error)))
                 continue
             for precision in precisions:
                 for name in checkpointing:
@@ -190,22 +190,22 @@ def _schemes(evaluator: Evaluator, place: Machines, asked: Sequence[str]) -> lis
     )
 
 
-def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: SearchResult) -> None:
+def _try(evaluator: Evaluator, group: Candidate, asked: Asked, result: SearchResult) -> None:
     """Add the offers of a group, or why there are none."""
     scheme = group.setting.scheme.suffix
     try:
         candidates = candidates_of(evaluator, group, asked)
     except DripleError as error:
-        found.tried += 1
-        found.refuse(scheme, Refused(name=group.place.name, reason=str(error)))
+        result.tried += 1
+        result.refuse(scheme, Refused(name=group.place.name, reason=str(error)))
         return
     for candidate in candidates:
-        found.tried += 1
+        result.tried += 1
         made = evaluator.offer(candidate)
         if isinstance(made, Offer):
-            found.offers.append(made)
+            result.offers.append(made)
         else:
-            found.refuse(scheme, made)
+            result.refuse(scheme, made)
 
 
 def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[Candidate]:

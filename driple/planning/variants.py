@@ -142,8 +142,8 @@ class JobVariants:
                 return replace(compiled, step=replace(compiled.step, cuda_graphs=True))
         one_pass = variant.grad_accumulation == 1
         probe = replace(variant, grad_accumulation=1 if one_pass else _PROBE_PASSES)
-        found = self._probe(probe, like, setting)
-        return found if one_pass else with_passes(found, variant.grad_accumulation)
+        job = self._probe(probe, like, setting)
+        return job if one_pass else with_passes(job, variant.grad_accumulation)
 
     def _probe(self, variant: Variant, like: tuple[int, int] | None, setting: Setting) -> Job:
         """A job that is read; one that cannot be is refused in the same words again."""
@@ -166,10 +166,10 @@ class JobVariants:
                 raise
             except DripleError as error:
                 self._read[key] = error
-        found = self._read[key]
-        if isinstance(found, DripleError):
-            raise found
-        return found
+        job = self._read[key]
+        if isinstance(job, DripleError):
+            raise job
+        return job
 
 
 def with_passes(probe: Job, passes: int) -> Job:

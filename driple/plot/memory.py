@@ -87,8 +87,8 @@ def _shown_points(total: IntArray) -> IntArray:
         return np.arange(len(total))
     edges = np.linspace(0, len(total) - 1, _MOST_POINTS // 2 + 1).astype(np.int64)
     most = [a + int(total[a:b].argmax()) for a, b in pairwise(edges.tolist())]
-    found: IntArray = np.unique(np.concatenate([edges, np.array(most), [int(total.argmax())]]))
-    return found
+    points: IntArray = np.unique(np.concatenate([edges, np.array(most), [int(total.argmax())]]))
+    return points
 
 
 def _places(points: IntArray, count: int) -> npt.NDArray[np.float64]:

@@ -48,7 +48,7 @@ def bars_of(measured: Container[int]) -> list[Bar]:
     from driple.profiler.steps import DIFFERENCES
 
     between = {(one.faster, one.slower): one.name for one in DIFFERENCES}
-    found: dict[int, Bar] = {}
+    by_step: dict[int, Bar] = {}
     for chain in _CHAINS:
         done = [step in measured for step in chain]
         if not any(done):
@@ -58,8 +58,8 @@ def bars_of(measured: Container[int]) -> list[Bar]:
         while first and done[first - 1]:
             first -= 1
         names = tuple(between[pair] for pair in pairwise(chain[first : last + 1]))
-        found[chain[last]] = Bar(step=chain[last], base=chain[first], stalls=names)
-    bars = list(found.values())
+        by_step[chain[last]] = Bar(step=chain[last], base=chain[first], stalls=names)
+    bars = list(by_step.values())
     held = {step for bar in bars for step in _steps_within(bar)}
     return [bar for bar in bars if bar.step not in held]
 

@@ -98,12 +98,12 @@ def plot_step(
 
 def _waits(step: StepProfile) -> list[tuple[float, float]]:
     """Start and end of the times between spans of the device, seconds."""
-    found, now_s = [], 0.0
+    waits, now_s = [], 0.0
     for start_s, end_s in [*((one.start_s, one.end_s) for one in step.device), (step.step_s, 0.0)]:
         if start_s > now_s:
-            found.append((now_s, start_s))
+            waits.append((now_s, start_s))
         now_s = end_s
-    return found
+    return waits
 
 
 def _draw_device(axis: Axes, step: StepProfile, name: str, scale: float) -> None:

@@ -34,7 +34,7 @@ def plot_whatif(
     workers: Any,
     servers: Any,
     ratios: Any,
-    found: StepBreakdown,
+    breakdown: StepBreakdown,
     names: Any,
     path: Path,
     *,
@@ -47,7 +47,7 @@ def plot_whatif(
         workers: shape [n].
         servers: shape [n].
         ratios: shape [n], share of gradients not sent.
-        found: iteration times.
+        breakdown: iteration times.
         names: shape [n], what holds each point back; None leaves that out.
         path: picture to write.
         title: of the picture.
@@ -68,7 +68,7 @@ def plot_whatif(
     ends: list[tuple[float, float, str]] = []
     for line in drawn:
         rows = (kinds == line).all(axis=1)
-        x, y = workers[rows], workers[rows] / found.total_s[rows]
+        x, y = workers[rows], workers[rows] / breakdown.total_s[rows]
         axis.plot(x, y, color="#cccccc", linewidth=1, zorder=1)
         colours = [_COLOURS[str(name)] for name in names[rows]] if names is not None else _PLAIN
         axis.scatter(x, y, c=colours, s=14, zorder=2)
@@ -91,7 +91,7 @@ def plot_whatif(
     axis.locator_params(axis="x", integer=True)
     axis.set_xlabel("workers")
     axis.set_ylabel("steps per second of all workers")
-    axis.set_ylim(0, 1.15 * float((workers / found.total_s).max()))
+    axis.set_ylim(0, 1.15 * float((workers / breakdown.total_s).max()))
     axis.margins(x=0.12)
     axis.set_title(f"{title}: closed form, synchronous", fontsize=10)
     axis.spines[["top", "right"]].set_visible(False)
@@ -135,8 +135,8 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
             centre = sum(heights[j] for j in group) / len(group)
         groups.append(group)
         centres.append(centre)
-    found = [0.0] * len(heights)
+    moved = [0.0] * len(heights)
     for group, centre in zip(groups, centres, strict=True):
         for place, i in enumerate(group):
-            found[i] = centre + gap * (place - (len(group) - 1) / 2)
-    return found
+            moved[i] = centre + gap * (place - (len(group) - 1) / 2)
+    return moved

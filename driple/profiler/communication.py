@@ -50,21 +50,21 @@ class Gradients:
     end_s: float
 
     @classmethod
-    def measured(cls, found: SeenGradients, iteration_s: float) -> Gradients:
+    def measured(cls, seen: SeenGradients, iteration_s: float) -> Gradients:
         """Gradients of a profile: one iteration with hooks, scaled to the mean iteration time.
 
         Args:
-            found: as `Profile.gradients` gives it.
+            seen: as `Profile.gradients` gives it.
             iteration_s: mean iteration time of step 1, seconds.
 
         Raises:
             ConfigError: the profile has no gradients.
         """
-        if not found.nbytes:
+        if not seen.nbytes:
             raise ConfigError("the profile saw no gradients in step 1; run step 1 again")
-        ready = np.array(found.ready_s) * iteration_s / found.step_s
+        ready = np.array(seen.ready_s) * iteration_s / seen.step_s
         return cls(
-            nbytes=np.array(found.nbytes, dtype=np.float64),
+            nbytes=np.array(seen.nbytes, dtype=np.float64),
             ready_s=np.maximum.accumulate(ready),
             end_s=float(ready.max()),
         )

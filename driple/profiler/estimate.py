@@ -96,8 +96,8 @@ def stalls_of(times: Times) -> dict[str, Stall]:
     Raises:
         MissingExtraError: scipy, which intervals need, is not installed.
     """
-    found = {difference.name: _stall(difference, times) for difference in DIFFERENCES}
-    return {name: stall for name, stall in found.items() if stall is not None}
+    stalls = {difference.name: _stall(difference, times) for difference in DIFFERENCES}
+    return {name: stall for name, stall in stalls.items() if stall is not None}
 
 
 def _stall(difference: Difference, times: Times) -> Stall | None:
@@ -135,13 +135,13 @@ def _interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, flo
 
 def warnings_of(stalls: Mapping[str, Stall]) -> list[Remark]:
     """Warnings about the reliability of the figures."""
-    found = []
+    remarks = []
     for name, stall in stalls.items():
         if stall.interval_s is None:
-            found.append(remark("stall_without_interval", stall=name))
+            remarks.append(remark("stall_without_interval", stall=name))
         elif stall.in_noise:
             low_s, high_s = stall.interval_s
-            found.append(remark("stall_in_noise", stall=name, low_s=low_s, high_s=high_s))
+            remarks.append(remark("stall_in_noise", stall=name, low_s=low_s, high_s=high_s))
         elif stall.seconds < 0:
-            found.append(remark("negative_stall", stall=name))
-    return found
+            remarks.append(remark("negative_stall", stall=name))
+    return remarks

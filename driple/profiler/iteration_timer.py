@@ -190,12 +190,13 @@ class IterationTimer:
 
     def _check_processes(self) -> None:
         """Raise MeasureError if the number of processes differs from the expected one."""
-        found = distributed.get_world_size() if distributed.is_initialized() else 1
-        if found != self._world_size:
+        num_processes = distributed.get_world_size() if distributed.is_initialized() else 1
+        if num_processes != self._world_size:
             self._refuse(
-                f"the script trains with {counted(found, 'process')} where {self._world_size} were "
-                "started; let it call torch.distributed.init_process_group() without a world size "
-                "of its own, and wrap its model in DistributedDataParallel"
+                f"the script trains with {counted(num_processes, 'process')} where "
+                f"{self._world_size} were started; let it call "
+                "torch.distributed.init_process_group() without a world size of its own, and wrap "
+                "its model in DistributedDataParallel"
             )
 
     def _describe(self, loader: Any) -> None:

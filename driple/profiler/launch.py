@@ -232,11 +232,11 @@ def _why(launch: Launch, folder: Path, rank: int, status: int) -> str:
 
 def _result(launch: Launch, folder: Path, rank: int) -> RankResult:
     try:
-        found = read_json(_result_file(folder, rank))
+        stored = read_json(_result_file(folder, rank))
     except (OSError, ValueError) as error:
         raise MeasureError(f"{launch.title}: rank {rank} left no result ({error})") from error
     where = f"{launch.title}: rank {rank} left no result"
-    return replace(from_json(RankResult, found, where=where, error=MeasureError), rank=rank)
+    return replace(from_json(RankResult, stored, where=where, error=MeasureError), rank=rank)
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:

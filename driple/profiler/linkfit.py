@@ -110,14 +110,14 @@ def observations_of(profile: StallProfile, model: str, interconnect: str) -> lis
     Raises:
         ConfigError: the profile has no step 1, or no gradients in it.
     """
-    times, found = profile.times, profile.gradients
-    if 1 not in times or found is None:
+    times, seen = profile.times, profile.gradients
+    if 1 not in times or seen is None:
         raise ConfigError(
             f"{profile.folder} has no step 1 with gradients, which a fit needs; profile the script "
             "with steps 1, 2 and 5"
         )
     step_s = float(np.mean([*times[1].values()]))
-    gradients = Gradients.measured(found, step_s)
+    gradients = Gradients.measured(seen, step_s)
     made = next(item for (step, _), item in sorted(profile.launches.items()) if step != 1)
     most = made.bucket_mib or BUCKET_MIB
     buckets = bucketed(gradients, first_mib=min(FIRST_BUCKET_MIB, most), most_mib=most)
@@ -179,16 +179,16 @@ def _left_out(
 
     Each fit starts from the fit to all models.
     """
-    found = {}
+    stalls = {}
     start = [(fitted.latency_s, fitted.bytes_per_s)]
     for model in models:
         channel = _fit(fitted, [item for item in seen if item.model != model], start)
         mine = [item for item in seen if item.model == model]
-        found[model] = (
+        stalls[model] = (
             float(np.mean([item.stall_s for item in mine])),
             float(np.mean([item.predicted_s(channel) for item in mine])),
         )
-    return found
+    return stalls
 
 
 def _fit(
@@ -205,8 +205,8 @@ def _fit(
 
     def residuals(logs: FloatArray) -> FloatArray:
         channel = channel_of(logs)
-        found = np.array([item.predicted_s(channel) for item in seen])
-        return np.asarray((found - measured) / scale)
+        predicted = np.array([item.predicted_s(channel) for item in seen])
+        return np.asarray((predicted - measured) / scale)
 
     low, high = np.log(_LEAST), np.log(_MOST)
     fits = [
@@ -259,9 +259,9 @@ def read_channels(file: Path) -> dict[str, Channel]:
         ConfigError: the file cannot be read, or holds no channels.
     """
     try:
-        found = read_json(file)
-        if found["format"] != FORMAT:
-            raise ConfigError(f"{file} has format {found['format']}, this Driple reads {FORMAT}")
+        stored = read_json(file)
+        if stored["format"] != FORMAT:
+            raise ConfigError(f"{file} has format {stored['format']}, this Driple reads {FORMAT}")
         extra = ("left_out_error_pct", "models")
         channels = [
             from_json(
@@ -269,7 +269,7 @@ def read_channels(file: Path) -> dict[str, Channel]:
                 {key: value for key, value in item.items() if key not in extra},
                 where="channel",
             )
-            for item in found["links"]
+            for item in stored["links"]
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(

@@ -123,28 +123,28 @@ class JoinedMachines:
             MeasureError: torchrun started several processes per machine, or its store cannot be
                 reached.
         """
-        found = os.environ
-        if "RANK" not in found or int(found.get("WORLD_SIZE", "1")) < 2:
+        environment = os.environ
+        if "RANK" not in environment or int(environment.get("WORLD_SIZE", "1")) < 2:
             return None
-        if int(found.get("LOCAL_WORLD_SIZE", "1")) != 1:
+        if int(environment.get("LOCAL_WORLD_SIZE", "1")) != 1:
             raise MeasureError(
-                f"torchrun started {found['LOCAL_WORLD_SIZE']} profilers on a machine; give it "
-                "--nproc-per-node 1, and --devices to driple profile run"
+                f"torchrun started {environment['LOCAL_WORLD_SIZE']} profilers on a machine; give "
+                "it --nproc-per-node 1, and --devices to driple profile run"
             )
         from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-        rank, size = int(found["RANK"]), int(found["WORLD_SIZE"])
-        agent = found.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        rank, size = int(environment["RANK"]), int(environment["WORLD_SIZE"])
+        agent = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         try:
             store = TCPStore(
-                found["MASTER_ADDR"],
-                int(found["MASTER_PORT"]),
+                environment["MASTER_ADDR"],
+                int(environment["MASTER_PORT"]),
                 is_master=rank == 0 and not agent,
                 wait_for_workers=False,
             )
         except (KeyError, RuntimeError) as error:
             raise MeasureError(f"the other machines cannot be reached: {error}") from error
-        return cls(rank=rank, size=size, master=found["MASTER_ADDR"], store=store)
+        return cls(rank=rank, size=size, master=environment["MASTER_ADDR"], store=store)
 
     def order(self, port: int, timeout_s: float, mine: Callable[[], Results]) -> Results:
         """Leader: launch on all machines and gather the measurements of all ranks.
@@ -159,7 +159,7 @@ class JoinedMachines:
         """
         number, self.orders = self.orders, self.orders + 1
         self.store.set(f"driple/order{number}", json.dumps(to_dict(_Order(port=port))))
-        found = mine()
+        results = mine()
         for machine in range(1, self.size):
             whom = f"machine {machine}"
             answer = from_json(
@@ -172,8 +172,8 @@ class JoinedMachines:
             )
             if answer.error:
                 raise MeasureError(f"{whom}: {answer.error}")
-            found = found + answer.results
-        return found
+            results = results + answer.results
+        return results
 
     def stop(self) -> None:
         """Leader: stop the followers."""
@@ -213,10 +213,10 @@ class JoinedMachines:
     def _wait(self, key: str, how_long: datetime.timedelta, whom: str) -> object:
         try:
             self.store.wait([key], how_long)
-            found: object = parse_json(self.store.get(key))
+            value: object = parse_json(self.store.get(key))
         except RuntimeError as error:
             raise MeasureError(
                 f"{whom} does not answer; start the same command on every machine, and again to "
                 "go on"
             ) from error
-        return found
+        return value

@@ -95,24 +95,24 @@ class StallProfile:
     @property
     def times(self) -> Times:
         """Iteration times in seconds, by step and repetition."""
-        found: dict[int, dict[int, float]] = {}
+        times: dict[int, dict[int, float]] = {}
         for (step, repeat), launch in sorted(self.launches.items()):
-            found.setdefault(step, {})[repeat] = launch.iteration_s
-        return found
+            times.setdefault(step, {})[repeat] = launch.iteration_s
+        return times
 
     @property
     def batches_per_epoch(self) -> int | None:
         """Iterations of an epoch with all devices; None if the script's loader has no length."""
-        found = [launch.batches_per_epoch for (step, _), launch in self.launches.items()
+        counts = [launch.batches_per_epoch for (step, _), launch in self.launches.items()
                  if step != 1]  # fmt: skip
-        return next((count for count in found if count is not None), None)
+        return next((count for count in counts if count is not None), None)
 
     @property
     def gradients(self) -> SeenGradients | None:
         """Bytes and ready time of each gradient, from the first launch of step 1."""
-        found = [launch.gradients for (step, _), launch in sorted(self.launches.items())
+        gradients = [launch.gradients for (step, _), launch in sorted(self.launches.items())
                  if step == 1]  # fmt: skip
-        return next((one for one in found if one is not None), None)
+        return next((one for one in gradients if one is not None), None)
 
     def stalls(self) -> dict[str, Stall]:
         """The stalls whose steps were measured."""
@@ -120,21 +120,21 @@ class StallProfile:
 
     def warnings(self) -> list[Remark]:
         """Warnings about the reliability of the figures."""
-        found = warnings_of(self.stalls())
+        remarks = warnings_of(self.stalls())
         for cores, most in _MOST_CORES.items():
             used = [(getattr(launch, cores), step) for (step, _), launch in self.launches.items()
                     if getattr(launch, cores) > most]  # fmt: skip
             if used:
                 steps = tuple(sorted({step for _, step in used}))
-                found.append(
+                remarks.append(
                     remark("cores_of_others", cores=cores, most_cores=max(used)[0], steps=steps)
                 )
         if any(step != 1 and not launch.wrapped for (step, _), launch in self.launches.items()):
-            found.append(remark("no_data_parallelism"))
+            remarks.append(remark("no_data_parallelism"))
         versions = {launch.script for launch in self.launches.values()}
         if len(versions) > 1:
-            found.append(remark("script_changed"))
-        return found
+            remarks.append(remark("script_changed"))
+        return remarks
 
     def overhead_pct(self) -> float:
         """Upper bound on the profiler's own overhead, percent of a launch."""
@@ -181,10 +181,10 @@ def read_profile(folder: Path) -> StallProfile:
         about = read_json(folder / "profile.json")
         if not isinstance(about, dict):
             raise ValueError(f"profile.json holds {about!r:.80}, not an object")
-        found = {}
+        records = {}
         for file in folder.glob("step*.r*.json"):
             step, repeat = file.name.removeprefix("step").removesuffix(".json").split(".r")
-            found[int(step), int(repeat)] = read_json(file)
+            records[int(step), int(repeat)] = read_json(file)
     except (OSError, ValueError) as error:
         raise MeasureError(
             f"{folder} holds no stall profile ({error}); make one with driple profile run --output "
@@ -198,7 +198,7 @@ def read_profile(folder: Path) -> StallProfile:
     damaged = f"{folder} holds a damaged stall profile"
     advice = "measure anew with driple profile run --output ANOTHER"
     launches = {}
-    for (number, time), launch in found.items():
+    for (number, time), launch in records.items():
         where = f"{damaged}: step {number}, repetition {time}"
         if number not in STEPS:
             raise MeasureError(f"{where}: there are steps 1 to 5; {advice}")

@@ -151,15 +151,17 @@ class _Run:
         """Run one launch and store it; repeat it if other programs disturbed it."""
         if not step.cold and not step.synthetic and not self.cached:
             self._launch(step)  # fills the caches; its result is dropped
-        found: list[LaunchRecord] = []
-        while len(found) < self.plan.tries and not any(disturbance(one) <= 1 for one in found):
-            yield ", disturbed: again" if found else ""
+        launches: list[LaunchRecord] = []
+        while len(launches) < self.plan.tries and not any(
+            disturbance(one) <= 1 for one in launches
+        ):
+            yield ", disturbed: again" if launches else ""
             if step.cold:
                 CLEARERS[self.clearer](self.data)
-            found.append(self._launch(step))
+            launches.append(self._launch(step))
             self.cached = self.cached or not step.synthetic
-            self._check_batch(step, found[-1])
-        kept = replace(min(found, key=disturbance), cleared=self.clearer if step.cold else None)
+            self._check_batch(step, launches[-1])
+        kept = replace(min(launches, key=disturbance), cleared=self.clearer if step.cold else None)
         data = json.dumps(to_dict(kept)).encode()
         atomic_write(self._file(step, repeat), data, error=MeasureError)
 
@@ -268,16 +270,16 @@ class _Run:
             return str(error)
         return None
 
-    def _check_batch(self, step: ProfileStep, found: LaunchRecord) -> None:
+    def _check_batch(self, step: ProfileStep, launch: LaunchRecord) -> None:
         """Raise MeasureError unless the batch size per process is the same in all steps."""
         for other in STEPS:
             file = self._file(STEPS[other], 0)
             if not file.exists():
                 continue
             size = json.loads(file.read_text(encoding="utf-8"))["batch_size"]
-            if size != found.batch_size:
+            if size != launch.batch_size:
                 raise MeasureError(
-                    f"step {step.number} ({step.title}) had batches of {found.batch_size} where "
+                    f"step {step.number} ({step.title}) had batches of {launch.batch_size} where "
                     f"step {other} had {size}; the batch of a process must not depend on how many "
                     "processes there are"
                 )

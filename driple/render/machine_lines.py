@@ -65,11 +65,11 @@ def machine_lines(made: MachineFile) -> Iterator[str]:
 
 def _best(kernels: Sequence[KernelTime]) -> list[str]:
     """The highest rate of products in each precision, and of bytes."""
-    found: dict[str, float] = {}
+    highest: dict[str, float] = {}
     for each in kernels:
         if each.tflops is not None:
-            found[each.precision] = max(found.get(each.precision, 0.0), each.tflops)
-    words = [f"{rate:.3g} TFLOP/s in {precision}" for precision, rate in found.items()]
+            highest[each.precision] = max(highest.get(each.precision, 0.0), each.tflops)
+    words = [f"{rate:.3g} TFLOP/s in {precision}" for precision, rate in highest.items()]
     moved = [each.gb_per_s for each in kernels if each.gb_per_s is not None]
     return [*words, f"{max(moved):.4g} GB/s of memory"] if moved else words
 

@@ -52,27 +52,27 @@ def print_explained(answer: Answer) -> None:
 
 def _print_what_does_not_fit(answer: Answer) -> None:
     """First of all, that the job needs more memory than there is, and what would make it fit."""
-    found = answer.memory
-    if found is None or found.estimate is None or found.estimate.fits in ("yes", None):
+    memory = answer.memory
+    if memory is None or memory.estimate is None or memory.estimate.fits in ("yes", None):
         return
-    print(f"{answer.job.name} on {answer.setting.name}: {memory_sentence(found.estimate)}")
-    helping = [one.flag for one in found.remedies if one.memory.fits == "yes"]
+    print(f"{answer.job.name} on {answer.setting.name}: {memory_sentence(memory.estimate)}")
+    helping = [one.flag for one in memory.remedies if one.memory.fits == "yes"]
     if helping:
         print(f"what would fit: {'; or '.join(helping)}")
-    elif found.remedies:
-        tried = ", ".join(one.flag for one in found.remedies)
+    elif memory.remedies:
+        tried = ", ".join(one.flag for one in memory.remedies)
         print(f"no single change makes it fit ({tried}); combine them, or take larger devices")
 
 
 def _print_memory(answer: Answer) -> None:
     """One line, unless it has been printed first; nothing on processors."""
-    found = answer.memory
-    if found is None:
+    memory = answer.memory
+    if memory is None:
         return
-    if found.estimate is None:
-        print(f"memory: unknown; {'' if found.reason is None else sentence(found.reason)}")
-    elif found.estimate.fits in ("yes", None):
-        print(memory_sentence(found.estimate))
+    if memory.estimate is None:
+        print(f"memory: unknown; {'' if memory.reason is None else sentence(memory.reason)}")
+    elif memory.estimate.fits in ("yes", None):
+        print(memory_sentence(memory.estimate))
 
 
 def _print_inspector(answer: Answer, made: Prediction) -> None:
@@ -220,13 +220,13 @@ def _print_throughput(answer: Answer) -> None:
     """One line; nothing if the batch size is unknown."""
     from driple.api.throughput import throughput_of
 
-    found = throughput_of(answer)
-    if found is None:
+    throughput = throughput_of(answer)
+    if throughput is None:
         return
     number = answer.setting.num_workers
-    rates = [_rate(found.samples_per_s, "samples/s")]
-    if found.tokens_per_s is not None:
-        rates.append(_rate(found.tokens_per_s, "tokens/s"))
+    rates = [_rate(throughput.samples_per_s, "samples/s")]
+    if throughput.tokens_per_s is not None:
+        rates.append(_rate(throughput.tokens_per_s, "tokens/s"))
     workers = "1 worker" if number == 1 else f"{number} workers together"
     print(f"throughput {', '.join(rates)}, {workers}")
 

@@ -132,7 +132,7 @@ def print_grid(sweep: GridSweep, *, unknown: Remark | None) -> None:
 
     from driple.analytic.advice import BOTTLENECKS, RESOURCES
 
-    flat, found, rates = sweep.points.arrays(), sweep.parts, sweep.rates
+    flat, breakdown, rates = sweep.points.arrays(), sweep.parts, sweep.rates
     shown = np.unique(np.linspace(0, len(rates) - 1, min(len(rates), _MOST_ROWS)).astype(int))
     header = ["bandwidth", "workers", "ps", "compress", "iteration", "compute", "network"]
     rows = [
@@ -141,9 +141,9 @@ def print_grid(sweep: GridSweep, *, unknown: Remark | None) -> None:
             f"{flat['workers'][i]:.0f}",
             f"{flat['servers'][i]:.0f}",
             f"{flat['compression'][i]:g}",
-            f"{found.total_s[i]:.4f} s",
-            f"{100 * found.compute_s[i] / found.total_s[i]:.0f} %",
-            f"{100 * (found.push_s[i] + found.pull_s[i]) / found.total_s[i]:.0f} %",
+            f"{breakdown.total_s[i]:.4f} s",
+            f"{100 * breakdown.compute_s[i] / breakdown.total_s[i]:.0f} %",
+            f"{100 * (breakdown.push_s[i] + breakdown.pull_s[i]) / breakdown.total_s[i]:.0f} %",
         ]
         for i in shown.tolist()
     ]
@@ -157,7 +157,7 @@ def print_grid(sweep: GridSweep, *, unknown: Remark | None) -> None:
     if unknown is not None:
         print(f"no advice: {sentence(unknown)}")
     elif len(np.unique(flat["compression"])) > 1:
-        steps_per_s = flat["workers"] / found.total_s
+        steps_per_s = flat["workers"] / breakdown.total_s
         best = int(steps_per_s.argmax())
         print(
             f"most steps per second of all workers, {steps_per_s[best]:.1f}: "

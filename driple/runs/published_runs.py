@@ -340,10 +340,10 @@ def library_of(name: str) -> str:
     ngc, torch = _NGC.fullmatch(name), _TORCH.match(name)
     if name == "ngc":
         return "torch1"
-    found = ngc or torch
-    if found is None:
+    match = ngc or torch
+    if match is None:
         return ""
-    release = int(found[1]), int(found[2])
+    release = int(match[1]), int(match[2])
     return next(
         generation
         for generation, container, version in _GENERATIONS

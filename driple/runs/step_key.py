@@ -89,7 +89,7 @@ class StepKey:
             job, size, task, precision, layout, activation_checkpointing, passes, capability = (
                 name.split(" ")
             )
-            found = cls(
+            key = cls(
                 job=job,
                 size=int(size),
                 task=task,
@@ -101,6 +101,6 @@ class StepKey:
             )
         except ValueError as error:
             raise ConfigError(f"{name[:80]!r} names no stored step") from error
-        if found.name != name:
+        if key.name != name:
             raise ConfigError(f"{name[:80]!r} names no stored step")
-        return found
+        return key

@@ -132,10 +132,10 @@ class Line:
         Raises:
             ConfigError: another word.
         """
-        found = self.text(fact, default)
-        if found not in choices:
-            raise self.error(fact, f"needs one of {', '.join(choices)}, got {found[:40]!r}")
-        return found
+        word = self.text(fact, default)
+        if word not in choices:
+            raise self.error(fact, f"needs one of {', '.join(choices)}, got {word[:40]!r}")
+        return word
 
     def is_set(self, fact: str) -> bool:
         """Yes or no; an empty cell is no.
@@ -143,10 +143,10 @@ class Line:
         Raises:
             ConfigError: neither.
         """
-        found = self.text(fact).lower()
-        if found not in _YES | _NO:
-            raise self.error(fact, f"needs true or false, got {found[:40]!r}")
-        return found in _YES
+        word = self.text(fact).lower()
+        if word not in _YES | _NO:
+            raise self.error(fact, f"needs true or false, got {word[:40]!r}")
+        return word in _YES
 
 
 def read_table(

@@ -145,8 +145,8 @@ class Tuning:
 
 def errors_pct(ratios: FloatArray) -> FloatArray:
     """|predicted - measured| / measured in percent, from predicted over measured."""
-    found: FloatArray = 100 * np.abs(ratios - 1)
-    return found
+    errors: FloatArray = 100 * np.abs(ratios - 1)
+    return errors
 
 
 def tuned_step(
@@ -289,6 +289,6 @@ def factors_of(steps: Sequence[TunedStep]) -> FloatArray:
         near = np.sqrt(1 + (off / _TOLERANCE) ** 2) - 1
         return np.concatenate([np.sign(off) * np.sqrt(2 * near), logs / spread])
 
-    found = least_squares(residuals, np.zeros(len(TUNED)), max_nfev=_MOST_EVALUATIONS)
-    factors: FloatArray = np.exp(np.asarray(found.x, dtype=np.float64))
+    fit = least_squares(residuals, np.zeros(len(TUNED)), max_nfev=_MOST_EVALUATIONS)
+    factors: FloatArray = np.exp(np.asarray(fit.x, dtype=np.float64))
     return factors

@@ -80,10 +80,10 @@ class FairShares:
 
     def _capacities(self, active: ActiveStreams) -> list[float]:
         """Capacity of each link with the users of these streams, bytes/s."""
-        found = list(self._alone)
+        capacities = list(self._alone)
         if not self._contended:
-            return found
-        users, loads = [0] * len(found), self._loads  # a bit for each user of a port
+            return capacities
+        users, loads = [0] * len(capacities), self._loads  # a bit for each user of a port
         for group in active:
             for number in group:
                 ports, bit = loads[number]
@@ -97,8 +97,8 @@ class FairShares:
                     if capacity is None:
                         capacity = self._links[link].capacity(num_users)
                         self._reached[link, num_users] = capacity
-                    found[link] = capacity
-        return found
+                    capacities[link] = capacity
+        return capacities
 
     def _in_turn(self, group: tuple[int, ...], left: list[float]) -> tuple[list[int], list[float]]:
         """Rates of one group, by strict priority."""
@@ -114,7 +114,7 @@ class FairShares:
 
     def _beside(self, active: ActiveStreams, left: list[float]) -> tuple[list[int], list[float]]:
         """Rates of several groups: first streams of all share fairly, then second ones, ..."""
-        found: list[int] = []
+        order: list[int] = []
         rates: list[float] = []
         crossed = self._crossed
         for place in range(max(map(len, active), default=0)):
@@ -124,7 +124,7 @@ class FairShares:
                     number = group[place]
                     for link in crossed[number]:
                         if left[link] == 0.0:  # it is full
-                            found.append(number)
+                            order.append(number)
                             rates.append(0.0)
                             break
                     else:
@@ -135,14 +135,14 @@ class FairShares:
                 shared = max_min_rates([crossed[number] for number in numbers], left)
             else:
                 continue
-            found += numbers
+            order += numbers
             rates += shared
             for number, rate in zip(numbers, shared, strict=True):
                 if rate > 0:
                     for link in crossed[number]:
                         rest = left[link] - rate
                         left[link] = rest if rest > 0 else 0.0
-        return found, rates
+        return order, rates
 
 
 def max_min_rates(crossed: Iterable[tuple[int, ...]], capacities: Sequence[float]) -> list[float]:

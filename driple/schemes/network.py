@@ -126,17 +126,17 @@ class SharedNetwork:
                     self._set_rate(stream, 0.0)
         self._changed.clear()
         active = tuple([firsts for firsts in self._firsts if firsts])
-        found = self._known.get(active)
-        if found is None:
-            found = self._rates_of(active)
+        shares = self._known.get(active)
+        if shares is None:
+            shares = self._rates_of(active)
             if len(self._known) < _MOST_SETS:
-                self._known[active] = found
-        for stream, rate in zip(found.streams, found.rates, strict=True):
+                self._known[active] = shares
+        for stream, rate in zip(shares.streams, shares.rates, strict=True):
             if rate != stream.rate or not stream.is_planned:
                 self._set_rate(stream, rate)
         if active != self._shared:
-            self._shared, self._sending = active, found.sending
-            self._record(found.meters)
+            self._shared, self._sending = active, shares.sending
+            self._record(shares.meters)
         self._await_next()
 
     def _rates_of(self, active: ActiveStreams) -> _Rates:

@@ -224,11 +224,11 @@ def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
     """
     topology = step.topology
     crossed = topology.num_sharing > 1 if between else topology.devices_per_machine > 1
-    found = step.between if between else step.within
-    if crossed and found is None:
+    link = step.between if between else step.within
+    if crossed and link is None:
         where = "between machines" if between else "within a machine"
         raise SettingError(f"the link {where} is not known; name it, as in 2x8xV100/NVLink+100G")
-    return found if crossed else None
+    return link if crossed else None
 
 
 def group_of(step: SchemeStep) -> DeviceGroup:

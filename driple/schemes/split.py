@@ -196,8 +196,8 @@ class SplitScheme(Ddp):
                     plans=step.plans[part],
                 )
             )
-        found = simulate_together(stages, num_steps, seed)
-        return [record for records in found for record in records]
+        by_group = simulate_together(stages, num_steps, seed)
+        return [record for records in by_group for record in records]
 
 
 def states_sharding(states: str) -> Sharding:

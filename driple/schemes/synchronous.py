@@ -242,8 +242,8 @@ def _meter(
     is_last = np.append(at_s[1:] > at_s[:-1], True)  # of what is noted of one moment
     at_s, rate = at_s[is_last], rate[is_last]
     changes = np.append(True, rate[1:] != rate[:-1])
-    found = list(zip(at_s[changes].tolist(), rate[changes].tolist(), strict=True))
-    return found if found[0][0] == 0.0 else [(0.0, 0.0), *found]
+    meter = list(zip(at_s[changes].tolist(), rate[changes].tolist(), strict=True))
+    return meter if meter[0][0] == 0.0 else [(0.0, 0.0), *meter]
 
 
 def _message_tables(rows: Sequence[Sequence[Message]]) -> tuple[IntArray, FloatArray]:

@@ -167,15 +167,15 @@ def simulate_together(
     random = np.random.default_rng(seed)
     lines = [_line_of(group, num_steps, random) for group in groups]
     step_s = np.max([line.step_s for line, _ in lines], axis=0)
-    found = []
+    by_group = []
     for line, kinds in lines:
         record_of = {
             worker: record
             for workers, record in zip(kinds, line.records(step_s), strict=True)
             for worker in workers
         }
-        found.append([record_of[worker] for worker in range(len(record_of))])
-    return found
+        by_group.append([record_of[worker] for worker in range(len(record_of))])
+    return by_group
 
 
 def _line_of(

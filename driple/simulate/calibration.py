@@ -199,22 +199,22 @@ class Calibration:
 
     def assumptions(self, devices: Iterable[Device], links: Iterable[Link]) -> tuple[Remark, ...]:
         """Substitutes for devices and links without measurements."""
-        found: list[Remark] = []
+        remarks: list[Remark] = []
         for device in dict.fromkeys(devices):
             source = self.device(device).measured_on
             if source != device.name:
-                found.append(_unmeasured(device, source))
-            found += tuning_remarks(device)
+                remarks.append(_unmeasured(device, source))
+            remarks += tuning_remarks(device)
         for link in dict.fromkeys(links):
             if link.efficiency is not None or link.kind == TCP:
-                found.append(_stated(link) if link.efficiency is not None else _by_tcp(link))
+                remarks.append(_stated(link) if link.efficiency is not None else _by_tcp(link))
                 continue
             if nccl_efficiency(link) is not None:
                 continue
             nearest = nearest_link(link, self.links)
             if nearest != link_kind(link):
-                found.append(remark("link_not_measured", link=link.name, like=nearest))
-        return tuple(found)
+                remarks.append(remark("link_not_measured", link=link.name, like=nearest))
+        return tuple(remarks)
 
     def error_of(self, setting: Setting, link: Link | str) -> TimeError | None:
         """Error of simulated iteration times on such a cluster; None if it is not known.
@@ -237,21 +237,21 @@ class Calibration:
         if setting.name in measured:
             return replace(measured[setting.name], setting=setting.name)
         new_link = kind == "ring" and link_kind(link) not in self.links
-        found = self._error_on(kind, setting.device, new_link=new_link)
-        if kind == "servers" and found is not None and found.new_device:
+        error = self._error_on(kind, setting.device, new_link=new_link)
+        if kind == "servers" and error is not None and error.new_device:
             single = self._error_on("single", setting.device)
-            if single is not None and single.p90_pct > found.p90_pct:
+            if single is not None and single.p90_pct > error.p90_pct:
                 return replace(single, one_device=True)
-        return found
+        return error
 
     def _error_on(self, kind: str, device: str, *, new_link: bool = False) -> TimeError | None:
         """Error on one kind of cluster; `new_device` if only those of other devices are known."""
-        found = self.errors.get(kind)
-        if found is None:
+        errors = self.errors.get(kind)
+        if errors is None:
             return None
-        if found.new_device is not None and (new_link or device not in found.devices):
-            return replace(found.new_device, new_device=True)
-        return found.error()
+        if errors.new_device is not None and (new_link or device not in errors.devices):
+            return replace(errors.new_device, new_device=True)
+        return errors.error()
 
     def to_dict(self) -> dict[str, Json]:
         """The content of a calibration file."""
@@ -302,13 +302,13 @@ def nearest_relative(device: Device, names: Iterable[str]) -> str:
         SettingError: a name that is not in the catalogue.
         ConfigError: no names, or a generation that has no place in the order of generations.
     """
-    found = [device_named(name) for name in names]
-    if not found:
+    devices = [device_named(name) for name in names]
+    if not devices:
         raise ConfigError(
             f"no measured device can stand in for {device.name}; give published runs on one device "
             "or more"
         )
-    return min(found, key=lambda one: (one.name != device.name, *_distance(device, one))).name
+    return min(devices, key=lambda one: (one.name != device.name, *_distance(device, one))).name
 
 
 def link_kind(link: Link | str) -> str:

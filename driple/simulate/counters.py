@@ -156,12 +156,12 @@ def _totals_of_computing(record: WorkerRecord) -> dict[str, tuple[FloatArray, Fl
         dtype=np.float64,
     ).reshape(-1, 4)
     times, lengths = spans[:, :2].ravel(), spans[:, 1] - spans[:, 0]
-    found = {}
+    totals = {}
     for name, share in (("device_util", spans[:, 2]), ("device_mem_util", spans[:, 3])):
         used = np.zeros((len(spans), 2))
         used[:, 1] = lengths * share
-        found[name] = (times, np.cumsum(used.ravel()))
-    return found
+        totals[name] = (times, np.cumsum(used.ravel()))
+    return totals
 
 
 def _totals_of_rates(

@@ -68,9 +68,9 @@ class Reached:
         if device.name in self.measured:
             return self.measured[device.name], device.name
         known = device.generation in self.generations
-        found = self.generations.get(device.generation, self.usual)
-        tensor = found.tensor * tensor_factor(device, self.tensor_fall)
-        return replace(found, tensor=tensor), device.generation if known else ""
+        efficiency = self.generations.get(device.generation, self.usual)
+        tensor = efficiency.tensor * tensor_factor(device, self.tensor_fall)
+        return replace(efficiency, tensor=tensor), device.generation if known else ""
 
 
 def tensor_factor(device: Device, fall: float) -> float:

@@ -148,11 +148,11 @@ class GpuKernels:
             "channel_rates": (len(CHANNEL_RATES),),
         }  # fmt: skip
         for name, shape in shapes.items():
-            found = getattr(self, name)
-            if found.shape != shape or not np.isfinite(found).all():
+            array = getattr(self, name)
+            if array.shape != shape or not np.isfinite(array).all():
                 raise ConfigError(
                     f"{name} of the calibration's kernels must be finite numbers of shape "
-                    f"{list(shape)}, got shape {list(found.shape)}"
+                    f"{list(shape)}, got shape {list(array.shape)}"
                 )
 
     def shares(self, facts: OpFacts, runtime: Runtime) -> FloatArray:
@@ -238,15 +238,15 @@ def log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -
         kind_of: shape [n], row of each op's kind; k for a kind without offsets.
         xp: the module of the arrays, NumPy or torch.
     """
-    found = _own_log_shares(weights, inputs, kind_of, xp)
+    logs = _own_log_shares(weights, inputs, kind_of, xp)
     compiled = inputs[:, _COMPILED] > 0
     if not bool(compiled.any()):
-        return found
+        return logs
     keeps = xp.asarray([name != "compiled" for name in INPUTS], dtype=inputs.dtype)
     eager = _own_log_shares(weights, inputs[compiled] * keeps, kind_of[compiled], xp)
-    found = found + 0.0  # a copy
-    found[compiled] = xp.maximum(found[compiled], eager)
-    return found
+    logs = logs + 0.0  # a copy
+    logs[compiled] = xp.maximum(logs[compiled], eager)
+    return logs
 
 
 def _own_log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -> Any:
@@ -258,11 +258,11 @@ def _own_log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: A
     last = xp.concatenate([weights["kind_last_offset"], none])[kind_of]
     last = last * inputs[:, FACTS.index("channels_last")][:, None]
     usual = xp.log(xp.asarray(USUAL_SHARES, dtype=inputs.dtype))
-    found = usual + inputs @ weights["linear"] + second @ weights["out"] + own + last
+    logs = usual + inputs @ weights["linear"] + second @ weights["out"] + own + last
     least = xp.log(xp.asarray(_LEAST_SHARES, dtype=inputs.dtype))
     most = xp.log(xp.asarray(_MOST_SHARES, dtype=inputs.dtype))
-    found = most - _BEND * xp.logaddexp((most - found) / _BEND, xp.zeros_like(found))
-    return least + _BEND * xp.logaddexp((found - least) / _BEND, xp.zeros_like(found))
+    logs = most - _BEND * xp.logaddexp((most - logs) / _BEND, xp.zeros_like(logs))
+    return least + _BEND * xp.logaddexp((logs - least) / _BEND, xp.zeros_like(logs))
 
 
 def kernel_seconds(

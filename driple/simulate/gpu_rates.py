@@ -120,10 +120,10 @@ class GpuReached:
 
     def of_generation(self, device: Device) -> GpuShares:
         """What a device without rows reaches, by its generation and the measured devices."""
-        found = self.generations.get(device.generation, self.usual)
+        shares = self.generations.get(device.generation, self.usual)
         factor = balance_factor(device, self.tensor_fall)
-        found = replace(found, half=found.half * factor, tf32=found.tf32 * factor)
-        return self._between(device, found)
+        shares = replace(shares, half=shares.half * factor, tf32=shares.tf32 * factor)
+        return self._between(device, shares)
 
     def _between(self, device: Device, shares: GpuShares) -> GpuShares:
         """Rates no lower than a measured device's that is worse in every field, and no higher

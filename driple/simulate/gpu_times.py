@@ -89,18 +89,18 @@ class GpuEfficiency:
 
     def kernel_shares(self, facts: OpFacts, runtime: Runtime) -> FloatArray:
         """Shares of the peak FLOP/s and bytes/s that kernels reach, before the device's own."""
-        found = self.kernels.shares(facts, runtime)
+        shares = self.kernels.shares(facts, runtime)
         if self.present is not None and is_present(runtime):
             factors = self.present.factors(facts)
             if runtime.compiled:  # a compiler takes no slower kernel than the one without it
                 plain = replace(runtime, compiled=False, cuda_graphs=False)
                 eager = self.kernels.shares(facts, plain)
-                found = np.maximum(found, eager * factors)
+                shares = np.maximum(shares, eager * factors)
             else:
-                found = found * factors
+                shares = shares * factors
         if self.memory_gain != 1.0:
-            found = shares_with(found, self.memory_gain)
-        return found if self.products is None else self.products.put_into(found, facts)
+            shares = shares_with(shares, self.memory_gain)
+        return shares if self.products is None else self.products.put_into(shares, facts)
 
     def op_starts(self, table: OpTable, facts: OpFacts, runtime: Runtime) -> OpStarts:
         """What each op of a table takes beside its work.

@@ -62,7 +62,7 @@ def picks_of(
     kind = op.outputs[0].dtype if op.outputs else 0
     half = kind in {_FLOAT16, _BFLOAT16}
     if convolution is not None:
-        found = (
+        values = (
             _of_depthwise(convolution, kind, half=half)
             if convolution.is_depthwise
             else _of_dense(convolution, half=half)
@@ -71,11 +71,11 @@ def picks_of(
         sides = (product.m, product.n, product.k) if product is not None else (0, 0, 0)
         is_product = family_of(op.kind) in PRODUCT_FAMILIES
         odd = is_product and half and max(sides) >= _ODD_FROM and max(sides) % 2 == 1
-        found = {
+        values = {
             "odd_side_half": float(odd),
             "batch_norm_float16": float(by_channel and kind == _FLOAT16),
         }
-    return [found.get(name, 0.0) for name in PICKS]
+    return [values.get(name, 0.0) for name in PICKS]
 
 
 def _of_depthwise(facts: ConvFacts, kind: int, *, half: bool) -> dict[str, float]:

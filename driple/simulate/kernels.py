@@ -210,8 +210,8 @@ class UnitTimes:
 
 def emulated_ops(table: OpTable, device: Device) -> BoolArray:
     """Which ops are in bfloat16 on a device without it, and so run in single precision, [n]."""
-    found: BoolArray = table.bfloat16 & (not (table.bfloat16.any() and device.bf16_flops > 0))
-    return found
+    emulated: BoolArray = table.bfloat16 & (not (table.bfloat16.any() and device.bf16_flops > 0))
+    return emulated
 
 
 def unit_times(table: OpTable, device: Device) -> UnitTimes:

@@ -158,7 +158,7 @@ def op_facts(signatures: Sequence[OpSignature], products: Sequence[Product | Non
     """
     convolutions = [conv_facts(op) for op in signatures]
     ops = list(zip(signatures, convolutions, products, strict=True))
-    found = [_facts(*one) for one in ops]
+    facts = [_facts(*one) for one in ops]
     picks = [
         picks_of(op, convolution, product, by_channel=channel_elements(op) > 0)
         for op, convolution, product in ops
@@ -166,8 +166,8 @@ def op_facts(signatures: Sequence[OpSignature], products: Sequence[Product | Non
     turns = [turns_of(op, convolution) for op, convolution, _ in ops]
     return OpFacts(
         kinds=tuple(op.kind for op in signatures),
-        groups=np.array([GROUPS.index(group) for group, _ in found], dtype=np.int64),
-        values=np.array([[row.get(name, 0.0) for name in FACTS] for _, row in found]).reshape(
+        groups=np.array([GROUPS.index(group) for group, _ in facts], dtype=np.int64),
+        values=np.array([[row.get(name, 0.0) for name in FACTS] for _, row in facts]).reshape(
             -1, len(FACTS)
         ),
         picks=np.array(picks).reshape(-1, len(PICKS)),

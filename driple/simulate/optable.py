@@ -112,8 +112,10 @@ class OpTable:
     @property
     def windowed(self) -> BoolArray:
         """Whether it is a convolution, a pool or a norm: a library sets these up with effort."""
-        found: BoolArray = (self.product_kind != MATMUL) | np.isin(self.memory_kind, _WINDOWED)
-        return found
+        is_windowed: BoolArray = (self.product_kind != MATMUL) | np.isin(
+            self.memory_kind, _WINDOWED
+        )
+        return is_windowed
 
     @property
     def fits_tensor_cores(self) -> BoolArray:
@@ -143,9 +145,13 @@ class OpTable:
         return cls.of_costs(SignatureCosts.of(signatures))
 
     @classmethod
-    def of_costs(cls, found: SignatureCosts) -> OpTable:
+    def of_costs(cls, by_signature: SignatureCosts) -> OpTable:
         """The table of ops whose costs are known already."""
-        signatures, costs, products = found.signatures, found.costs, found.products
+        signatures, costs, products = (
+            by_signature.signatures,
+            by_signature.costs,
+            by_signature.products,
+        )
         saved = [_saved_product(op) for op in signatures]
         return cls(
             moved=np.array([c.bytes_read + c.bytes_written for c in costs], dtype=np.float64),
@@ -175,9 +181,9 @@ class OpTable:
 
 def _low(signatures: Sequence[OpSignature], sides: FloatArray) -> IntArray:
     """Formats of products in few bits; 0 of other ops."""
-    found = np.array([low_of(op) for op in signatures], dtype=np.int64)
+    formats = np.array([low_of(op) for op in signatures], dtype=np.int64)
     fits = (sides[:, :3] % _LOW_SIDE == 0).all(axis=1) & (sides[:, 3] > 0)
-    return np.where(fits & _of_types(signatures, _HALF), found, 0)
+    return np.where(fits & _of_types(signatures, _HALF), formats, 0)
 
 
 def _of_types(signatures: Sequence[OpSignature], types: Container[int]) -> BoolArray:

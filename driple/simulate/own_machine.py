@@ -177,10 +177,10 @@ def machine_remarks(machine: MachineFile, setting: Setting) -> tuple[Remark, ...
         machine: the file.
         setting: with its values.
     """
-    found = []
+    remarks = []
     host, facts = machine.host, machine.machine
     if setting.on_cpu and machine.processor is not None:
-        found.append(
+        remarks.append(
             remark(
                 "measured_processor",
                 file=machine.file,
@@ -191,7 +191,7 @@ def machine_remarks(machine: MachineFile, setting: Setting) -> tuple[Remark, ...
             )
         )
     elif host is not None:
-        found.append(
+        remarks.append(
             remark(
                 "measured_host",
                 file=machine.file,
@@ -202,17 +202,19 @@ def machine_remarks(machine: MachineFile, setting: Setting) -> tuple[Remark, ...
             )
         )
     if facts is not None and facts.disturbed:
-        found.append(remark("measured_while_busy", file=machine.file, busy_cores=facts.busy_cores))
+        remarks.append(
+            remark("measured_while_busy", file=machine.file, busy_cores=facts.busy_cores)
+        )
     is_tuned = any(f"tuned_{name}" in row.values for row in machine.rows for name in TUNED)
     if not is_tuned and not setting.on_cpu:
-        found.append(remark("device_rates_assumed", device=setting.device, file=machine.file))
+        remarks.append(remark("device_rates_assumed", device=setting.device, file=machine.file))
     joined = setting.num_workers > 1 and not setting.num_servers
     if joined:
         several = len(setting.cluster.machines) > 1
         tables = [one for one in machine.collectives if one.collective == "all_reduce"]
         fitting = [one for one in tables if (one.machines > 1) == several]
         if not fitting:
-            found.append(remark("link_of_machine_not_measured", file=machine.file))
+            remarks.append(remark("link_of_machine_not_measured", file=machine.file))
         elif fitting[0].backend == "gloo" and not setting.on_cpu:
-            found.append(remark("measured_by_gloo", file=machine.file))
-    return tuple(found)
+            remarks.append(remark("measured_by_gloo", file=machine.file))
+    return tuple(remarks)

@@ -350,26 +350,26 @@ def assumptions_on(
         setting: the cluster.
         synchronous: whether workers wait for each other, where the training program says it.
     """
-    found = _placement(graph, setting)
+    remarks = _placement(graph, setting)
     if synchronous is None and _leaves_open(graph) and _scheme_of(setting).uses_servers:
-        found += (remark("taken_for_asynchronous"),) if setting.num_workers > 1 else ()
-    return found
+        remarks += (remark("taken_for_asynchronous"),) if setting.num_workers > 1 else ()
+    return remarks
 
 
 def closed_form_assumptions(graph: OpGraph, setting: Setting) -> tuple[Remark, ...]:
     """What a closed form of synchronous training assumes of a graph on a setting."""
-    found = _placement(graph, setting)
+    remarks = _placement(graph, setting)
     if graph.is_synchronous:
-        return found
+        return remarks
     if _leaves_open(graph):
-        return (*found, remark("taken_for_synchronous"))
-    return (*found, remark("asynchronous_graph"))
+        return (*remarks, remark("taken_for_synchronous"))
+    return (*remarks, remark("asynchronous_graph"))
 
 
 def _placement(graph: OpGraph, setting: Setting) -> tuple[Remark, ...]:
     """Where variables are, if the graph is made for another kind of cluster."""
-    found = _scheme_of(setting).assumption(graph.layout, setting.num_workers)
-    return () if found is None else (found,)
+    assumption = _scheme_of(setting).assumption(graph.layout, setting.num_workers)
+    return () if assumption is None else (assumption,)
 
 
 def _scheme_of(setting: Setting) -> Scheme:

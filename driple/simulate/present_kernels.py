@@ -75,18 +75,18 @@ class PresentKernels:
 
     def factors(self, facts: OpFacts) -> FloatArray:
         """Factors on the shares that each op's kernel reaches, shape [n, 2]."""
-        found: FloatArray = np.exp(log_factors(self.pick, facts.picks, np))
-        return found
+        factors: FloatArray = np.exp(log_factors(self.pick, facts.picks, np))
+        return factors
 
     def starts_s(self, facts: OpFacts) -> FloatArray:
         """Seconds that each op's kernels take at least, shape [n]."""
-        found: FloatArray = self.start_s[start_rows(facts)]
-        return found
+        starts_s: FloatArray = self.start_s[start_rows(facts)]
+        return starts_s
 
     def turns_s(self, facts: OpFacts) -> FloatArray:
         """Seconds at least of the kernels that follow one another within each op, shape [n]."""
-        found: FloatArray = facts.turns @ self.turn_s
-        return found
+        turns_s: FloatArray = facts.turns @ self.turn_s
+        return turns_s
 
     @property
     def sort_s(self) -> float:

@@ -60,9 +60,9 @@ class ProductShares:
         """
         half = facts.values[:, FACTS.index("half")] > 0
         rows = half & (facts.groups == GROUPS.index("matmul"))
-        found = shares.copy()
-        found[rows] = self.half, self.memory
-        return found
+        replaced = shares.copy()
+        replaced[rows] = self.half, self.memory
+        return replaced
 
 
 MEASURED: Mapping[str, ProductShares] = MappingProxyType({
@@ -77,11 +77,11 @@ MEASURED: Mapping[str, ProductShares] = MappingProxyType({
 
 def product_shares_of(device: Device) -> ProductShares | None:
     """What products of training steps reach; None where no measured device is like this one."""
-    found = MEASURED.get(device.name)
-    if found is None:
+    shares = MEASURED.get(device.name)
+    if shares is None:
         like = device.architecture.maker == _MAKER and device.bf16_flops > 0
         if not like or device.half_flops < _LEAST_RATIO * device.fp32_flops:
             return None
         fall = (device.half_flops / device.bytes_per_s / _BALANCE) ** -_FALL
-        found = ProductShares(half=_USUAL_HALF * fall, memory=_USUAL_MEMORY)
-    return found.over(IN_STEPS, IN_STEPS)
+        shares = ProductShares(half=_USUAL_HALF * fall, memory=_USUAL_MEMORY)
+    return shares.over(IN_STEPS, IN_STEPS)

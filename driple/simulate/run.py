@@ -220,13 +220,13 @@ def simulated_step_s(
     records = simulate_steps(
         job, topology, calibration, num_steps=num_steps, seed=0, placement="round_robin"
     )
-    found = iteration_time_s(topology, records)
-    if found <= 0:
+    step_s = iteration_time_s(topology, records)
+    if step_s <= 0:
         raise GraphError(
             "the simulated steps take no time; give the graph of a training step with the shapes "
             "of its tensors"
         )
-    return found
+    return step_s
 
 
 def calibration_assumptions(topology: Topology, calibration: Calibration) -> tuple[Remark, ...]:
@@ -337,14 +337,14 @@ def _host_link(topology: Topology, calibration: Calibration) -> ReachedLink | No
 
     A device without these facts simulates as well: then the network alone counts.
     """
-    found = []
+    links = []
     for device in dict.fromkeys(topology.workers):
         if not device.is_cpu:
             try:
-                found.append(shipped_hardware().host_link(device))
+                links.append(shipped_hardware().host_link(device))
             except CatalogError:
                 continue
-    slowest = min(found, key=lambda link: link.bytes_per_s, default=None)
+    slowest = min(links, key=lambda link: link.bytes_per_s, default=None)
     return _reached(slowest, calibration)
 
 

@@ -205,19 +205,19 @@ def with_split_plans(step: SchemeStep, job: PreparedJob, device: CalibratedDevic
 
 def split_assumptions(job: PreparedJob, topology: Topology) -> tuple[Remark, ...]:
     """What an answer about devices that split a model assumes."""
-    found = []
+    remarks = []
     degrees = topology.degrees
     if degrees.of_replica > 1:
         replicas = len(topology.workers) // degrees.of_replica
-        found.append(
+        remarks.append(
             remark("batch_of_replica", num_replicas=replicas, num_devices=degrees.of_replica)
         )
     if degrees.tensor > 1:
-        found.append(remark("sequence_parallelism"))
+        remarks.append(remark("sequence_parallelism"))
     if degrees.expert > 1:
-        found.append(remark("even_all_to_all", num_devices=degrees.expert))
+        remarks.append(remark("even_all_to_all", num_devices=degrees.expert))
     if degrees.tensor > topology.devices_per_machine:
-        found.append(
+        remarks.append(
             remark(
                 "tensor_group_spans_machines",
                 num_devices=degrees.tensor,
@@ -226,10 +226,10 @@ def split_assumptions(job: PreparedJob, topology: Topology) -> tuple[Remark, ...
         )
     if degrees.pipeline > 1:
         passes = passes_of(job.graph)
-        found.append(remark("pipeline_passes", num_stages=degrees.pipeline, num_passes=passes))
+        remarks.append(remark("pipeline_passes", num_stages=degrees.pipeline, num_passes=passes))
         place = np.empty(job.graph.num_nodes, dtype=np.int64)
         place[job.order] = np.arange(len(job.order))
         sizes = blocks_per_stage(job.graph, place, degrees.pipeline * degrees.virtual)
         if len(set(sizes)) > 1:
-            found.append(remark("uneven_stages", num_blocks=sum(sizes), blocks_per_stage=sizes))
-    return tuple(found)
+            remarks.append(remark("uneven_stages", num_blocks=sum(sizes), blocks_per_stage=sizes))
+    return tuple(remarks)

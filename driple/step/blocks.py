@@ -90,15 +90,15 @@ def blocks_of(graph: OpGraph, place: IntArray, groups: IntArray | None = None) -
         groups: shape [p], group of devices that shares out each parameter: a block has those of
             one group; all one group if None.
     """
-    found = _parameters(graph, place)
-    if not len(found.nbytes):
+    parameters = _parameters(graph, place)
+    if not len(parameters.nbytes):
         return []
     blocks = []
-    for name, listed in (_by_name(found.names) or _by_size(found)).items():
+    for name, listed in (_by_name(parameters.names) or _by_size(parameters)).items():
         members = np.array(listed, dtype=np.int64)
         of_member = np.zeros(len(members), dtype=np.int64) if groups is None else groups[members]
         blocks += [
-            replace(_block(name, members[of_member == group], found), group=group)
+            replace(_block(name, members[of_member == group], parameters), group=group)
             for group in np.unique(of_member).tolist()
         ]
     return sorted(blocks, key=lambda one: one.forward_at)
@@ -141,9 +141,9 @@ def _parameters(graph: OpGraph, place: IntArray) -> _Parameters:
 def _first(owners: npt.NDArray[np.integer], places: IntArray, count: int) -> IntArray:
     """The first place of each owner; -1 where it has none."""
     never = np.iinfo(np.int64).max
-    found = np.full(count, never, dtype=np.int64)
-    np.minimum.at(found, owners, places)
-    return np.where(found == never, -1, found)
+    earliest = np.full(count, never, dtype=np.int64)
+    np.minimum.at(earliest, owners, places)
+    return np.where(earliest == never, -1, earliest)
 
 
 def _backward_from(graph: OpGraph, place: IntArray) -> int:
@@ -173,14 +173,14 @@ def _by_name(names: Sequence[str]) -> dict[str, list[int]]:
     return {name: members for name, members in groups.items() if members}
 
 
-def _by_size(found: _Parameters) -> dict[str, list[int]]:
+def _by_size(parameters: _Parameters) -> dict[str, list[int]]:
     """Neighbours in order of use, `_GROUP_BYTES` or more together."""
     groups: dict[str, list[int]] = {}
     gathered: list[int] = []
     amount = 0.0
-    for i in np.argsort(found.forward_at, kind="stable").tolist():
+    for i in np.argsort(parameters.forward_at, kind="stable").tolist():
         gathered.append(i)
-        amount += float(found.nbytes[i])
+        amount += float(parameters.nbytes[i])
         if amount >= _GROUP_BYTES:
             groups[f"group {len(groups)}"] = gathered
             gathered, amount = [], 0.0
@@ -189,18 +189,18 @@ def _by_size(found: _Parameters) -> dict[str, list[int]]:
     return groups
 
 
-def _block(name: str, members: IntArray, found: _Parameters) -> Block:
-    forward, backward = found.forward_at[members], found.backward_at[members]
-    trained = members[found.is_trained[members]]
+def _block(name: str, members: IntArray, parameters: _Parameters) -> Block:
+    forward, backward = parameters.forward_at[members], parameters.backward_at[members]
+    trained = members[parameters.is_trained[members]]
     is_root = name == _ROOT
     needed, used = forward[forward >= 0], backward[backward >= 0]
     return Block(
         name=name,
         num_tensors=len(members),
-        gathered_bytes=float(found.nbytes[members].sum()),
-        gradient_bytes=float(found.nbytes[trained].sum()),
+        gathered_bytes=float(parameters.nbytes[members].sum()),
+        gradient_bytes=float(parameters.nbytes[trained].sum()),
         forward_at=0 if is_root or not len(needed) else int(needed.min()),
         backward_at=None if is_root or not len(used) else int(used.min()),
-        complete_at=int(found.complete_at[trained].max()) if len(trained) else None,
+        complete_at=int(parameters.complete_at[trained].max()) if len(trained) else None,
         members=tuple(members.tolist()),
     )

@@ -244,13 +244,13 @@ class StepProfile:
         """Seconds of each phase and of each wait, in the order of `STEP_PHASES`; they add up to
         the step.
         """
-        found = dict.fromkeys(STEP_PHASES, 0.0)
+        by_phase = dict.fromkeys(STEP_PHASES, 0.0)
         for span in self.device:
-            found[span.phase] += span.busy_share * span.length_s
-            found[EXCHANGE] += span.exchange_share * span.length_s
-            found[HOST] += span.host_share * span.length_s
-        found[EXCHANGE] += max(self.step_s - sum(span.length_s for span in self.device), 0.0)
-        return {name: seconds for name, seconds in found.items() if seconds > 0}
+            by_phase[span.phase] += span.busy_share * span.length_s
+            by_phase[EXCHANGE] += span.exchange_share * span.length_s
+            by_phase[HOST] += span.host_share * span.length_s
+        by_phase[EXCHANGE] += max(self.step_s - sum(span.length_s for span in self.device), 0.0)
+        return {name: seconds for name, seconds in by_phase.items() if seconds > 0}
 
     def counted_pct(self) -> tuple[float, float]:
         """Mean GPU and memory utilisation that NVML and `nvidia-smi` show, percent.

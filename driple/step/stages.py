@@ -93,7 +93,7 @@ def stages_of(
     holder = np.zeros(len(table.names), dtype=np.int64)  # the stage that computes its gradient
     holder[table.gradients[:, 0]] = stage_of[place[table.gradients[:, 1]]]
     held = np.bincount(holder, weights=table.nbytes, minlength=count)
-    found = []
+    stages = []
     for number in range(count):
         own = stage_of == number
         forward = segments_between(order[own & is_forward], times, [], [], share=1 / passes)
@@ -104,7 +104,7 @@ def stages_of(
         gradients = Traffic(sent_bytes=traffic.sent_bytes[sent], senders=traffic.senders[sent])
         pushes = grouped(replace(graph, traffic=gradients), position, BUCKETS, groups)
         backward = segments_between(back, times, [], pushes, share=1 / passes)
-        found.append(
+        stages.append(
             PipelineStage(
                 forward=forward.segments[0],
                 backward=backward.segments,
@@ -112,7 +112,7 @@ def stages_of(
                 handed_bytes=_handed_bytes(graph, place, stage_of, number),
             )
         )
-    return found
+    return stages
 
 
 def stages_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:

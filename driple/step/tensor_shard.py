@@ -123,7 +123,7 @@ class _Split:
 
     def _matrices(self) -> dict[int, int]:
         """Node and split matrix of each product that reads one."""
-        found = {}
+        matrix_of = {}
         elements = self.graph.parameters.elements
         is_expert = self.flow.expert_parameters
         for node, op in enumerate(self.ops):
@@ -143,8 +143,8 @@ class _Split:
                                 f"{self.graph.op_types[node]}, such as in a mixture of experts"
                             )
                         )
-                    found[node] = parameter
-        return found
+                    matrix_of[node] = parameter
+        return matrix_of
 
     def _block(self, parameter: int) -> str:
         return block_name(self.graph.parameters.names[parameter])
@@ -349,16 +349,16 @@ class _Split:
 
     def _node_share(self, scale: FloatArray, share: FloatArray) -> FloatArray:
         """Share of what each node makes, such as of a parameter that it only casts or turns."""
-        found = scale.copy()
+        shares = scale.copy()
         for node in range(self.graph.num_nodes):
             parameter = self.flow.only_weight(node)
             if parameter is not None:
-                found[node] = share[parameter]
-        return found
+                shares[node] = share[parameter]
+        return shares
 
     def _split_parameters(self) -> npt.NDArray[np.bool_]:
         """Which parameters a device has a share of: those whose gradient is a shard."""
-        found = np.zeros(len(self.graph.parameters.names), dtype=np.bool_)
+        is_split = np.zeros(len(self.graph.parameters.names), dtype=np.bool_)
         for parameter, node in self.graph.parameters.gradients.tolist():
-            found[parameter] |= self.states[node] == _State.SHARD
-        return found
+            is_split[parameter] |= self.states[node] == _State.SHARD
+        return is_split

@@ -96,8 +96,8 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
     if trace.resource in NETWORK and _cycle(is_burst) > _MOST_ITERATIONS * iteration:
         is_burst = _with_low_bursts(amount, is_burst, iteration)
         high, low = float(amount[is_burst].mean()), float(amount[~is_burst].mean())
-    found = runs(is_burst)
-    bursts, gaps = found.length[found.is_burst], found.length[~found.is_burst]
+    stretches = runs(is_burst)
+    bursts, gaps = stretches.length[stretches.is_burst], stretches.length[~stretches.is_burst]
     return Label(
         burst_amount=high,
         burst_duration_s=float(bursts.mean()) * trace.period_s,
@@ -110,8 +110,10 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
 
 def _cycle(is_burst: BoolArray) -> float:
     """Number of samples in a mean burst plus a mean gap."""
-    found = runs(is_burst)
-    return float(found.length[found.is_burst].mean() + found.length[~found.is_burst].mean())
+    stretches = runs(is_burst)
+    return float(
+        stretches.length[stretches.is_burst].mean() + stretches.length[~stretches.is_burst].mean()
+    )
 
 
 def _with_low_bursts(amount: FloatArray, is_burst: BoolArray, iteration: float) -> BoolArray:

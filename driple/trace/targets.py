@@ -75,14 +75,14 @@ class Targets:
 
 def impossible_numbers(targets: Targets) -> list[str]:
     """Impossible values, as text: numbers below 0, or a step that takes no time."""
-    found = [
+    impossible = [
         f"{name} {value:.4g} {_unit(name)}"
         for name, value in zip(TARGET_NAMES, targets.flat.tolist(), strict=True)
         if value < 0
     ]
     if targets.iteration_time_s <= 0:
-        found.append(f"iteration time {targets.iteration_time_s:.4g} s")
-    return found
+        impossible.append(f"iteration time {targets.iteration_time_s:.4g} s")
+    return impossible
 
 
 def _unit(target: str) -> str:

@@ -116,7 +116,7 @@ def folds_of(split: Split, num_folds: int, seed: int) -> list[tuple[str, Split]]
     """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     order = np.random.default_rng(seed).permutation(rows)
-    found = []
+    folds = []
     for number in range(num_folds):
         rest = np.delete(order, slice(number, None, num_folds))
         validation = np.arange(len(rest)) % VALIDATION_EVERY == 0
@@ -125,8 +125,8 @@ def folds_of(split: Split, num_folds: int, seed: int) -> list[tuple[str, Split]]
             validation=np.sort(rest[validation]),
             test=np.sort(order[number::num_folds]),
         )
-        found.append((f"fold-{number}", part))
-    return found
+        folds.append((f"fold-{number}", part))
+    return folds
 
 
 def carried_over(source: Intervals, left_out: Sequence[Fitted]) -> Intervals | None:
@@ -191,7 +191,7 @@ def _left_out(dataset: Dataset, split: Split, num_groups: int) -> list[tuple[str
     groups = family_groups([dataset.examples[i].family for i in rows], num_groups)
     if len(groups) < 2:
         return []
-    found = []
+    folds = []
     for number, group in enumerate(groups):
         kept = [
             np.array(
@@ -202,8 +202,8 @@ def _left_out(dataset: Dataset, split: Split, num_groups: int) -> list[tuple[str
         test = np.array([i for i in rows if dataset.examples[i].family in group], dtype=np.int64)
         if len(kept[0]) and len(kept[1]):
             part = Split(train=kept[0], validation=kept[1], test=np.sort(test))
-            found.append((f"families-{number}", part))
-    return found
+            folds.append((f"families-{number}", part))
+    return folds
 
 
 def _train_without(

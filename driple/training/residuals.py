@@ -53,10 +53,10 @@ def fit_residuals(
     for length in LENGTHS:
         among, across = nearness(apart, length), nearness(beside, length)
         for ridge in RIDGES:
-            found = np.linalg.solve(among + ridge * np.eye(len(among)), residuals)
-            left = float(np.abs(validation_residuals - across @ found).mean())
+            coefficients = np.linalg.solve(among + ridge * np.eye(len(among)), residuals)
+            left = float(np.abs(validation_residuals - across @ coefficients).mean())
             if left < least:
-                best, least = (length, found), left
+                best, least = (length, coefficients), left
     if best is None:
         return None
     return Residuals(length=best[0], learned=learned, coefficients=best[1].astype(np.float32))

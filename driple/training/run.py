@@ -228,11 +228,11 @@ def trained_on_facts(
 
 def _residuals(prepared: PreparedData, outputs: dict[str, FloatArray]) -> Residuals | None:
     """Kernel ridge regression of the model's training residuals on the context."""
-    found = []
+    arrays = []
     for name in ("train", "validation"):
         part = prepared.parts[name]
-        found += [part.batch.context.numpy(), part.scaled.numpy() - outputs[name]]
-    return fit_residuals(*found)
+        arrays += [part.batch.context.numpy(), part.scaled.numpy() - outputs[name]]
+    return fit_residuals(*arrays)
 
 
 def _scores(

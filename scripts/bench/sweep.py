@@ -71,12 +71,12 @@ def step_of(num_ops: int) -> StoredStep:
 
 def setting_names() -> list[str]:
     """All clusters, without those that have one device and a scheme for several."""
-    found = []
+    names = []
     for (device, links), machines, each, scheme in product(
         DEVICES.items(), MACHINES, EACH, SCHEMES
     ):
         if machines * each == 1:
-            found += [] if scheme else [f"1x{device}"]
+            names += [] if scheme else [f"1x{device}"]
             continue
         if scheme == "@hsdp" and (machines == 1 or each == 1):
             continue
@@ -85,8 +85,8 @@ def setting_names() -> list[str]:
         for inner, other in product(within, between):
             joined = "+".join(filter(None, (inner, other)))
             many = f"{machines}x" if machines > 1 else ""
-            found.append(f"{many}{each}x{device}/{joined}{scheme}")
-    return found
+            names.append(f"{many}{each}x{device}/{joined}{scheme}")
+    return names
 
 
 def sweep(graphs: Sequence[OpGraph], settings: Sequence[Sequence[Setting]]) -> int:
@@ -102,11 +102,11 @@ def thinned(count: int) -> list[list[Setting]]:
     """So many settings, spread evenly over all combinations with a batch size; by batch size."""
     pairs = list(product(range(len(BATCHES)), setting_names()))
     places = np.unique(np.linspace(0, len(pairs) - 1, count).round().astype(int))
-    found: list[list[Setting]] = [[] for _ in BATCHES]
+    by_batch: list[list[Setting]] = [[] for _ in BATCHES]
     for place in places.tolist():
         batch, name = pairs[place]
-        found[batch].append(Setting.parse(name))
-    return found
+        by_batch[batch].append(Setting.parse(name))
+    return by_batch
 
 
 def main() -> None:

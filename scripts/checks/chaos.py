@@ -202,12 +202,12 @@ def rounds(count: int, seed: int, most_s: float) -> dict[str, Any]:
                 out = folder / f"{number}.jsonl"
 
                 def run(progress: Progress, kind: str = kind, out: Path = out) -> None:
-                    found = (
+                    outcome = (
                         predicted(jobs, out, "ray", progress)
                         if kind == "predict"
                         else simulated(out.with_suffix(""), "ray", progress)
                     )
-                    if found != undisturbed[kind]:
+                    if outcome != undisturbed[kind]:
                         raise RuntimeError(f"{kind} differs from the run without kills")
 
                 share = chaos.kill(1 + number % 2, run)

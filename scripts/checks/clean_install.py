@@ -38,7 +38,7 @@ _SAYS = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
 
 def interpreters(versions: Sequence[str] = VERSIONS) -> dict[str, Path]:
     """Pythons that this machine offers, by version: those of PATH, and those of pyenv."""
-    found: dict[str, Path] = {}
+    interpreters_by_version: dict[str, Path] = {}
     for version in versions:
         for command, more in _ways_to(version):
             try:
@@ -50,9 +50,9 @@ def interpreters(versions: Sequence[str] = VERSIONS) -> dict[str, Path]:
                 continue
             words = done.stdout.split(maxsplit=1)
             if words and words[0] == version:
-                found[version] = Path(words[1].strip()).resolve()
+                interpreters_by_version[version] = Path(words[1].strip()).resolve()
                 break
-    return found
+    return interpreters_by_version
 
 
 def _ways_to(version: str) -> list[tuple[str, dict[str, str]]]:

@@ -38,9 +38,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--source", default="", help="rows of sources that begin so")
     given = parser.parse_args(argv)
     rows = low_rows(read_published(given.rows))
-    found = checked([row for row in rows if row.source.startswith(given.source)])
+    predictions = checked([row for row in rows if row.source.startswith(given.source)])
     groups = defaultdict(list)
-    for row, seconds in found:
+    for row, seconds in predictions:
         for group in ((row.source, row.device), ("all", "")):
             groups[group].append(seconds / row.step_s)
     for (source, device), ratios in sorted(groups.items()):
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["id", "source", "job", "precision", "setting", "published_s",
                              "simulated_s"])  # fmt: skip
-            for row, seconds in found:
+            for row, seconds in predictions:
                 writer.writerow([row.id, row.source, row.job, row.precision, split_setting(row),
                                  row.step_s, f"{seconds:.4g}"])  # fmt: skip
     return 0

@@ -71,62 +71,62 @@ def small(values: Any) -> Any:
         return [small(value) for value in values]
     if not isinstance(values, dict):
         return values
-    found = {key: small(value) for key, value in values.items()}
-    for key, value in found.items():
+    config = {key: small(value) for key, value in values.items()}
+    for key, value in config.items():
         if value is None and key.endswith(("token_id", "token_index")):
-            found[key] = 0  # a tokenizer has one, a config without a model does not
+            config[key] = 0  # a tokenizer has one, a config without a model does not
         elif value is None and key in _MISSING:
-            found[key] = _MISSING[key]
-    _complete(found)
+            config[key] = _MISSING[key]
+    _complete(config)
     for name in ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "decoder_layers",
                  "encoder_layers", "num_decoder_layers", "num_encoder_layers",
                  "depth"):  # fmt: skip
-        many = found.get(name)
+        many = config.get(name)
         if not isinstance(many, int) or isinstance(many, bool) or many <= _LAYERS:
             continue
-        found[name] = _LAYERS
-        lists = {k: v for k, v in found.items() if isinstance(v, list) and len(v) == many}
+        config[name] = _LAYERS
+        lists = {k: v for k, v in config.items() if isinstance(v, list) and len(v) == many}
         types = next((v for v in lists.values() if isinstance(v[0], str)), None)
         other = next((i for i, one in enumerate(types or ()) if one != types[0]), 1)  # type: ignore[index]
         for key, value in lists.items():
-            found[key] = [value[0], value[other]]
-    return found
+            config[key] = [value[0], value[other]]
+    return config
 
 
-def _complete(found: dict[str, Any]) -> None:
+def _complete(config: dict[str, Any]) -> None:
     """Sizes that default configs leave open or let contradict, as published models have them."""
-    heads, kind = found.get("num_attention_heads"), str(found.get("model_type"))
-    if "num_key_value_heads" in found and found["num_key_value_heads"] is None:
-        found["num_key_value_heads"] = heads
-    if isinstance(heads, int) and "head_dim" in found and found["head_dim"] is None:
-        found["head_dim"] = found["hidden_size"] // heads
+    heads, kind = config.get("num_attention_heads"), str(config.get("model_type"))
+    if "num_key_value_heads" in config and config["num_key_value_heads"] is None:
+        config["num_key_value_heads"] = heads
+    if isinstance(heads, int) and "head_dim" in config and config["head_dim"] is None:
+        config["head_dim"] = config["hidden_size"] // heads
     if kind.startswith("glm4v") and kind.endswith("text"):
-        found["head_dim"] = 128
-        found["rope_parameters"] = {
-            **(found.get("rope_parameters") or {"rope_type": "default", "rope_theta": 10_000.0}),
+        config["head_dim"] = 128
+        config["rope_parameters"] = {
+            **(config.get("rope_parameters") or {"rope_type": "default", "rope_theta": 10_000.0}),
             "partial_rotary_factor": 0.5,
         }
     if kind.startswith("wav2vec2"):
-        found["vocab_size"] = found.get("vocab_size") or 32
-    if "layer_types" in found and found["layer_types"] is None:
-        found["layer_types"] = ["full_attention"] * int(found.get("num_hidden_layers") or 0)
-    vision = found.get("vision_config")
+        config["vocab_size"] = config.get("vocab_size") or 32
+    if "layer_types" in config and config["layer_types"] is None:
+        config["layer_types"] = ["full_attention"] * int(config.get("num_hidden_layers") or 0)
+    vision = config.get("vision_config")
     if isinstance(vision, dict):
         if kind.startswith(("gemma3", "shieldgemma2", "t5gemma2")):
             vision |= {"image_size": 896, "patch_size": 14}
-        if "scale_factor" in found or "pixel_shuffle_factor" in found:
+        if "scale_factor" in config or "pixel_shuffle_factor" in config:
             vision |= {"image_size": 512, "patch_size": 16}
         if kind == "aria":
             vision |= {"image_size": 490, "patch_size": 14}
-    projector, encoder = found.get("projector_config"), found.get("encoder_config")
+    projector, encoder = config.get("projector_config"), config.get("encoder_config")
     if isinstance(projector, dict) and isinstance(encoder, dict) and "hidden_dim" in encoder:
         projector["encoder_hidden_size"] = encoder["hidden_dim"]
-    rope = found.get("rope_parameters")
+    rope = config.get("rope_parameters")
     if isinstance(rope, dict) and "mrope_section" in rope and isinstance(heads, int):
-        width = found.get("head_dim") or found["hidden_size"] // heads
+        width = config.get("head_dim") or config["hidden_size"] // heads
         rope.setdefault("partial_rotary_factor", 2 * sum(rope["mrope_section"]) / width)
-    if "axial_pos_shape" in found:
-        found["axial_pos_shape"] = [8, 8]  # for the length of this check
+    if "axial_pos_shape" in config:
+        config["axial_pos_shape"] = [8, 8]  # for the length of this check
 
 
 def model_types() -> Iterator[str]:

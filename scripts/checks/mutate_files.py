@@ -279,12 +279,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="from the first file on")
     parser.add_argument("--write", action="store_true", help=f"write {RESULT.name}")
     given = parser.parse_args(arguments)
-    found = {}
+    outcomes = {}
     for name in given.readers.split(","):
         if given.again:
             shutil.rmtree(BUILD / name, ignore_errors=True)
         each = check_reader(name, READERS[name], given.count, BUILD, most_s=given.seconds)
-        found[name] = each
+        outcomes[name] = each
         print(
             f"{name}: {each.files} files, {each.answered} answered, {each.refused} refused, "
             f"{len(each.faults)} faults; at most {each.slowest_s:.1f} s, "
@@ -292,8 +292,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             flush=True,
         )
     if given.write:
-        _write(found)
-    return 1 if any(each.faults for each in found.values()) else 0
+        _write(outcomes)
+    return 1 if any(each.faults for each in outcomes.values()) else 0
 
 
 if __name__ == "__main__":

@@ -138,16 +138,16 @@ def mutants_of(source: str) -> list[Mutant]:
 
     module = cst.parse_module(source)
     meaning = _meaning(source)
-    found: dict[str, Mutant] = {}
+    mutants: dict[str, Mutant] = {}
     for node in _nodes(module):
         for kind, operator in mutation_operators:
             if operator.__name__ in _LEFT_OUT or not isinstance(node, kind):
                 continue
             for changed in operator(node):
                 code = cast("cst.Module", module.deep_replace(node, changed)).code
-                if code not in found and _means_something_else(code, meaning):
-                    found[code] = _mutant(source, code)
-    return sorted(found.values(), key=lambda one: (one.line, one.after))
+                if code not in mutants and _means_something_else(code, meaning):
+                    mutants[code] = _mutant(source, code)
+    return sorted(mutants.values(), key=lambda one: (one.line, one.after))
 
 
 def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -273,28 +273,28 @@ def dependents_of(name: str, loaded: Iterable[str]) -> set[str]:
             continue
         for read in _imports_of(module):
             readers.setdefault(read, set()).add(module)
-    found, todo = {name}, [name]
+    dependents, todo = {name}, [name]
     while todo:
-        for reader in readers.get(todo.pop(), set()) - found:
-            found.add(reader)
+        for reader in readers.get(todo.pop(), set()) - dependents:
+            dependents.add(reader)
             todo.append(reader)
-    return found
+    return dependents
 
 
 def _imports_of(name: str) -> set[str]:
     """What a module may import: its packages, and all names in its import statements."""
     parts = name.split(".")
-    found = {".".join(parts[:count]) for count in range(1, len(parts))}
+    names = {".".join(parts[:count]) for count in range(1, len(parts))}
     base = ROOT.joinpath(*parts)
     file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
     if not file.is_file():
-        return found
+        return names
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
 
 
 def run_tests(
@@ -396,8 +396,8 @@ def read_results(file: Path, *, again: bool = False) -> dict[tuple[str, str], Re
     if not file.exists():
         return {}
     rows = [Result(**json.loads(line)) for line in file.read_text().splitlines()]
-    found = {(one.module, one.key): one for one in rows}
-    return {key: one for key, one in found.items() if not (again and one.outcome == "survived")}
+    results = {(one.module, one.key): one for one in rows}
+    return {key: one for key, one in results.items() if not (again and one.outcome == "survived")}
 
 
 def summary_of(
@@ -430,8 +430,8 @@ def survivors_of(
     return [
         f"{module.file}:{one.line}\n    - {one.before}\n    + {one.after}"
         for one in mutants
-        if (found := results.get((module.name, one.key))) is not None
-        and found.outcome == "survived"
+        if (result := results.get((module.name, one.key))) is not None
+        and result.outcome == "survived"
         and (module.name, one.before, one.after) not in equivalents
     ]
 

@@ -126,7 +126,7 @@ def check(name: str, graph: OpGraph, checkpoint: Checkpoint, steps: int = STEPS)
     setting = Setting.parse(checkpoint.setting)
     made = simulate(graph, setting, shipped_calibration(setting), num_steps=steps)
     try:
-        found = predict(graph, checkpoint)
+        prediction = predict(graph, checkpoint)
     except PredictionError:
         return Row(
             name=name,
@@ -138,9 +138,9 @@ def check(name: str, graph: OpGraph, checkpoint: Checkpoint, steps: int = STEPS)
     return Row(
         name=name,
         simulated_s=made.iteration_time_s,
-        predicted_s=found.iteration_time_s,
-        warned=bool(found.warnings),
-        is_strange=bool(found.strange),
+        predicted_s=prediction.iteration_time_s,
+        warned=bool(prediction.warnings),
+        is_strange=bool(prediction.strange),
     )
 
 

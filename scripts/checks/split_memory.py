@@ -35,19 +35,20 @@ _GIB = 2.0**30
 
 def main() -> int:
     """Print each row and the median error."""
-    found = []
+    errors_pct = []
     for row in with_peaks(chosen(read_published(ROWS))):
         peak_gib = estimated_bytes(row) / _GIB
         published_gib = row.peak_mem_gib or 0.0
         off_pct = 100 * (peak_gib / published_gib - 1)
-        found.append(abs(off_pct))
+        errors_pct.append(abs(off_pct))
         print(
             f"{row.id} {row.job:18} {row.size} {split_setting(row):40} published "
             f"{published_gib:6.2f}  estimated {peak_gib:6.2f} GiB  {off_pct:+.0f} %",
             flush=True,
         )
     print(
-        f"{len(found)} rows, {np.median(found):.0f} % off in the median, {max(found):.0f} % at most"
+        f"{len(errors_pct)} rows, {np.median(errors_pct):.0f} % off in the median, "
+        f"{max(errors_pct):.0f} % at most"
     )
     return 0
 

@@ -83,11 +83,11 @@ def main(argv: list[str] | None = None) -> int:
             replace(row, compiled=row.compiled or definition_of(row.job).compiled) for row in rows
         ]
     simulated_rows = list(_simulated(rows))
-    found = [(row, seconds) for row, seconds, _ in simulated_rows]
+    predictions = [(row, seconds) for row, seconds, _ in simulated_rows]
     if given.checked:
         runs = [checked_run(*simulated) for simulated in simulated_rows if is_split(simulated[0])]
         atomic_write(given.checked, runs_to_json(runs).encode(), error=ConfigError)
-    for (source, kind), some in _groups(found).items():
+    for (source, kind), some in _groups(predictions).items():
         ratio = np.array([simulated / row.step_s for row, simulated in some])
         error = 100 * abs(ratio - 1)
         print(f"{source:28} {kind:8} {len(some):3} rows  median {np.median(error):5.1f} %  "
@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> int:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["id", "source", "job", "setting", "degrees", "published_s",
                              "simulated_s"])  # fmt: skip
-            for row, seconds in found:
+            for row, seconds in predictions:
                 writer.writerow([row.id, row.source, row.job, split_setting(row), kind_of(row),
                                  row.step_s, f"{seconds:.4g}"])  # fmt: skip
     return 0
@@ -238,10 +238,10 @@ def _overlaps(row: PublishedRun) -> bool:
 
 
 def _groups(
-    found: Sequence[tuple[PublishedRun, float]],
+    pairs: Sequence[tuple[PublishedRun, float]],
 ) -> dict[tuple[str, str], list[tuple[PublishedRun, float]]]:
     groups: dict[tuple[str, str], list[tuple[PublishedRun, float]]] = defaultdict(list)
-    for row, seconds in found:
+    for row, seconds in pairs:
         groups[row.source, kind_of(row)].append((row, seconds))
     return dict(sorted(groups.items()))
 

@@ -124,11 +124,11 @@ def calibration_of(logs: FloatArray, base: Calibration) -> Calibration:
 def simulated_s(jobs: Sequence[PreparedJob], logs: FloatArray, base: Calibration) -> list[float]:
     """Simulated iteration times on the first setting."""
     calibration, setting = calibration_of(logs, base), Setting.parse(FIRST)
-    found = []
+    times_s = []
     for job in jobs:
         fresh = PreparedJob(job.graph, kinds=job.kinds)  # keeps no times of the calibrations before
-        found.append(simulate(fresh, setting, calibration, num_steps=STEPS).iteration_time_s)
-    return found
+        times_s.append(simulate(fresh, setting, calibration, num_steps=STEPS).iteration_time_s)
+    return times_s
 
 
 def with_sharing(calibration: Calibration) -> Calibration:
@@ -159,15 +159,15 @@ def with_sharing(calibration: Calibration) -> Calibration:
         times = [simulated_step_s(job, setting, known, num_steps=STEPS) for job in jobs]
         return float(np.abs(np.log(np.array(times) / measured_s)).mean())
 
-    found = minimize_scalar(
+    fit = minimize_scalar(
         away, bounds=(0.0, MOST_SHARING), method="bounded", options={"xatol": 0.005}
     )
     print(
-        f"sharing {found.x:.4f} of {len(jobs)} jobs: {100 * found.fun:.2f} % off, "
+        f"sharing {fit.x:.4f} of {len(jobs)} jobs: {100 * fit.fun:.2f} % off, "
         f"{100 * away(0.0):.2f} % without",
         flush=True,
     )
-    return made(float(found.x))
+    return made(float(fit.x))
 
 
 def memory_activity(
@@ -176,8 +176,8 @@ def memory_activity(
     """Factor that makes the median burst of memory utilisation, shape [n], as large as measured."""
     setting = Setting.parse(FIRST)
     made = [simulate(PreparedJob(graph), setting, calibration, num_steps=STEPS) for graph in graphs]
-    found = np.array([item.targets.flat[MEMORY_BURST] for item in made])
-    return 1.0 / float(np.median(found / measured))  # some show no memory at all
+    simulated = np.array([item.targets.flat[MEMORY_BURST] for item in made])
+    return 1.0 / float(np.median(simulated / measured))  # some show no memory at all
 
 
 def errors_found(calibration: Calibration) -> ClusterErrors:
@@ -259,11 +259,11 @@ def main() -> None:
 
         def away(moved: FloatArray) -> FloatArray:
             logs = start + moved - 1
-            found = np.empty(len(rows))
+            simulated = np.empty(len(rows))
             jobs = [pool.submit(_some, part, logs, base) for part in parts]
             for part, job in zip(parts, jobs, strict=True):
-                found[part] = job.result()
-            errors = np.log(found / measured_s)
+                simulated[part] = job.result()
+            errors = np.log(simulated / measured_s)
             print(f"median error {100 * np.median(np.abs(np.expm1(errors))):.1f} %", flush=True)
             return np.concatenate([errors / NOISE, (moved - 1) / STRAY])
 

@@ -109,22 +109,22 @@ def with_servers(known: Calibration) -> Calibration:
     if not isinstance(known.model, GpuModel):
         raise ConfigError(f"{TARGET.name} is not of GPUs; fit it without --servers first")
     prepared = prepare_runs(served, graphs, Fit(known.model), runs)
-    found = fit_links(prepared, most_passed_by_servers(TABLES))
+    fit = fit_links(prepared, most_passed_by_servers(TABLES))
     crossed = {link_kind(run.link) for run in served}
-    new = {kind: link for kind, link in found.links.items() if kind in crossed}
-    return with_links(known, replace(found, links={**known.links, **new}))
+    new = {kind: link for kind, link in fit.links.items() if kind in crossed}
+    return with_links(known, replace(fit, links={**known.links, **new}))
 
 
-def with_links(known: Calibration, found: FittedLinks) -> Calibration:
+def with_links(known: Calibration, fit: FittedLinks) -> Calibration:
     """The calibration with these links and servers."""
-    for kind, link in found.links.items():
+    for kind, link in fit.links.items():
         print(kind, link)
-    print(f"copies of {found.role_copy_bytes_per_s / 1e9:.2f} GB/s")
+    print(f"copies of {fit.role_copy_bytes_per_s / 1e9:.2f} GB/s")
     return replace(
         known,
-        links=found.links,
-        apply_s_per_byte=found.apply_s_per_byte,
-        role_copy_bytes_per_s=found.role_copy_bytes_per_s,
+        links=fit.links,
+        apply_s_per_byte=fit.apply_s_per_byte,
+        role_copy_bytes_per_s=fit.role_copy_bytes_per_s,
     )
 
 

@@ -208,19 +208,19 @@ def _late(judged: Sequence[CheckedMemory], share: float) -> bool:
 
 def errors_of(checked: Sequence[CheckedMemory]) -> Mapping[str, Mapping[str, ErrorRange]]:
     """Errors by number, then by kind of scheme and of samples, where there are enough runs."""
-    found: dict[str, dict[str, ErrorRange]] = {}
+    ranges: dict[str, dict[str, ErrorRange]] = {}
     for number in NUMBERS:
         pairs = pairs_of(checked, number)
         groups: dict[str, list[Pair]] = {"": pairs}
         for pair in pairs:
             groups.setdefault(pair.kind, []).append(pair)
             groups.setdefault(pair.kind.partition(" ")[2], []).append(pair)
-        found[number] = {
+        ranges[number] = {
             kind: error_range(some)
             for kind, some in sorted(groups.items())
             if len(some) >= _LEAST_RUNS and len({p.row.family for p in some}) >= _LEAST_FAMILIES
         }
-    return {number: kinds for number, kinds in found.items() if kinds}
+    return {number: kinds for number, kinds in ranges.items() if kinds}
 
 
 def error_range(pairs: Sequence[Pair]) -> ErrorRange:

@@ -54,7 +54,7 @@ def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> li
         graphs: of their models.
     """
     mixes: dict[tuple[str, bool, int], tuple[float, ...]] = {}
-    found = []
+    runs = []
     for item in predictions:
         run = item.run
         if item.held_out == "nothing" or run.compiled or item.answer_s is None:
@@ -63,7 +63,7 @@ def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> li
         if key not in mixes:
             batched = graphs[run.job, run.half]
             mixes[key] = _mix_of(batched.job(run.batch_size, program_of(run)))
-        found.append(
+        runs.append(
             CheckedRun(
                 kind=run.kind,
                 held_out=item.held_out,
@@ -78,7 +78,7 @@ def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> li
                 mix=mixes[key],
             )
         )
-    return found
+    return runs
 
 
 def checked_rows(
@@ -101,7 +101,7 @@ def checked_rows(
     """
     kinds: dict[tuple[object, ...], JobKind] = {}
     clusters: dict[str, ClusterKind] = {}
-    found = []
+    runs = []
     for row in sorted(rows, key=lambda row: repr(row.step_key)):
         progress(row.job)
         if row.step_key not in kinds:
@@ -113,7 +113,7 @@ def checked_rows(
             predicted = predictions.of(row.id, split)
             if predicted is None:
                 continue
-            found.append(
+            runs.append(
                 CheckedRun(
                     kind=cluster.kind,
                     held_out=held_out,
@@ -135,7 +135,7 @@ def checked_rows(
                     mix=job.mix,
                 )
             )
-    return found
+    return runs
 
 
 def cluster_errors(predicted: Sequence[HeldOutPrediction], kind: str) -> ClusterErrors:
@@ -144,7 +144,7 @@ def cluster_errors(predicted: Sequence[HeldOutPrediction], kind: str) -> Cluster
     Of rings those count whose gradients travel while later ones are computed, as in every
     simulated ring; tf_cnn_benchmarks sends them afterwards, and only serves to fit the links.
     """
-    found: dict[str, TimeError] = {}
+    errors: dict[str, TimeError] = {}
     for held_out in ("model", "device"):
         some = [
             item
@@ -158,19 +158,19 @@ def cluster_errors(predicted: Sequence[HeldOutPrediction], kind: str) -> Cluster
             if held_out == "device"
             else {name for item in some for name in item.run.devices}
         )
-        found[held_out] = TimeError(
+        errors[held_out] = TimeError(
             rows=summary.rows,
             median_pct=round(100 * summary.median, 1),
             p90_pct=round(100 * summary.p90, 1),
             devices=tuple(sorted(devices)),
         )
-    known = found["model"]
+    known = errors["model"]
     return ClusterErrors(
         rows=known.rows,
         median_pct=known.median_pct,
         p90_pct=known.p90_pct,
         devices=known.devices,
-        new_device=found["device"],
+        new_device=errors["device"],
     )
 
 
@@ -200,15 +200,15 @@ def with_distances(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for i, run in enumerate(runs):
         groups[run.task, run.framework, run.held_out].append(i)
-    found = list(runs)
+    with_distance = list(runs)
     for (task, framework, held_out), places in groups.items():
         some = [runs[i] for i in places]
         # Of a size that was held out, sizes between the ends are known; they have no such runs.
         known = "model" if held_out == "size" else held_out
         others = [runs[i] for i in groups[task, framework, known]] or some
         for i, distance in zip(places, _nearest(some, others, held_out), strict=True):
-            found[i] = replace(runs[i], distance=distance)
-    return found
+            with_distance[i] = replace(runs[i], distance=distance)
+    return with_distance
 
 
 def _nearest(
@@ -225,7 +225,7 @@ def _nearest(
     group = np.array([group_of(run) for run in others])
     mixes: npt.NDArray[np.float64] = np.array([run.mix for run in others])
     known: dict[tuple[int, tuple[float, ...]], float] = {}
-    found = []
+    distances = []
     distinct, first = np.unique(
         np.concatenate([group[:, None], np.round(mixes, 3)], axis=1), axis=0, return_index=True
     )
@@ -234,8 +234,8 @@ def _nearest(
         if key not in known:
             seen = first[distinct[:, 0] != key[0]]
             known[key] = float(distance_of(run.mix, mixes[seen]).min()) if len(seen) else 1.0
-        found.append(known[key])
-    return found
+        distances.append(known[key])
+    return distances
 
 
 def without_repeats(runs: Iterable[CheckedRun]) -> list[CheckedRun]:
@@ -248,14 +248,14 @@ def without_repeats(runs: Iterable[CheckedRun]) -> list[CheckedRun]:
         mix = tuple(round(share, 2) for share in run.mix)
         same = replace(run.run, weight=1.0)
         groups[replace(run, run=same, log_ratio=0.0, distance=0.0, mix=mix)].append(run)
-    found = []
+    merged = []
     for some in groups.values():
         weights = [run.weight for run in some]
-        found.append(
+        merged.append(
             replace(
                 some[0],
                 log_ratio=float(np.average([run.log_ratio for run in some], weights=weights)),
                 run=replace(some[0].run, weight=float(sum(weights))),
             )
         )
-    return found
+    return merged

@@ -107,17 +107,17 @@ def errors_of(
     }
 
 
-def to_json(found: Fitted) -> dict[str, Any]:
+def to_json(result: Fitted) -> dict[str, Any]:
     """Content of closed_forms.json."""
     return {
         "format": FORMAT,
-        "exchange": asdict(found.fit.exchange),
-        "fit": found.fit.to_json_dict(),
-        "errors": found.errors,
+        "exchange": asdict(result.fit.exchange),
+        "fit": result.fit.to_json_dict(),
+        "errors": result.errors,
         "about": {
             "made_by": "scripts/fits/closed_forms.py",
             "fitted_to": "every other row of datasets/runs/published/zeng_iteration_time.csv.gz",
-            "rows": len(found.runs[::2]),
+            "rows": len(result.runs[::2]),
         },
     }
 

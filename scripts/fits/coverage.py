@@ -106,7 +106,7 @@ def cross_conformal(
         by_device = run.held_out == "device"
         left: object = run.devices if by_device else fold_of(run.family, folds)
         parts[run.held_out, left].append(run)
-    found = []
+    covered = []
     for (held_out, out), some in parts.items():
         progress(f"without {out}")
         if held_out == "device":
@@ -117,8 +117,8 @@ def cross_conformal(
         for run in some:
             near = run.distance if held_out == "size" else None  # its family's other sizes
             stated = table.error_of(_job(run), _cluster(run), distance=near)
-            found.append(CoveredRun(run=run, stated=stated))
-    return found
+            covered.append(CoveredRun(run=run, stated=stated))
+    return covered
 
 
 def _job(run: CheckedRun) -> JobKind:
@@ -146,7 +146,7 @@ def _cluster(run: CheckedRun) -> ClusterKind:
 
 def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
     """Coverage of all and of each group, of the runs that have a stated error."""
-    found = []
+    groups_covered = []
     keys: tuple[tuple[str, Callable[[CheckedRun], str]], ...] = (
         ("all", lambda run: "all"),
         ("kind", lambda run: run.kind),
@@ -167,7 +167,7 @@ def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
             inside = np.array([one.is_inside for one in some])
             below = np.array([one.is_below_p90 for one in some])
             width = np.array([one.width for one in some])
-            found.append(
+            groups_covered.append(
                 Coverage(
                     by=by,
                     group=group,
@@ -181,7 +181,7 @@ def coverage_of(covered: Sequence[CoveredRun]) -> list[Coverage]:
                     row_width=float(np.median(width)),
                 )
             )
-    return found
+    return groups_covered
 
 
 def weights_by_family(runs: Sequence[CheckedRun]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

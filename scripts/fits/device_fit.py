@@ -299,9 +299,9 @@ class _Parameters:
 
     def _log_device_shares(self) -> Any:
         """Shape [devices, SHARES]."""
-        found = self.usual + self.of_generation[self._generation_of] + self.of_device
+        logs = self.usual + self.of_generation[self._generation_of] + self.of_device
         tensor = self._torch.tensor([1.0, 1.0, 0.0, 0.0])
-        return found - self.fall * self._balance.log()[:, None] * tensor
+        return logs - self.fall * self._balance.log()[:, None] * tensor
 
     def step_ms(self, data: _Data) -> Any:
         """Milliseconds of each step."""
@@ -380,7 +380,7 @@ class _Parameters:
 
 
 def _in_order(
-    found: Mapping[str, GpuShares],
+    measured: Mapping[str, GpuShares],
     devices: Mapping[str, Device],
     weights: Mapping[str, float],
 ) -> Mapping[str, GpuShares]:
@@ -391,11 +391,11 @@ def _in_order(
     2080 Ti in every field and was measured slower, had made 78 steps of the latter 17 % too slow.)
 
     Args:
-        found: shares as the rows have them.
+        measured: shares as the rows have them.
         devices: by name.
         weights: of all rows of each device.
     """
-    made = {name: dict(asdict(shares)) for name, shares in found.items()}
+    made = {name: dict(asdict(shares)) for name, shares in measured.items()}
     pairs = _ordered_pairs({name: devices[name] for name in made})
     for share in SHARES:
         rates = {name: made[name][share] * peaks(devices[name])[share] for name in made}

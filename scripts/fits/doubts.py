@@ -65,10 +65,10 @@ def doubts_of(covered: Sequence[CoveredRun]) -> list[Doubt]:
     groups: dict[tuple[str, str], list[CoveredRun]] = defaultdict(list)
     for run in covered:
         groups[run.run.held_out, run.run.task].append(run)
-    found = []
+    doubts = []
     for (held_out, task), some in groups.items():
         stated = [one for one in some if one.stated.num_runs]
-        found.append(
+        doubts.append(
             Doubt(
                 held_out=held_out,
                 task=task,
@@ -79,7 +79,7 @@ def doubts_of(covered: Sequence[CoveredRun]) -> list[Doubt]:
                 others=_answers([one for one in stated if not one.stated.is_guess]),
             )
         )
-    return found
+    return doubts
 
 
 def _is_large(covered: CoveredRun) -> bool:

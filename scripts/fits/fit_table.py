@@ -119,13 +119,13 @@ def fit_table(steps: Iterable[tuple[OpKinds, StepRow]]) -> FitTable:
     inputs: list[npt.NDArray[np.float32]] = []
     part_of: list[int] = []
     last: tuple[Any, ...] = ()
-    for found, row in steps:
-        if not last or last[0] is not found or last[1:] != (row.device.name, row.runtime):
-            made = _ops_of(found, row, kinds)
+    for kinds_of_step, row in steps:
+        if not last or last[0] is not kinds_of_step or last[1:] != (row.device.name, row.runtime):
+            made = _ops_of(kinds_of_step, row, kinds)
             distinct, place = np.unique(made.inputs, axis=0, return_inverse=True)
             parts.append(replace(made, inputs=place.ravel()))
             inputs.append(distinct)
-            last = (found, row.device.name, row.runtime)
+            last = (kinds_of_step, row.device.name, row.runtime)
         rows.append(row)
         part_of.append(len(parts) - 1)
     begins = np.cumsum([0, *(len(one) for one in inputs)])

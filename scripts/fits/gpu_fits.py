@@ -302,11 +302,11 @@ class GpuFits:
         )
         calibration = replace(shipped_calibration(), model=first.without())
         self._progress("steps on several devices")
-        found = computing_of(rows, self._shipped.steps, calibration)
+        computing = computing_of(rows, self._shipped.steps, calibration)
         if file is not None:
-            text = json.dumps({row.id: row.step_s for row in found})
+            text = json.dumps({row.id: row.step_s for row in computing})
             atomic_write(file, text.encode(), error=ConfigError)
-        return found
+        return computing
 
     def _fold(self, row: MeasuredRun) -> int:
         return fold_of(row.family, self._shipped.folds)

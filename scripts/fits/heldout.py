@@ -76,10 +76,10 @@ MADE = (*HELD_OUT, "size")  # splits whose fits are made
 @cache
 def shipped(*, training: bool) -> Shipped:
     """The rows with their steps, once in each process."""
-    found = read_shipped(PUBLISHED, forward=not training)
-    if found is None:
+    shipped_rows = read_shipped(PUBLISHED, forward=not training)
+    if shipped_rows is None:
         raise SystemExit(f"{PUBLISHED} has no published rows")
-    return found
+    return shipped_rows
 
 
 @cache
@@ -105,12 +105,12 @@ def state_of(part: HeldOutPart) -> Path:
 
 def predict_part(part: HeldOutPart, *, training: bool) -> str:
     """Fit without a part, predict it, and keep the predictions; its name."""
-    found = shipped(training=training)
+    benchmark = shipped(training=training)
     # Links stay: few rows tell of them, and the published latencies are no fit.
     model = fits(training=training).without(left_out_of(part))
     calibration = replace(shipped_calibration(), model=model)
-    rows = [found.rows[i] for i in part.test]
-    seconds = simulate_rows(rows, found.steps, calibration)
+    rows = [benchmark.rows[i] for i in part.test]
+    seconds = simulate_rows(rows, benchmark.steps, calibration)
     predictions = {
         (part.split, row.id): RowPrediction(one)
         for row, one in zip(rows, seconds.tolist(), strict=True)
@@ -121,16 +121,16 @@ def predict_part(part: HeldOutPart, *, training: bool) -> str:
 
 def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Predictions:
     """Predictions of every part, made or kept."""
-    found = shipped(training=training)
+    benchmark = shipped(training=training)
     parts = [
         part
         for split in splits
         if split != "size"
-        for part in parts_of(found.rows, split, found.folds)
+        for part in parts_of(benchmark.rows, split, benchmark.folds)
     ]
     if "size" in splits:
-        ends = sizes_of(found.rows, found.steps).ends
-        parts += parts_of_sizes(found.rows, ends, found.folds)
+        ends = sizes_of(benchmark.rows, benchmark.steps).ends
+        parts += parts_of_sizes(benchmark.rows, ends, benchmark.folds)
     STATE.mkdir(parents=True, exist_ok=True)
     todo = [part for part in parts if not state_of(part).exists()]
     print(f"{len(parts)} parts, {len(todo)} to make", flush=True)
@@ -172,12 +172,12 @@ def main() -> None:
 
 def state_errors(predictions: Predictions, *, training: bool) -> None:
     """Write the runs that stated errors come from, and print how their intervals hold."""
-    found = shipped(training=training)
-    known = [row for row in found.rows if row.library]  # PyTorch's, as a user's job is
+    benchmark = shipped(training=training)
+    known = [row for row in benchmark.rows if row.library]  # PyTorch's, as a user's job is
     some = [row for row in known if row.task != "forward"] + sampled_forward(known)
-    ends = sizes_of(found.rows, found.steps).ends
-    end_of = {row.id: end for row, end in zip(found.rows, ends, strict=True)}
-    rows = checked_rows(some, predictions, found.steps, ends=end_of)
+    ends = sizes_of(benchmark.rows, benchmark.steps).ends
+    end_of = {row.id: end for row, end in zip(benchmark.rows, ends, strict=True)}
+    rows = checked_rows(some, predictions, benchmark.steps, ends=end_of)
     graphs = read_graphs(GRAPHS)
     predicted = read_tensorflow(PUBLISHED)
     tensorflow = [one for one in predicted if (one.run.job, one.run.half) in graphs]
@@ -194,7 +194,7 @@ def state_errors(predictions: Predictions, *, training: bool) -> None:
     scale = ErrorScale.of(RunColumns.from_json(stored))
     atomic_write(SCALE, scale_to_json(scale).encode(), error=ConfigError)
     print(f"{CHECKED.relative_to(ROOT)}: {len(runs)} runs")
-    for coverage in coverage_of(cross_conformal(runs, found.folds)):
+    for coverage in coverage_of(cross_conformal(runs, benchmark.folds)):
         print(
             f"{coverage.by} {coverage.group}, {coverage.task}, without the {coverage.held_out}: "
             f"{coverage.runs} runs, {coverage.coverage_pct:.0f} % in their interval, "

@@ -329,31 +329,31 @@ def fit_link_efficiency(
         link, apply_s = meaning(logs)
         links = {**(known or {}), family: link}
         copy = role_copy_bytes_per_s(passed, link) if served else float("inf")
-        found = np.array(
+        predicted = np.array(
             [
                 seconds_on(item, links, apply_s_per_byte=apply_s, role_copy_bytes_per_s=copy)
                 for item in runs
             ]
         )
         away = (logs - begin) / _PRIOR[:count]
-        return np.concatenate([np.log(found / measured) / _NOISE, away])
+        return np.concatenate([np.log(predicted / measured) / _NOISE, away])
 
     # Where gradients are hidden by computing, no small step changes anything: begin at the best.
     starts = [np.concatenate([[share], begin[1:]]) for share in np.log(_SHARES)]
     begin_at = min(starts, key=lambda logs: float(np.abs(residuals(logs)).sum()))
-    found = least_squares(
+    fit = least_squares(
         residuals, np.minimum(begin_at, most - 1e-3), bounds=(-np.inf, most), loss="soft_l1",
         diff_step=0.03, max_nfev=15,
     )  # fmt: skip
-    return meaning(found.x)
+    return meaning(fit.x)
 
 
 def by_family(runs: Sequence[PreparedRun]) -> Mapping[str, list[PreparedRun]]:
     """Runs by the family of their link; families within machines first."""
-    found: dict[str, list[PreparedRun]] = {}
+    families: dict[str, list[PreparedRun]] = {}
     for item in sorted(runs, key=lambda item: not link_named(item.run.link).within_machine):
-        found.setdefault(item.family, []).append(item)
-    return found
+        families.setdefault(item.family, []).append(item)
+    return families
 
 
 def kinds_of(runs: Sequence[PreparedRun]) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def checked_rows(
 ) -> list[CheckedMemory]:
     """All rows whose step is in the store, with their estimates."""
     known: dict[object, MemoryEstimate] = {}
-    found = []
+    checked = []
     for row in rows:
         line = store.steps.get(row.step)
         if line is None:
@@ -122,18 +122,18 @@ def checked_rows(
                 masters=row.masters,
                 library=row.library,
             )
-        found.append(CheckedMemory(row=row, made=known[key]))
-    return found
+        checked.append(CheckedMemory(row=row, made=known[key]))
+    return checked
 
 
 def pairs_of(checked: Iterable[CheckedMemory], number: str) -> list[Pair]:
     """Runs that measured a number, one of `NUMBERS`."""
-    found = []
+    pairs = []
     for checked_row in checked:
         measured = getattr(checked_row.row, _MEASURED[number])
         made = getattr(checked_row.made, number)
         if measured is not None and made is not None:
-            found.append(
+            pairs.append(
                 Pair(
                     row=checked_row.row,
                     kind=error_kind(
@@ -143,7 +143,7 @@ def pairs_of(checked: Iterable[CheckedMemory], number: str) -> list[Pair]:
                     measured=measured,
                 )
             )
-    return found
+    return pairs
 
 
 def weights_of(rows: Sequence[MemoryRun]) -> FloatArray:

@@ -190,7 +190,7 @@ def _freed(code: IntArray, made: IntArray, roles: IntArray, nodes: int) -> IntAr
 
 def _steps(header: Mapping[str, Any], arrays: Mapping[str, IntArray]) -> dict[str, BatchedMemory]:
     """Steps of a file."""
-    found = {}
+    steps = {}
     at = dict.fromkeys(("tensors", "parameters", "blocks"), 0)
     for entry in header["steps"]:
         cut: dict[str, IntArray] = {}
@@ -200,8 +200,8 @@ def _steps(header: Mapping[str, Any], arrays: Mapping[str, IntArray]) -> dict[st
             begin = at[kind]
             at[kind] = begin + int(entry[kind])
             cut |= {column: arrays[column][begin : at[kind]] for column in columns}
-        found[str(entry["name"])] = _step(entry, cut, arrays)
-    return found
+        steps[str(entry["name"])] = _step(entry, cut, arrays)
+    return steps
 
 
 def _step(

@@ -63,7 +63,7 @@ def collectives() -> pd.DataFrame:
 
 def seconds(rows: pd.DataFrame, reached: Callable[[str], LinkEfficiency]) -> FloatArray:
     """What the model says of each row, shape [n]."""
-    found, sizes = np.empty(len(rows)), rows["bytes"].to_numpy(float)
+    predicted, sizes = np.empty(len(rows)), rows["bytes"].to_numpy(float)
     keys: list[tuple[str, CollectiveKind, int]] = list(
         zip(rows["link"], rows["kind"], rows["ranks"].tolist(), strict=True)
     )
@@ -71,8 +71,8 @@ def seconds(rows: pd.DataFrame, reached: Callable[[str], LinkEfficiency]) -> Flo
         some = np.array([key == (name, kind, ranks) for key in keys])
         hop = ReachedLink(link_named(name), reached(name)).hop(ranks)
         group = DeviceGroup(count=ranks, within=hop)
-        found[some] = group.seconds(kind, sizes[some])
-    return found
+        predicted[some] = group.seconds(kind, sizes[some])
+    return predicted
 
 
 def fit_link(rows: pd.DataFrame) -> LinkEfficiency:
@@ -95,11 +95,11 @@ def fit_link(rows: pd.DataFrame) -> LinkEfficiency:
         ratio: FloatArray = seconds(rows, lambda _: link) * 1e6 / rows["us"].to_numpy()
         return weight * np.log(ratio)
 
-    found = least_squares(
+    fit = least_squares(
         off, start, bounds=(_LEAST[places], _MOST[places]), loss="soft_l1", diff_step=1e-3,
         max_nfev=60,
     )  # fmt: skip
-    return meaning(found.x)
+    return meaning(fit.x)
 
 
 def folds(rows: pd.DataFrame) -> Iterator[tuple[str, str, npt.NDArray[np.bool_]]]:

@@ -48,17 +48,17 @@ def op_steps(folder: Path, weight: float) -> Iterator[tuple[OpKinds, StepRow]]:
     Raises:
         ConfigError: the table is missing or damaged.
     """
-    found = []
+    timed = []
     for row in read_raw(folder / OPS_FILE):
         try:
             seconds = float(row["forward_s"])
             ops = _signatures(row) if seconds >= _SHORTEST_S else ()
             if ops:
-                found.append((row["op"], device_named(row["device"]), ops, seconds))
+                timed.append((row["op"], device_named(row["device"]), ops, seconds))
         except (KeyError, ValueError) as error:
             raise ConfigError(f"an odd row in {OPS_FILE} ({error}): {row}") from error
-    cells = Counter((op, device.name) for op, device, *_ in found)
-    for op, device, ops, seconds in found:
+    cells = Counter((op, device.name) for op, device, *_ in timed)
+    for op, device, ops, seconds in timed:
         count = len(ops)
         kinds = OpKinds(
             table=OpTable.of(ops),
@@ -87,21 +87,21 @@ def _signatures(row: Raw) -> tuple[OpSignature, ...]:
     shapes = [_sizes(text) for text in row["inputs"].split(";")]
     output, op = _sizes(row["output"]) if row["output"] else (), row["op"]
     first = shapes[0]
-    found: OpSignature | None = None
+    signature: OpSignature | None = None
     if op in _ELEMENTWISE:
         full = [one for one in shapes if one != (1,)]
-        found = _op(_ELEMENTWISE[op], full, output or first)
+        signature = _op(_ELEMENTWISE[op], full, output or first)
     elif op in {"ln", "layer_norm"}:
         rows = (*first[:-1], 1)
         made = tuple(Tensor(one, _FLOAT) for one in (first, rows, rows))
         read = tuple(Tensor(one, _FLOAT) for one in (first, first[-1:], first[-1:]))
-        found = OpSignature("layer_norm", read, made)
+        signature = OpSignature("layer_norm", read, made)
     elif op == "conv":
         out, inner, height, width = shapes[1]
-        found = _op("conv", [first, (height, width, inner, out)], (first[0], out, *first[2:]))
+        signature = _op("conv", [first, (height, width, inner, out)], (first[0], out, *first[2:]))
     else:
-        found = _product(op, shapes, output)
-    return () if found is None else (found,)
+        signature = _product(op, shapes, output)
+    return () if signature is None else (signature,)
 
 
 def _product(op: str, shapes: list[tuple[int, ...]], output: tuple[int, ...]) -> OpSignature | None:

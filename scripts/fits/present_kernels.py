@@ -36,16 +36,16 @@ def main() -> None:
     for family, _, kinds, step in kernel_steps(ROOT / "datasets" / "runs" / MEASURED_FOLDER, 1.0):
         fold = fold_of(family, shipped(training=False).folds)
         parts.append((fold, part_ops(kinds, step, models[fold])))
-    found = {ALL: fit_present([part for _, part in parts])}
+    fitted = {ALL: fit_present([part for _, part in parts])}
     for fold in FOLDS:
-        found[f"fold {fold}"] = fit_present([part for other, part in parts if other != fold])
+        fitted[f"fold {fold}"] = fit_present([part for other, part in parts if other != fold])
         print(f"fold {fold}", flush=True)
-    text = json.dumps({name: to_dict(one, where=name) for name, one in found.items()}, indent=1)
+    text = json.dumps({name: to_dict(one, where=name) for name, one in fitted.items()}, indent=1)
     atomic_write(PRESENT_FILE, text.encode() + b"\n", error=ConfigError)
     known = shipped_calibration()
     if not isinstance(known.model, GpuModel):
         raise ConfigError("the shipped calibration is not of GPUs")
-    write(replace(known, model=replace(known.model, present=found[ALL])))
+    write(replace(known, model=replace(known.model, present=fitted[ALL])))
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ class MeasuredProducts:
             np.exp(half - fall * self.balance), most_shares(np.zeros(1, dtype=np.int64))
         )
         kernel = smooth_max(self.compute_s / share, self.memory_s / np.exp(memory), power, np)
-        found: FloatArray = 1e6 * kernel + np.exp(start)
-        return found
+        said: FloatArray = 1e6 * kernel + np.exp(start)
+        return said
 
     def fit(self, power: float, *, falls: bool) -> FloatArray:
         """The weights that fit best; without a fall for a single chip."""
@@ -74,8 +74,8 @@ class MeasuredProducts:
             return weighed
 
         start = np.array(_START)[[0, 1, 2, 3] if falls else [0, 1, 3]]
-        found = least_squares(off, start, loss="soft_l1", f_scale=0.1)
-        return self._whole(found.x, falls)
+        fit = least_squares(off, start, loss="soft_l1", f_scale=0.1)
+        return self._whole(fit.x, falls)
 
     @staticmethod
     def _whole(weights: FloatArray, falls: bool) -> FloatArray:

@@ -213,10 +213,10 @@ def errors_by(
     groups: dict[str, list[MeasuredRun]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
-    found = {
+    errors_of_group = {
         name: _errors_of_rows(some, predictions, split) for name, some in sorted(groups.items())
     }
-    return {name: errors for name, errors in found.items() if errors is not None}
+    return {name: errors for name, errors in errors_of_group.items() if errors is not None}
 
 
 def reached(
@@ -319,19 +319,19 @@ def reached_by_tensorflow(predictions: Sequence[HeldOutPrediction]) -> list[Reac
     Args:
         predictions: of runs, with a model or a device left out. No source was left out.
     """
-    found = []
+    rows = []
     for kind, (task, wanted) in _TENSORFLOW.items():
         for split in SPLITS:
             some = [one for one in predictions if one.run.kind == kind and _split(one) == split]
             median_pct, p90_pct = wanted.get(split, (None, None))
-            found.append(_of_runs(task, split, some, median_pct, p90_pct))
+            rows.append(_of_runs(task, split, some, median_pct, p90_pct))
     servers = [one for one in predictions if one.run.kind == "servers"]
     for source in sorted({one.run.source for one in servers}):
         for split in ("family", "device"):
             some = [one for one in servers if (one.run.source, _split(one)) == (source, split)]
             task = f"parameter servers, TensorFlow, source {source}"
-            found.append(_of_runs(task, split, some, _SERVERS_PCT, None))
-    return found
+            rows.append(_of_runs(task, split, some, _SERVERS_PCT, None))
+    return rows
 
 
 def _split(prediction: HeldOutPrediction) -> str:

@@ -64,12 +64,12 @@ def read_graphs(folder: Path) -> dict[tuple[str, bool], BatchedGraph]:
     Raises:
         DatasetError: no such store.
     """
-    found: dict[tuple[str, bool], list[tuple[int, OpGraph]]] = defaultdict(list)
+    sizes: dict[tuple[str, bool], list[tuple[int, OpGraph]]] = defaultdict(list)
     for name, graph in GraphStore.open(folder).graphs():
         job = Workload.parse(name)
-        found[job.model, job.precision == "fp16"].append((job.batch_size, graph))
+        sizes[job.model, job.precision == "fp16"].append((job.batch_size, graph))
     made = {}
-    for key, pairs in found.items():
+    for key, pairs in sizes.items():
         small, large = sorted(pairs, key=lambda pair: pair[0])
         made[key] = BatchedGraph.of(small, large)
     return made
@@ -124,7 +124,7 @@ def load_fits(
         raise ConfigError(
             f"{tables} has no PyTorch rows with their steps; give datasets/runs/published"
         )
-    found = GpuFits(
+    gpu_fits = GpuFits(
         shipped=shipped,
         runs=runs,
         graphs=known,
@@ -135,8 +135,8 @@ def load_fits(
     )
 
     def fit_without(model: str, device: str) -> GpuModel:
-        fold = found.fold_of_model(model) if model else None
-        return found.without(LeftOut(fold=fold, device=device))
+        fold = gpu_fits.fold_of_model(model) if model else None
+        return gpu_fits.without(LeftOut(fold=fold, device=device))
 
     return Fits(runs, known, fit_without), runs
 
@@ -203,20 +203,20 @@ def _singles(
     ]
 
 
-def calibration_of(fit: Fit, found: FittedLinks) -> Calibration:
+def calibration_of(fit: Fit, links: FittedLinks) -> Calibration:
     """What a fit found, as a simulation takes it; errors and the activity of memory are not known.
 
     Args:
         fit: of kernels and devices.
-        found: what links and servers reach.
+        links: what links and servers reach.
     """
     return Calibration(
         model=fit.model,
-        links=found.links,
+        links=links.links,
         bridge_bytes_per_s=BRIDGE_BYTES_PER_S,
-        apply_s_per_byte=found.apply_s_per_byte,
+        apply_s_per_byte=links.apply_s_per_byte,
         jitter=JITTER,
-        role_copy_bytes_per_s=found.role_copy_bytes_per_s,
+        role_copy_bytes_per_s=links.role_copy_bytes_per_s,
         memory_activity=1.0,
         errors={},
         about={},
@@ -265,8 +265,8 @@ def _predicted(  # noqa: PLR0917
     name: str,
 ) -> list[HeldOutPrediction]:
     fit = fits.without(**({held_out: name} if name else {}))
-    found = fit_links(prepare_runs(fitted_to, fits.graphs, fit, fits.runs), passed)
-    calibration = calibration_of(fit, found)
+    links = fit_links(prepare_runs(fitted_to, fits.graphs, fit, fits.runs), passed)
+    calibration = calibration_of(fit, links)
     return [
         HeldOutPrediction(
             run=run,
@@ -277,7 +277,7 @@ def _predicted(  # noqa: PLR0917
             asked_s=asked_s(run, fits.graphs, calibration),
         )
         for run in runs
-        if nearest_link(run.link, found.links) in found.links
+        if nearest_link(run.link, links.links) in links.links
     ]
 
 

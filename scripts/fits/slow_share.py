@@ -148,13 +148,13 @@ def mean_errors(parts: Sequence[PartOfBoth]) -> Mapping[tuple[float, float], flo
 def main() -> None:
     """Print the tables."""
     parts = list(parts_of_both())
-    found = mean_errors(parts)
+    error_of = mean_errors(parts)
     plain = np.average(np.abs(errors(parts, 1e-9, 2.0)), weights=[one.weight for one in parts])
     print(f"{len(parts)} parts; error if all kernels follow the memory: {100 * plain:.1f} %")
     for share in SHARES:
-        cells = "  ".join(f"{100 * found[share, power]:5.2f}" for power in POWERS)
+        cells = "  ".join(f"{100 * error_of[share, power]:5.2f}" for power in POWERS)
         print(f"share {share}, powers {POWERS}: {cells}")
-    best = min(found, key=lambda pair: found[pair])
+    best = min(error_of, key=lambda pair: error_of[pair])
     print(f"least: share {best[0]}, power {best[1]}; by part, measured and predicted H200 / H100:")
     off = errors(parts, *best)
     for name in sorted({one.part for one in parts}):

@@ -57,7 +57,7 @@ def computing_of(
     Raises:
         DripleError: a row's step cannot be made or simulated.
     """
-    found = []
+    computing = []
     whole = simulate_rows(rows, steps, calibration, progress)
     for row, whole_s in zip(rows, whole.tolist(), strict=True):
         job = steps.prepared(row)
@@ -66,8 +66,8 @@ def computing_of(
         alone = Setting.parse(f"1x{row.device}")
         share = simulated_step_s(own, alone, calibration, num_steps=NUM_STEPS) / whole_s
         if share >= 1 - _MOST_ADDED:
-            found.append(replace(row, step_s=row.step_s * min(share, 1.0)))
-    return found
+            computing.append(replace(row, step_s=row.step_s * min(share, 1.0)))
+    return computing
 
 
 def update_on_one(row: MeasuredRun, update: OptimizerUpdate) -> OptimizerUpdate:

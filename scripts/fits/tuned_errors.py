@@ -42,7 +42,7 @@ def main() -> None:
                     waits.append(step.waits(factors))
     measured, decided = np.array(ratios), np.array(waits)
     errors = errors_pct(1 / measured)
-    found = {
+    summary = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "devices": list(MEASURED),
         "num_steps": count,
@@ -52,8 +52,8 @@ def main() -> None:
         "device_ends": np.quantile(measured[~decided], _ENDS).round(3).tolist(),
         "host_ends": np.quantile(measured[decided], _ENDS).round(3).tolist(),
     }
-    print(found)
-    atomic_write(FILE, (json.dumps(found, indent=1) + "\n").encode(), error=ConfigError)
+    print(summary)
+    atomic_write(FILE, (json.dumps(summary, indent=1) + "\n").encode(), error=ConfigError)
 
 
 if __name__ == "__main__":

@@ -206,14 +206,14 @@ def _peak_seconds(run: ZengRun, device: str, flops: float) -> float:
 
 def repaired_s(runs: Sequence[ZengRun], fit: ZengFit) -> FloatArray:
     """Seconds of each run by the repaired model."""
-    found = np.empty(len(runs))
+    seconds = np.empty(len(runs))
     alike: dict[tuple[str, ...], list[int]] = {}
     for place, run in enumerate(runs):
         key = (*run.workers, "alone" if not run.bytes_per_s else "")
         alike.setdefault(key, []).append(place)
     for places in alike.values():
-        found[places] = _repaired([runs[place] for place in places], fit).total_s
-    return found
+        seconds[places] = _repaired([runs[place] for place in places], fit).total_s
+    return seconds
 
 
 def _repaired(runs: Sequence[ZengRun], fit: ZengFit) -> Parts:

@@ -129,12 +129,12 @@ PICTURES_OF_TIMES = tuple(Picture(kind, task) for kind in KINDS for task in _TAS
 @cache
 def rows() -> list[MeasuredRun]:
     """All published rows that can be used."""
-    found = [
+    published = [
         row
         for name in (ROWS, FORWARD)
         for row in read_published(PUBLISHED / name, usable_only=True)
     ]
-    return as_asked(found)
+    return as_asked(published)
 
 
 @cache
@@ -147,8 +147,8 @@ def held_out() -> Predictions:
 @cache
 def predicted() -> dict[str, list[RowPrediction | None]]:
     """Held-out predictions by split, in the order of the rows."""
-    found = {split: [held_out().of(row.id, split) for row in rows()] for split in SPLITS}
-    return {split: some for split, some in found.items() if any(some)}
+    by_split = {split: [held_out().of(row.id, split) for row in rows()] for split in SPLITS}
+    return {split: some for split, some in by_split.items() if any(some)}
 
 
 @cache

@@ -106,12 +106,12 @@ def _run_code(node: ast.AST) -> Iterator[ast.AST]:
             yield from _run_code(child)
 
 
-def table(found: Sequence[Part], graph: nx.DiGraph[str]) -> str:
+def table(packages: Sequence[Part], graph: nx.DiGraph[str]) -> str:
     """A row for each package, from those that import nothing to the command line."""
     layer = {name: i for i, names in enumerate(nx.topological_generations(graph)) for name in names}
     rows = [
         f"| `{part.name}` | {part.purpose} | {_listed(graph.predecessors(part.name))} |"
-        for part in sorted(found, key=lambda part: (layer[part.name], part.name))
+        for part in sorted(packages, key=lambda part: (layer[part.name], part.name))
     ]
     return "\n".join(["| package | what it does | builds on |", "|---|---|---|", *rows])
 

@@ -62,8 +62,8 @@ class Checked:
 
     def error(self, number: str, measured: str) -> float:
         """Relative error of an estimate."""
-        found, truth = getattr(self.made, number), getattr(self.row, measured)
-        return float(found.value / truth - 1.0)
+        estimate, truth = getattr(self.made, number), getattr(self.row, measured)
+        return float(estimate.value / truth - 1.0)
 
 
 def _is_plain(row: ProfiledRun) -> bool:
@@ -75,12 +75,12 @@ def checked(known: MemoryCalibration, device: str = "H100") -> tuple[list[Checke
     rows = read_profiled_runs(FOLDERS[device] / MEASURED_FILE)
     store = MemoryStore.open(FOLDERS[device] / MEASURED_STEPS_FILE)
     place = MemoryPlace.of(Setting.parse(f"1x{device}"))
-    found = [
+    pairs = [
         Checked(row=row, made=memory_of_step(line.at(row.batch_size), place, known))
         for row in rows
         if (line := store.steps.get(row.key)) is not None
     ]
-    return found, len(rows) - len(found)
+    return pairs, len(rows) - len(pairs)
 
 
 def measured_tables(known: MemoryCalibration) -> dict[str, Table]:

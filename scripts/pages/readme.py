@@ -37,8 +37,8 @@ def gpu_jobs() -> str:
     timm = [row for row in shipped.rows if row.source == "timm" and row.scheme == "single"]
 
     def errors(split: str) -> str:
-        found = [(row, held_out.of(row.id, split)) for row in timm]
-        off = [abs(one.seconds / row.step_s - 1) for row, one in found if one is not None]
+        predictions = [(row, held_out.of(row.id, split)) for row in timm]
+        off = [abs(one.seconds / row.step_s - 1) for row, one in predictions if one is not None]
         median, p90 = 100 * np.quantile(off, [0.5, 0.9])
         return f"{median:.0f} % off in the median, {p90:.0f} % at the 90th percentile"
 

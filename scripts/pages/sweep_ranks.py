@@ -48,7 +48,7 @@ def rank_sweeps(
         rows: with measured times.
         predicted: by split, the predictions of one predictor for each row or None.
     """
-    found = []
+    ranks = []
     for split, predictions in predicted.items():
         groups: dict[tuple[str, str, str], dict[Hashable, list[tuple[float, float]]]] = defaultdict(
             lambda: defaultdict(list)
@@ -71,7 +71,7 @@ def rank_sweeps(
             )
             rank = rank_correlation(guessed, measured)
             if rank is not None:
-                found.append(
+                ranks.append(
                     SweepRank(
                         split=split,
                         source=source,
@@ -81,4 +81,4 @@ def rank_sweeps(
                         rank=rank,
                     )
                 )
-    return found
+    return ranks

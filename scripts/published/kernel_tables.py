@@ -150,10 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     FOLDER.mkdir(exist_ok=True)
     with zipfile.ZipFile(options.wheel) as wheel:
         for name, table in TABLES.items():
-            found = make_table(wheel, table)
+            times = make_table(wheel, table)
             file = FOLDER / f"{name}.csv.xz"
-            write_table(file, found)
-            print(f"{file}: {len(found)} rows, {found.count().sum()} times, "
+            write_table(file, times)
+            print(f"{file}: {len(times)} rows, {times.count().sum()} times, "
                   f"{file.stat().st_size / 1e6:.2f} MB")  # fmt: skip
 
 

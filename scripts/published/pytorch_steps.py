@@ -91,10 +91,10 @@ def chosen(keys: Iterable[StepKey], files: Sequence[str] | None) -> list[StepKey
     Raises:
         ConfigError: the store has no such file.
     """
-    found = parts(keys)
-    if odd := set(files or ()) - set(found):
-        raise ConfigError(f"--part is one of {', '.join(found)}; got {', '.join(sorted(odd))}")
-    return [key for name in files or found for key in found[name]]
+    known = parts(keys)
+    if odd := set(files or ()) - set(known):
+        raise ConfigError(f"--part is one of {', '.join(known)}; got {', '.join(sorted(odd))}")
+    return [key for name in files or known for key in known[name]]
 
 
 def pack_all(
@@ -151,12 +151,12 @@ def _failures_of_others(file: Path, keys: Sequence[StepKey]) -> list[tuple[str, 
 
 def parts(keys: Iterable[StepKey]) -> dict[str, list[StepKey]]:
     """The steps of each file; like models stand together, so that they repeat each other."""
-    found: dict[str, list[StepKey]] = {}
+    by_file: dict[str, list[StepKey]] = {}
     for key in sorted(keys):
         kind = "timm" if key.job.startswith(TIMM) else "own"
         kernels = "" if key.capability != UNFUSED else "-unfused"
-        found.setdefault(f"{kind}-{key.task}{kernels}", []).append(key)
-    return found
+        by_file.setdefault(f"{kind}-{key.task}{kernels}", []).append(key)
+    return by_file
 
 
 def updates(
@@ -169,7 +169,7 @@ def updates(
     own = graph.update
     if not graph.is_training:
         return {}
-    found = {own.optimizer: (own.state_bytes, own.moved_bytes, own.num_kernels)}
+    by_optimizer = {own.optimizer: (own.state_bytes, own.moved_bytes, own.num_kernels)}
     import torch
     from torch import nn
 
@@ -178,7 +178,7 @@ def updates(
 
     table, options = graph.parameters, options_of(key)
     types = {2: torch.float16, 4: torch.float32, 8: torch.float64}
-    for name in sorted({*optimizers, *_USUAL_OPTIMIZERS} & set(OPTIMIZERS) - set(found)):
+    for name in sorted({*optimizers, *_USUAL_OPTIMIZERS} & set(OPTIMIZERS) - set(by_optimizer)):
         rows = zip(table.elements.tolist(), table.nbytes.tolist(), table.is_trained, strict=True)
         parameters = [
             nn.Parameter(torch.empty(count, dtype=types[size // max(count, 1)], device="meta"))
@@ -186,8 +186,8 @@ def updates(
             if trained and count
         ]
         made = update_of(parameters, replace(options, optimizer=name))
-        found[name] = (made.state_bytes, made.moved_bytes, made.num_kernels)
-    return found
+        by_optimizer[name] = (made.state_bytes, made.moved_bytes, made.num_kernels)
+    return by_optimizer
 
 
 def wanted_keys(tables: Iterable[Path]) -> dict[StepKey, set[str]]:
@@ -195,13 +195,13 @@ def wanted_keys(tables: Iterable[Path]) -> dict[StepKey, set[str]]:
 
     Precisions that follow from others are left out.
     """
-    found: dict[StepKey, set[str]] = {}
+    optimizers: dict[StepKey, set[str]] = {}
     for table in tables:
         with gzip.open(table, "rt", encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 if not row["unused_why"] and row["job"].startswith((TIMM, OWN)):
-                    found.setdefault(key_of_row(row), set()).add(row["optimizer"])
-    return found
+                    optimizers.setdefault(key_of_row(row), set()).add(row["optimizer"])
+    return optimizers
 
 
 def key_of_row(row: dict[str, str]) -> StepKey:
@@ -375,8 +375,8 @@ def light(graph: OpGraph) -> OpGraph:
 def _files(work: Path, key: StepKey, *, exists: bool = False) -> tuple[Path, ...]:
     """Files of a step's graph and of the reason why it has none."""
     place = hashlib.sha256(key.name.encode()).hexdigest()[:24]
-    found = (work / f"{place}.npz", work / f"{place}.failed")
-    return tuple(file for file in found if file.exists()) if exists else found
+    files = (work / f"{place}.npz", work / f"{place}.failed")
+    return tuple(file for file in files if file.exists()) if exists else files
 
 
 def _write(file: Path, data: bytes) -> None:

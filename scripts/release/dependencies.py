@@ -64,7 +64,7 @@ def packages(extras: Iterable[str] | None = None) -> tuple[list[Package], list[s
     asked = extras_of_project()
     names = set(asked) if extras is None else {"", *extras}
     brought: dict[str, set[str]] = {}
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     missing: set[str] = set()
     for extra in sorted(names):
         open_ = [Requirement(line) for line in asked[extra]]
@@ -79,13 +79,15 @@ def packages(extras: Iterable[str] | None = None) -> tuple[list[Package], list[s
                 continue
             seen.add((name, frozenset(wanted.extras)))
             try:
-                found[name] = distribution(wanted.name)
+                distributions[name] = distribution(wanted.name)
             except PackageNotFoundError:
                 missing.add(name)
                 continue
             brought.setdefault(name, set()).add(extra)
-            open_ += _needs(found[name], wanted.extras)
-    return [_package(name, found[name], brought[name]) for name in sorted(found)], sorted(missing)
+            open_ += _needs(distributions[name], wanted.extras)
+    return [
+        _package(name, distributions[name], brought[name]) for name in sorted(distributions)
+    ], sorted(missing)
 
 
 def _needs(installed: Distribution, extras: Iterable[str] = ()) -> list[Requirement]:

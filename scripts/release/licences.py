@@ -26,14 +26,14 @@ COPYLEFT = re.compile(r"\b[AL]?GPL|GNU (Affero|Lesser|General)", re.IGNORECASE)
 STATED = {"namex": "Apache-2.0"}
 
 
-def refused(found: Iterable[Package]) -> list[str]:
+def refused(listed: Iterable[Package]) -> list[str]:
     """A line for each package whose licence is not known to be permissive.
 
     A choice (`MIT OR GPL-2.0`) is fine, since its permissive side may be taken; an exception to
     the GPL is not looked at.
     """
     lines = []
-    for package in found:
+    for package in listed:
         licence = STATED.get(package.name, package.licence)
         sides = re.split(r"\bOR\b", licence)
         if not any(ALLOWED.search(side) and not COPYLEFT.search(side) for side in sides):
@@ -46,10 +46,10 @@ def refused(found: Iterable[Package]) -> list[str]:
 
 def main() -> int:
     """Print licences; 1 if one is refused or a package is not installed."""
-    found, missing = packages()
-    for package in found:
+    installed, missing = packages()
+    for package in installed:
         print(f"{package.name} {package.version}: {STATED.get(package.name, package.licence)}")
-    wrong = refused(found)
+    wrong = refused(installed)
     for line in wrong:
         print(f"not allowed, or not known: {line}", file=sys.stderr)
     if missing:

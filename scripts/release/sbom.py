@@ -24,15 +24,15 @@ from scripts.release.licences import STATED
 __all__ = ["bill_of_materials", "main", "text_of"]
 
 
-def bill_of_materials(found: Sequence[Package], version: str) -> dict[str, object]:
+def bill_of_materials(installed: Sequence[Package], version: str) -> dict[str, object]:
     """The document.
 
     Args:
-        found: the packages, by name.
+        installed: the packages, by name.
         version: of Driple.
     """
     own = f"pkg:pypi/driple@{version}"
-    known = {package.name: _url(package) for package in found}
+    known = {package.name: _url(package) for package in installed}
     direct = {
         str(canonicalize_name(Requirement(line).name))
         for lines in extras_of_project().values()
@@ -52,7 +52,7 @@ def bill_of_materials(found: Sequence[Package], version: str) -> dict[str, objec
                 "licenses": [{"license": {"id": "Apache-2.0"}}],
             }
         },
-        "components": [_component(package) for package in found],
+        "components": [_component(package) for package in installed],
         "dependencies": [
             {"ref": own, "dependsOn": sorted(known[name] for name in direct & set(known))},
             *(
@@ -60,7 +60,7 @@ def bill_of_materials(found: Sequence[Package], version: str) -> dict[str, objec
                     "ref": known[package.name],
                     "dependsOn": [known[name] for name in package.needs if name in known],
                 }
-                for package in found
+                for package in installed
             ),
         ],
     }
@@ -96,10 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("-o", "--output", type=Path, required=True, help="file to write")
     options = parser.parse_args(arguments)
-    found, missing = packages()
-    document = bill_of_materials(found, str(project()["version"]))
+    installed, missing = packages()
+    document = bill_of_materials(installed, str(project()["version"]))
     options.output.write_text(text_of(document), encoding="utf-8")
-    print(f"{options.output}: {len(found)} packages")
+    print(f"{options.output}: {len(installed)} packages")
     if missing:
         print(f"not installed, so not listed: {', '.join(missing)}", file=sys.stderr)
     return 0

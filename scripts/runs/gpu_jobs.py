@@ -102,10 +102,10 @@ def configured(name: str) -> Any:
 
 def _jobs() -> Sequence[GpuJob]:
     """All of them, the commonest first: what is left when time is up is the least."""
-    found: list[GpuJob] = []
+    jobs: list[GpuJob] = []
 
     def add(name: str, batches: Sequence[int], **values: Any) -> None:
-        found.extend(GpuJob(name=name, batch=one, **values) for one in batches)
+        jobs.extend(GpuJob(name=name, batch=one, **values) for one in batches)
 
     _common(add)
     _vision(add)
@@ -113,7 +113,7 @@ def _jobs() -> Sequence[GpuJob]:
     _forward(add)
     _survey(add)
     _limits(add)
-    return found
+    return jobs
 
 
 Add = Callable[..., None]

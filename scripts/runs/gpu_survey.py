@@ -106,12 +106,12 @@ xcit: xcit_small_24_p16_224 224, xcit_medium_24_p16_384 384
 
 
 def _read() -> Mapping[str, Sequence[tuple[str, int]]]:
-    found = {}
+    families = {}
     for line in _MODELS.strip().splitlines():
         family, _, models = line.partition(": ")
         pairs = (one.split() for one in models.split(", "))
-        found[family] = tuple((name, int(side)) for name, side in pairs)
-    return MappingProxyType(found)
+        families[family] = tuple((name, int(side)) for name, side in pairs)
+    return MappingProxyType(families)
 
 
 SURVEY = _read()

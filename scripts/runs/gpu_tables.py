@@ -141,7 +141,7 @@ def rows_of(
         ConfigError: a file is not one of `measure_gpu`, or the machines differ.
     """
     machine: dict[str, Any] = {}
-    found: dict[str, ProfiledRun] = {}
+    runs: dict[str, ProfiledRun] = {}
     times: dict[str, list[KernelTime]] = {}
     timm = {row["name"]: row["family"] for row in read_raw(PUBLISHED / "timm_names.csv.gz")}
     for file in files:
@@ -163,9 +163,9 @@ def rows_of(
                 activation_checkpointing="full" if line["checkpointing"] else "none",
                 **{fact: line[name] for fact, name in _NAMES.items() if line.get(name) is not None},
             )
-            found[row.key] = row
+            runs[row.key] = row
             times[row.key] = parts_of(row.key, line.get("ops", ()))
-    return machine, list(found.values()), [one for some in times.values() for one in some]
+    return machine, list(runs.values()), [one for some in times.values() for one in some]
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:

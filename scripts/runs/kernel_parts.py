@@ -52,8 +52,8 @@ def part_of(name: str, sizes: str) -> str:
         return UPDATE
     if "norm" in op and "vector_norm" not in op:
         return "norm_gradient" if "backward" in op else "norm"
-    found = "matmul" if op in _PRODUCTS else REST
-    return next((part for word, part in _PART_OF_WORD.items() if word in op), found)
+    usual = "matmul" if op in _PRODUCTS else REST
+    return next((part for word, part in _PART_OF_WORD.items() if word in op), usual)
 
 
 def _convolution(sizes: Sequence[Sequence[int]], *, after: int) -> str:

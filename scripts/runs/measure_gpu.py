@@ -80,18 +80,18 @@ def _measured(jobs: Sequence[GpuJob], out: Path, seconds: float, limit_s: float)
         if time.perf_counter() - start > limit_s:
             break
         try:
-            found = {"kind": "row", **asdict(job), **measured(job, meter, seconds)}
+            entry = {"kind": "row", **asdict(job), **measured(job, meter, seconds)}
         except torch.AcceleratorError as error:
             raise ConfigError(
                 f"{job.name} broke the device for this process ({str(error).splitlines()[0]}); "
                 f"go on with another FILE and --from {number} more than now"
             ) from error
         except Exception as error:  # a job may fail in any way, and the others go on
-            found = {"kind": "failed", **asdict(job), "error": repr(error)[:500]}
-        lines.append(found)
+            entry = {"kind": "failed", **asdict(job), "error": repr(error)[:500]}
+        lines.append(entry)
         text = "".join(json.dumps(one) + "\n" for one in lines)
         atomic_write(out, text.encode(), error=ConfigError)
-        words = f"{found['step_s'] * 1e3:.2f} ms" if "step_s" in found else found["error"][:100]
+        words = f"{entry['step_s'] * 1e3:.2f} ms" if "step_s" in entry else entry["error"][:100]
         print(f"{job.name}, {job.batch} samples, {job.precision}: {words}", flush=True)
     return 0
 
@@ -189,15 +189,15 @@ def measured(job: GpuJob, meter: Meter, seconds: float) -> dict[str, Any]:
         step()
     torch.cuda.synchronize()
     each_s = (time.perf_counter() - begin) / _WARM_UP
-    found = timed(step, max(_LEAST_STEPS, min(_MOST_STEPS, int(seconds / each_s))), meter)
-    found |= {
+    result = timed(step, max(_LEAST_STEPS, min(_MOST_STEPS, int(seconds / each_s))), meter)
+    result |= {
         "allocated_bytes": torch.cuda.max_memory_allocated(),
         "reserved_bytes": torch.cuda.max_memory_reserved(),
         "kept_bytes": kept,
         "device_bytes": meter.used_bytes(),
         "parameters": parameters,
     }
-    return found if job.compiled else found | busy(step)
+    return result if job.compiled else result | busy(step)
 
 
 def timed(step: Step, steps: int, meter: Meter) -> dict[str, Any]:

@@ -78,8 +78,8 @@ def predicted(file: Path, usual: Dataset) -> Mapping[str, Mapping[str, float]]:
     graphs = {one.workload: one.graph for one in usual.examples}
     measured = read_numbers(file)
     made = [predict(whole_graph(graphs[name]), checkpoint) for name in measured]
-    found: dict[str, list[Prediction]] = {"as shipped": made, "for any host": []}
-    found["with the factor of the others"] = []
+    by_way: dict[str, list[Prediction]] = {"as shipped": made, "for any host": []}
+    by_way["with the factor of the others"] = []
     times = np.array([values[-1] for values in measured.values()])
     names = [*measured]
     for i, prediction in enumerate(made):
@@ -87,9 +87,9 @@ def predicted(file: Path, usual: Dataset) -> Mapping[str, Mapping[str, float]]:
         others = [name for name in names if name != names[i]]
         known = [made[k] for k in np.flatnonzero(rest)]
         host = host_tuning(usual.setting, others, known, times[rest])
-        found["for any host"].append(on_any_host(prediction))
-        found["with the factor of the others"].append(host.applied(prediction))
-    return {way: _errors(some, [*measured.values()]) for way, some in found.items()}
+        by_way["for any host"].append(on_any_host(prediction))
+        by_way["with the factor of the others"].append(host.applied(prediction))
+    return {way: _errors(some, [*measured.values()]) for way, some in by_way.items()}
 
 
 def whole_graph(graph: object) -> OpGraph:
@@ -143,8 +143,8 @@ def read_times(file: Path) -> Mapping[str, float]:
 def logs_of(times: Mapping[str, float], usual: Dataset) -> FloatArray:
     """ln(step time there / label) of each workload that has one."""
     labels = {one.workload: one.iteration_time_s for one in usual.examples}
-    found = [np.log(times[name] / labels[name]) for name in times if labels.get(name)]
-    return np.array(found)
+    logs = [np.log(times[name] / labels[name]) for name in times if labels.get(name)]
+    return np.array(logs)
 
 
 if __name__ == "__main__":

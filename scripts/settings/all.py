@@ -48,10 +48,10 @@ def commands_of(stage: str, processes: int) -> list[list[str]]:
 
 def recorded() -> dict[str, dict[str, float | bool]]:
     """Of each stage that was begun, its seconds and whether it is done."""
-    found: dict[str, dict[str, float | bool]] = (
+    stages: dict[str, dict[str, float | bool]] = (
         json.loads(RECORD.read_bytes()) if RECORD.exists() else {}
     )
-    return found
+    return stages
 
 
 def run_stage(stage: str, processes: int) -> None:

@@ -50,11 +50,11 @@ class Wanted(NamedTuple):
 
 def wanted_graphs() -> dict[str, Wanted]:
     """All graphs that were measured, by hash."""
-    found: dict[str, Wanted] = {}
+    wanted: dict[str, Wanted] = {}
     for file in sorted((THEN / "datasets").glob("CPU*/examples.parquet")):
         for row in pq.read_table(file, columns=["setting", "workload", "graph"]).to_pylist():
-            found.setdefault(row["graph"], Wanted(row["setting"], row["workload"], row["graph"]))
-    return found
+            wanted.setdefault(row["graph"], Wanted(row["setting"], row["workload"], row["graph"]))
+    return wanted
 
 
 def build(wanted: Wanted) -> None:

@@ -57,13 +57,13 @@ def simulated_folders() -> dict[str, Path]:
 
 
 def _folders(folder: Path, pattern: str, first: str) -> dict[str, Path]:
-    found = {
+    folders = {
         json.loads(file.read_bytes())["setting"]: file.parent
         for file in sorted(folder.glob(pattern))
     }
-    if not found:
+    if not folders:
         raise SystemExit(f"no data set {pattern} in {folder}; restore it from git")
-    return dict(sorted(found.items(), key=lambda item: item[0] != first))
+    return dict(sorted(folders.items(), key=lambda item: item[0] != first))
 
 
 def less_patient(paper: Preset) -> Preset:

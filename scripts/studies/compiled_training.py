@@ -41,12 +41,12 @@ def main() -> None:
     ])  # fmt: skip
     for row, ours, theirs in zip(rows, predicted, published, strict=True):
         print(f"{row['model']:28} published {theirs:.2f}, predicted {ours:.2f}")
-    for name, found in (("Driple", predicted), ("median of the others", constant)):
-        errors = found / published - 1
+    for name, estimated in (("Driple", predicted), ("median of the others", constant)):
+        errors = estimated / published - 1
         median, p90 = 100 * np.quantile(abs(errors), [0.5, 0.9])
         print(f"{name}: {median:.0f} % off in the median, {p90:.0f} % at the 90th percentile, bias "
               f"{100 * np.median(errors):+.0f} %, rank correlation "
-              f"{_rank_correlation(found, published):.2f}")  # fmt: skip
+              f"{_rank_correlation(estimated, published):.2f}")  # fmt: skip
 
 
 def _rank_correlation(values: np.ndarray, other: np.ndarray) -> float:

@@ -115,8 +115,8 @@ def test_without_variance_the_pipeline_is_the_simulator(
     )
     calm, setting = replace(CALIBRATION, jitter=0.0), Setting.parse("V100-P1w2/ho-10G")
     wanted = simulate(job, setting, calm, num_steps=3).iteration_time_s
-    found = zhang_pipeline(job, topology_of(setting), calm).iteration_time_s
-    assert found == pytest.approx(wanted, rel=1e-9)
+    pipeline_s = zhang_pipeline(job, topology_of(setting), calm).iteration_time_s
+    assert pipeline_s == pytest.approx(wanted, rel=1e-9)
 
 
 def test_other_traffic_and_a_measured_run(job: PreparedJob) -> None:
@@ -155,9 +155,9 @@ def test_errors_are_told_where_they_were_measured() -> None:
     assert np.isfinite(shipped.exchange.server_s_per_byte)
     # The goal on measured clusters over Ethernet.
     for method, most_pct in (("zhang", 5), ("zeng-repaired", 4)):
-        found = shipped.error_of(topology(), method)
-        assert found is not None
-        assert found.mean_pct < most_pct
+        error = shipped.error_of(topology(), method)
+        assert error is not None
+        assert error.mean_pct < most_pct
 
 
 def test_damaged_files_are_told() -> None:

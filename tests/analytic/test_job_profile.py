@@ -79,23 +79,23 @@ def test_copies_in_memory_are_those_of_the_simulation(workers: int, copy_s: floa
     spec = replace(cluster_of(workers), role_copy_bytes_per_s=1 / copy_s if copy_s else np.inf)
     simulated_s = simulate_cluster(spec, [PLAN] * workers, 4)[0].iteration_time_s
     copied = replace(point(workers), worker_copy_s_per_byte=copy_s, server_copy_s_per_byte=copy_s)
-    found = float(iteration_seconds(profile_of_plan(PLAN), copied).total_s)
-    assert found == pytest.approx(simulated_s, rel=1e-6)
+    total_s = float(iteration_seconds(profile_of_plan(PLAN), copied).total_s)
+    assert total_s == pytest.approx(simulated_s, rel=1e-6)
 
 
 @pytest.mark.parametrize("rate", [0.1 * RATE, RATE, 100 * RATE])
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_without_variance_it_is_the_simulation(workers: int, rate: float) -> None:
-    found = float(iteration_seconds(profile_of_plan(PLAN), point(workers, rate)).total_s)
-    assert found == pytest.approx(simulated(workers, rate=rate), rel=1e-9)
+    total_s = float(iteration_seconds(profile_of_plan(PLAN), point(workers, rate)).total_s)
+    assert total_s == pytest.approx(simulated(workers, rate=rate), rel=1e-9)
 
 
 @pytest.mark.parametrize("workers", [2, 8])
 @pytest.mark.parametrize("rate", [RATE, 100 * RATE])
 def test_with_variance_it_is_within_2_percent(workers: int, rate: float) -> None:
     at = replace(point(workers, rate), deviation=0.05)
-    found = float(iteration_seconds(profile_of_plan(PLAN), at).total_s)
-    assert found == pytest.approx(simulated(workers, 0.05, rate, 400), rel=0.02)
+    total_s = float(iteration_seconds(profile_of_plan(PLAN), at).total_s)
+    assert total_s == pytest.approx(simulated(workers, 0.05, rate, 400), rel=0.02)
 
 
 def test_a_setting_of_one_server_gives_the_simulators_time(
@@ -109,10 +109,10 @@ def test_a_setting_of_one_server_gives_the_simulators_time(
     setting = Setting.parse("V100-P1w2/ho-PCIe")
     wanted = simulate(job, setting, calibration, num_steps=3).iteration_time_s
     at = points_of(job, topology_of(setting), calibration)
-    found = iteration_seconds(
+    breakdown = iteration_seconds(
         profile_of(job, slowest_device(job, topology_of(setting), calibration)), at
     )
-    assert float(found.total_s) == pytest.approx(wanted, rel=1e-9)
+    assert float(breakdown.total_s) == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_settings_of_several_servers_come_near(job: PreparedJob, name: str, rel:
     calibration, setting = shipped_calibration(), Setting.parse(name)
     wanted = simulate(job, setting, calibration, num_steps=6).iteration_time_s
     device = slowest_device(job, topology_of(setting), calibration)
-    found = iteration_seconds(
+    breakdown = iteration_seconds(
         profile_of(job, device), points_of(job, topology_of(setting), calibration)
     )
-    assert float(found.total_s) == pytest.approx(wanted, rel=rel)
+    assert float(breakdown.total_s) == pytest.approx(wanted, rel=rel)
 
 
 def test_variables_in_turn_load_servers_unevenly(job: PreparedJob) -> None:

@@ -111,9 +111,9 @@ def test_more_work_never_helps(name: str, link: float) -> None:
         )
         return float(parts.total_s)
 
-    found = [made(factor) for factor in (1.0, 1.5, 2.0, 4.0)]
-    assert (np.diff(found) >= -1e-12).all()
-    assert found[-1] > found[0] or (name == "exposed" and link > 0.1)
+    times = [made(factor) for factor in (1.0, 1.5, 2.0, 4.0)]
+    assert (np.diff(times) >= -1e-12).all()
+    assert times[-1] > times[0] or (name == "exposed" and link > 0.1)
 
 
 def test_odd_input_is_refused() -> None:

@@ -33,11 +33,17 @@ def total(exchange: ExchangeGranularity = "step", **changed: object) -> float:
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_parts_sum_to_the_iteration(exchange: ExchangeGranularity) -> None:
-    found = iteration_seconds(
+    breakdown = iteration_seconds(
         JOB, replace(AT, deviation=0.1, server_s_per_byte=1e-9), exchange=exchange
     )
-    parts = (found.compute_s, found.push_s, found.aggregate_s, found.pull_s, found.straggler_s)
-    assert sum(float(part) for part in parts) == pytest.approx(float(found.total_s))
+    parts = (
+        breakdown.compute_s,
+        breakdown.push_s,
+        breakdown.aggregate_s,
+        breakdown.pull_s,
+        breakdown.straggler_s,
+    )
+    assert sum(float(part) for part in parts) == pytest.approx(float(breakdown.total_s))
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
@@ -93,16 +99,16 @@ def test_twice_the_work_on_twice_the_resources_takes_the_same_time() -> None:
         pull_bytes=2 * JOB.pull_bytes,
     )
     twice = {"worker_bytes_per_s": 200 * MB, "server_bytes_per_s": 200 * MB, "compute_rate": 2}
-    found = iteration_seconds(heavy, replace(AT, **twice))
-    assert float(found.total_s) == pytest.approx(total("step"))
+    breakdown = iteration_seconds(heavy, replace(AT, **twice))
+    assert float(breakdown.total_s) == pytest.approx(total("step"))
 
 
 def test_points_follow_broadcasting() -> None:
     grid = replace(AT, workers=np.arange(1, 6)[:, None], compression=np.array([0, 0.5]))
-    found = iteration_seconds(JOB, grid)
-    for field in fields(found):
-        assert getattr(found, field.name).shape == (5, 2)
-    assert found.total_s[3, 1] == pytest.approx(total(workers=4, compression=0.5))
+    breakdown = iteration_seconds(JOB, grid)
+    for field in fields(breakdown):
+        assert getattr(breakdown, field.name).shape == (5, 2)
+    assert breakdown.total_s[3, 1] == pytest.approx(total(workers=4, compression=0.5))
     many = replace(AT, workers=np.arange(1, 20_001))  # more than are worked on at once
     assert iteration_seconds(JOB, many).total_s[3] == pytest.approx(total())
 

@@ -32,9 +32,9 @@ def test_the_closed_form_is_the_queue(seed: int) -> None:
     random = np.random.default_rng(seed)
     times = random.uniform(0, 3, (50, 7))
     push, pull = random.uniform(0, 1, 50), random.uniform(0, 1, 50)
-    found = zeng.unequal_workers_seconds(times, push, pull)
+    seconds = zeng.unequal_workers_seconds(times, push, pull)
     wanted = [queue(list(row), a, b) for row, a, b in zip(times, push, pull, strict=True)]
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    np.testing.assert_allclose(seconds, wanted, rtol=1e-12)
 
 
 def test_equal_workers_are_equation_29_and_a_slow_network_equation_32() -> None:

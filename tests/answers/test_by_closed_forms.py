@@ -18,6 +18,6 @@ def test_a_closed_form_states_no_error_where_the_simulator_has_none() -> None:
     assert not stated.is_checked and stated.p90 is not None
     assert closed_form_error(crowded, form, stated) is None
     cpu = place_of(Setting.parse("CPU-P1w2"))
-    found = closed_form_error(cpu, form, stated_error(cpu.setting, graph))
-    assert found is not None
+    error = closed_form_error(cpu, form, stated_error(cpu.setting, graph))
+    assert error is not None
     assert closed_form_error(cpu, form, StatedError(runs=Remark.of_text("unknown"))) is None

@@ -36,8 +36,8 @@ def test_labels_of_an_earlier_fit_stand_beside_the_answer(
     made = predict(graph, checkpoint)
     facts = replace(made.trained_on, date=trained, labels_fitted=labels_fitted)
     made = replace(made, trained_on=facts)
-    found = sentences(earlier_labels(made, GPU))
-    assert bool(found) is earlier
+    texts = sentences(earlier_labels(made, GPU))
+    assert bool(texts) is earlier
     if earlier:
-        assert str(shipped_calibration(GPU).about["fitted"]) in found[0]
+        assert str(shipped_calibration(GPU).about["fitted"]) in texts[0]
         assert not earlier_labels(replace(made, provenance="measured"), GPU)

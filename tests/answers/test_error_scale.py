@@ -71,8 +71,8 @@ def test_ends_by_hand() -> None:
 def test_an_interval_holds_the_answer_itself() -> None:
     """Where all runs were too slow, or too fast."""
     slow = ErrorScale(tasks={"train": replace(TASK, low=0.5, high=1.0)}, unseen_device=0.0)
-    found = slow.spread("train", [], 0.0, known=True)
-    assert found.high == 1.0 and found.low == pytest.approx(exp(-0.1))
+    spread = slow.spread("train", [], 0.0, known=True)
+    assert spread.high == 1.0 and spread.low == pytest.approx(exp(-0.1))
     fast = ErrorScale(tasks={"train": replace(TASK, low=-1.0, high=-0.5)}, unseen_device=0.0)
     other = fast.spread("train", [], 0.0, known=True)
     assert other.low == 1.0 and other.high == pytest.approx(exp(0.1))

@@ -30,35 +30,35 @@ def test_the_error_of_the_runs_is_their_own_whatever_the_job() -> None:
         for mix in (CONV, far)
     )
     assert near.median_pct and other.median_pct and near.median_pct < other.median_pct
-    for found in (near, other):
-        assert found.num_runs == 6
-        assert found.runs_median_pct == pytest.approx(4)
-        assert found.runs_p90_pct == pytest.approx(5.2 + 0.8 * (0.9 - 4.5 / 6) * 6)
+    for error in (near, other):
+        assert error.num_runs == 6
+        assert error.runs_median_pct == pytest.approx(4)
+        assert error.runs_p90_pct == pytest.approx(5.2 + 0.8 * (0.9 - 4.5 / 6) * 6)
         expected, own = re.findall(
-            r"median (\d+) %, 90th percentile (\d+) %", stated_error_sentence(found)
+            r"median (\d+) %, 90th percentile (\d+) %", stated_error_sentence(error)
         )
-        assert expected == (f"{found.median_pct:.0f}", f"{found.p90_pct:.0f}")
+        assert expected == (f"{error.median_pct:.0f}", f"{error.p90_pct:.0f}")
         assert own == ("4", "6")
-        assert f"its error on 6 {sentence(found.runs)}: median 4 %" in stated_error_sentence(found)
+        assert f"its error on 6 {sentence(error.runs)}: median 4 %" in stated_error_sentence(error)
 
 
 def test_many_runs_of_one_family_do_not_outweigh_the_others() -> None:
     copies = [run_of("single", "V100", 2, family="resnet") for _ in range(40)]
     usual = stated("V100").runs_median_pct
-    found = stated_error(Setting.parse("1xV100"), CNN, runs=[*RUNS, *copies])
-    assert found.num_runs == 46
-    assert found.runs_median_pct == pytest.approx(usual)
+    error = stated_error(Setting.parse("1xV100"), CNN, runs=[*RUNS, *copies])
+    assert error.num_runs == 46
+    assert error.runs_median_pct == pytest.approx(usual)
 
 
 def test_the_shipped_runs_have_one_error_of_their_own_for_all_batches() -> None:
     """One network with more of its time in element-wise ops, as with a smaller batch."""
     cluster = Setting.parse("1x3090")
-    found = []
+    errors = []
     for share in (0.1, 0.3, 0.5):
         mix = mix_of(dense_conv=0.9 - share, norm=0.1, elementwise=share)
-        found.append(stated_error(cluster, JobKind(framework="pytorch", mix=mix)))
-    assert len({one.median_pct for one in found}) > 1
-    assert len({(one.runs, one.runs_median_pct, one.runs_p90_pct) for one in found}) == 1
+        errors.append(stated_error(cluster, JobKind(framework="pytorch", mix=mix)))
+    assert len({one.median_pct for one in errors}) > 1
+    assert len({(one.runs, one.runs_median_pct, one.runs_p90_pct) for one in errors}) == 1
 
 
 def test_a_sentence_says_which_numbers_are_of_a_tuning() -> None:

@@ -41,8 +41,8 @@ def test_by_hand_in_half_precision() -> None:
 def test_in_single_precision_the_plain_cores_or_tf32_count() -> None:
     device = place("1xV100").topology.workers[0]
     flops = 6 * 2 * ROWS * WIDTH * WIDTH
-    found = pct(graph(), "1xV100", 1e-3)
-    assert found == pytest.approx(100 * flops / (device.fp32_flops * 1e-3))
+    share_pct = pct(graph(), "1xV100", 1e-3)
+    assert share_pct == pytest.approx(100 * flops / (device.fp32_flops * 1e-3))
 
 
 @pytest.mark.parametrize("name", ["1xV100", "8xH100"])

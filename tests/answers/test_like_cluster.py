@@ -58,15 +58,15 @@ def code(remark: Remark | None) -> str | None:
     ],
 )
 def test_runs_like_a_cluster(name: str, runs: list[int], reason: str | None) -> None:
-    found, why = like(name)
-    assert found == [RUNS[i] for i in runs]
+    alike, why = like(name)
+    assert alike == [RUNS[i] for i in runs]
     assert code(why) == reason
 
 
 def test_the_order_of_runs_does_not_matter() -> None:
     cluster = kind_of("2x8xV100/NVLink+25G")
-    found, _ = runs_like(RUNS[::-1], cluster)
-    assert sorted(run.num_devices for run in found) == [16, 32]
+    alike, _ = runs_like(RUNS[::-1], cluster)
+    assert sorted(run.num_devices for run in alike) == [16, 32]
     assert runs_like([], cluster)[0] == []
 
 

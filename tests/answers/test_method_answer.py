@@ -100,7 +100,7 @@ def test_what_makes_an_interval_wider_than_the_stated_error_is_said(
     stated = replace(WIDE, **changed)
     slow = None if slow_s is None else SlowHost(step_s=slow_s, usual_us=14, slow_us=40)
     ends = simulated_ends(1.0, stated, slow, by_network)
-    found = MethodAnswer(
+    method_answer = MethodAnswer(
         setting=SETTING,
         step_time=estimate(1.0, "simulator", ends=ends, level=LEVEL),
         p90=stated.p90,
@@ -108,7 +108,7 @@ def test_what_makes_an_interval_wider_than_the_stated_error_is_said(
         slow_host=slow,
         by_network=by_network,
     )
-    assert "; ".join(sentences(found.widened)) == words
+    assert "; ".join(sentences(method_answer.widened)) == words
 
 
 @pytest.mark.parametrize(("factor", "guess"), [(GUESS_FACTOR, False), (6.01, True)])

@@ -66,10 +66,10 @@ def test_the_nearest_comes_first_and_other_tasks_never() -> None:
         {"task": "forward"}, {},
     )  # fmt: skip
     asked = RunKind.of(JOB, CLUSTER)
-    found = kinds.by_distance(asked)
-    distances = [kind_distance(asked, kind) for kind in found]
+    nearest = kinds.by_distance(asked)
+    distances = [kind_distance(asked, kind) for kind in nearest]
     assert distances == sorted(distances) == [0, 1, 6, 8]
-    assert {kind.task for kind in found} == {"train"}
+    assert {kind.task for kind in nearest} == {"train"}
     assert kinds.by_distance(replace(asked, task="none")) == []
 
 

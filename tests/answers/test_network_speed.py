@@ -93,6 +93,6 @@ def test_the_least_rate_is_found_wherever_it_is(
 
     monkeypatch.setattr(network_speed, "waiting_share", waits)
     monkeypatch.setattr(network_speed, "simulated_step_s", lambda *_, **__: 1.0)
-    found = enough_bytes_per_s(ReadyJob(ready.job), place("4x8xH100/NVLink+100G"))
-    assert found is not None
-    assert limit <= found <= 1.001 * limit
+    rate = enough_bytes_per_s(ReadyJob(ready.job), place("4x8xH100/NVLink+100G"))
+    assert rate is not None
+    assert limit <= rate <= 1.001 * limit

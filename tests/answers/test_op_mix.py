@@ -31,11 +31,11 @@ def mix(**shares: float) -> tuple[float, ...]:
 def shares(*rows: tuple[str, float, float, float]) -> dict[str, float]:
     """Shares that are above 0, of ops by kind, FLOPs, bytes and runs."""
     kinds, flops, moved, runs = zip(*rows, strict=True)
-    found = shares_of_time(
+    time_shares = shares_of_time(
         np.array([MIX_KINDS.index(kind) for kind in kinds]),
         np.array(flops), np.array(moved), np.array(runs),
     )  # fmt: skip
-    return {name: share for name, share in zip(MIX_KINDS, found, strict=True) if share}
+    return {name: share for name, share in zip(MIX_KINDS, time_shares, strict=True) if share}
 
 
 @given(st.lists(st.tuples(st.sampled_from(MIX_KINDS), NUMBERS, NUMBERS, st.integers(0, 9)),
@@ -43,11 +43,11 @@ def shares(*rows: tuple[str, float, float, float]) -> dict[str, float]:
 def test_shares_sum_to_one_and_no_order_matters(
     rows: list[tuple[str, float, float, float]],
 ) -> None:
-    found = shares(*rows)
-    assert sum(found.values()) == pytest.approx(1.0)
-    assert shares(*reversed(rows)) == pytest.approx(found)
+    by_kind = shares(*rows)
+    assert sum(by_kind.values()) == pytest.approx(1.0)
+    assert shares(*reversed(rows)) == pytest.approx(by_kind)
     twice = [(kind, flops, moved, 2 * runs) for kind, flops, moved, runs in rows]
-    assert shares(*twice) == pytest.approx(found)
+    assert shares(*twice) == pytest.approx(by_kind)
 
 
 def test_an_op_takes_as_long_as_its_flops_or_its_bytes() -> None:

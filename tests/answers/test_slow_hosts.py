@@ -98,10 +98,10 @@ def test_a_step_that_waits_for_its_host_is_slower_on_a_slower_one() -> None:
     place = place_of(SETTING)
     few = step_of(1)
     usual_s = simulated_s(few, place)
-    found = slow_host(few, place, step_s=usual_s)
-    assert found is not None
-    assert 1.1 * usual_s < found.step_s < SLOWEST * 1.05 * usual_s
-    assert found.slow_us == pytest.approx(SLOWEST * found.usual_us)
+    slow = slow_host(few, place, step_s=usual_s)
+    assert slow is not None
+    assert 1.1 * usual_s < slow.step_s < SLOWEST * 1.05 * usual_s
+    assert slow.slow_us == pytest.approx(SLOWEST * slow.usual_us)
     many = step_of(2**17)
     assert slow_host(many, place, step_s=simulated_s(many, place)) is None
 
@@ -121,11 +121,11 @@ def place_on(*facts: dict[str, float]) -> Place:
 def test_a_host_that_runs_tell_of_has_no_slower_one(runs: int | None) -> None:
     """Runs that do not wait for it tell nothing."""
     facts = {"tuned_host": 1.5} | ({} if runs is None else {HOST_RUNS: runs})
-    found = slow_host(step_of(1), place_on(facts), step_s=1e-9)
-    assert (found is None) is (runs != 0)
-    if found is not None:
-        assert found.slow_us == pytest.approx(SLOWEST * found.usual_us)
-        assert "no run of yours tells" in slow_host_sentence(found)
+    slow = slow_host(step_of(1), place_on(facts), step_s=1e-9)
+    assert (slow is None) is (runs != 0)
+    if slow is not None:
+        assert slow.slow_us == pytest.approx(SLOWEST * slow.usual_us)
+        assert "no run of yours tells" in slow_host_sentence(slow)
 
 
 def test_a_file_with_a_factor_of_training_means_a_host_of_the_same_pace() -> None:
@@ -181,11 +181,11 @@ def test_no_slower_host_that_matters_is_left_out(
     for batch_size, synchronous in itertools.product((1, 64, 128, 256, 2**13), (True, False)):
         job = PreparedJob(net(batch_size, depth=100), program=Program(synchronous=synchronous))
         step_s = simulated_s(job, place)
-        found = slow_host(job, place, step_s=step_s)
+        slow = slow_host(job, place, step_s=step_s)
         with monkeypatch.context() as always:
             always.setattr("driple.answers.slow_hosts._added_s", lambda *_: math.inf)
-            assert slow_host(job, place, step_s=step_s) == found
-        matters.add(found is not None)
+            assert slow_host(job, place, step_s=step_s) == slow
+        matters.add(slow is not None)
     assert matters == {True, False}
 
 
@@ -200,11 +200,11 @@ def test_the_named_host_gives_the_named_step(trains: bool) -> None:
     for program in (Program(), Program(fused=True), Program(library="tensorflow")):
         job = PreparedJob(replace(net(1, depth=30), is_training=trains), program=program)
         place = place_of(SETTING)
-        found = slow_host(job, place, step_s=1e-9)
-        assert found is not None
-        known = place.calibration.with_host(found.slow_us / 1e6, job.runtime)
+        slow = slow_host(job, place, step_s=1e-9)
+        assert slow is not None
+        known = place.calibration.with_host(slow.slow_us / 1e6, job.runtime)
         step_s = simulated_s(job, replace(place, calibration=known))
-        assert step_s == pytest.approx(found.step_s, rel=1e-6)
+        assert step_s == pytest.approx(slow.step_s, rel=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -68,16 +68,16 @@ def stated(name: str, job: JobKind = CNN) -> StatedError:
 
 def test_each_device_states_its_own_error_in_any_order() -> None:
     shuffled = Random(0).sample(RUNS, len(RUNS))
-    found = {device: stated(device) for device in ("V100", "K80", "H100")}
-    medians = [found[device].median_pct or 0.0 for device in ("V100", "H100", "K80")]
+    errors = {device: stated(device) for device in ("V100", "K80", "H100")}
+    medians = [errors[device].median_pct or 0.0 for device in ("V100", "H100", "K80")]
     assert medians == sorted(medians)
-    for device, error in found.items():
+    for device, error in errors.items():
         alone = Setting.parse(f"{device}-R1/ho-PCIe")
         assert stated_error(alone, CNN, runs=shuffled).p90_pct == pytest.approx(error.p90_pct)
         low, high = error.interval_of(2.0) or (0.0, 0.0)
         assert low < 2.0 <= high
-    assert "too few are of H100" in stated_error_sentence(found["H100"])
-    assert "one device (K80)" in stated_error_sentence(found["K80"])
+    assert "too few are of H100" in stated_error_sentence(errors["H100"])
+    assert "one device (K80)" in stated_error_sentence(errors["K80"])
 
 
 def test_precision_scheme_and_number_of_devices_count() -> None:
@@ -95,12 +95,12 @@ def test_precision_scheme_and_number_of_devices_count() -> None:
         ("K80-P1w2/ho-PCIe", "parameter servers are on several machines"),
         ("K80-P1w2/ho-40G", "networks of up to 10G"),
     ):
-        found = stated(name)
-        assert not found.is_checked and found.to_dict()["checked"] is False, name
-        assert found.nearest_because is not None
-        reason = sentence(found.nearest_because)
+        error = stated(name)
+        assert not error.is_checked and error.to_dict()["checked"] is False, name
+        assert error.nearest_because is not None
+        reason = sentence(error.nearest_because)
         assert why in reason
-        assert stated_error_sentence(found).startswith(f"{reason}; of the nearest kind: ")
+        assert stated_error_sentence(error).startswith(f"{reason}; of the nearest kind: ")
     assert "in this precision" in stated_error_sentence(stated("K80-R4/ho-PCIe", HALF))
     assert "in this precision" in stated_error_sentence(stated("K80-P1w2/ho-10G", HALF))
 
@@ -123,9 +123,9 @@ def test_another_framework_tells_where_a_jobs_own_has_no_such_ring() -> None:
     ]
     setting, job = Setting.parse("4xV100/PCIe3"), replace(HALF, framework="tensorflow")
     assert not stated_error(setting, job, runs=own).is_checked
-    found = stated_error(setting, job, runs=[*own, *other])
-    assert found.runs_median_pct == pytest.approx(30.0)
-    assert "of all frameworks, as tensorflow has none such" in sentence(found.runs)
+    error = stated_error(setting, job, runs=[*own, *other])
+    assert error.runs_median_pct == pytest.approx(30.0)
+    assert "of all frameworks, as tensorflow has none such" in sentence(error.runs)
     mine = [
         replace(run, run=replace(run.run, framework="tensorflow"), log_ratio=log(1.1))
         for run in other
@@ -154,12 +154,12 @@ def test_a_published_job_is_no_surer_than_new_sizes_of_known_families() -> None:
         for at in range(10) for sign in (1, -1)
     ]  # fmt: skip
     sure = stated_error(alone, CNN, runs=families)
-    found = stated_error(alone, CNN, runs=[*families, *sizes])
-    assert log(width_of(sure)) < 0.5 * log(width_of(found))
-    low, high = found.interval_of(1.0) or (1.0, 1.0)
+    error = stated_error(alone, CNN, runs=[*families, *sizes])
+    assert log(width_of(sure)) < 0.5 * log(width_of(error))
+    low, high = error.interval_of(1.0) or (1.0, 1.0)
     assert low <= 1.01 / 1.3 and high >= 0.99 / 0.7  # all errors of sizes are in it
-    assert (found.p90_pct or 0) >= 29.9
-    assert found.num_runs == sure.num_runs  # a run counts once
+    assert (error.p90_pct or 0) >= 29.9
+    assert error.num_runs == sure.num_runs  # a run counts once
     # Sizes that are predicted as well as families leave the error as it is.
     close = [replace(run, log_ratio=run.log_ratio / 15) for run in sizes]
     assert width_of(stated_error(alone, CNN, runs=[*families, *close])) < width_of(sure)
@@ -201,9 +201,9 @@ def test_the_nearest_of_few_families_does_not_speak_for_all_near_jobs() -> None:
         )
         for _ in range(5)
     ]
-    found = stated_error(alone, CNN, runs=runs)
-    assert width_of(found) > 1.4 / 0.65
-    assert (found.median_pct or 0) > 20
+    nearest = stated_error(alone, CNN, runs=runs)
+    assert width_of(nearest) > 1.4 / 0.65
+    assert (nearest.median_pct or 0) > 20
 
 
 def test_many_runs_of_one_family_are_no_evidence_of_a_device() -> None:
@@ -255,10 +255,10 @@ def test_few_families_on_such_clusters_are_seen_among_those_of_their_scheme() ->
     cluster = Setting.parse("K80-R8/ho-10G")
     alone = stated_error(cluster, CNN, runs=few)
     inside = [run for run in RUNS if run.kind == "ring" and not run.several_machines]
-    found = stated_error(cluster, CNN, runs=[*few, *inside])
-    assert (found.p90_pct or 0) > 1.5 * (alone.p90_pct or 0)
-    assert found.num_runs == 5
-    assert "on several machines" in sentence(found.runs)
+    error = stated_error(cluster, CNN, runs=[*few, *inside])
+    assert (error.p90_pct or 0) > 1.5 * (alone.p90_pct or 0)
+    assert error.num_runs == 5
+    assert "on several machines" in sentence(error.runs)
 
 
 def test_a_tuned_device_states_no_smaller_error_than_its_own_runs() -> None:
@@ -267,15 +267,15 @@ def test_a_tuned_device_states_no_smaller_error_than_its_own_runs() -> None:
     for tuned_pct, is_larger in ((60.0, True), (0.1, False)):
         facts = {**setting.worker.facts, "tuned_p90_pct": tuned_pct}
         tuned = replace(setting, worker=replace(setting.worker, facts=facts))
-        found = stated_error(tuned, CNN, runs=RUNS)
-        assert found.p90_pct == pytest.approx(tuned_pct if is_larger else usual.p90_pct)
-        assert found.low_factor is not None and usual.low_factor is not None
-        assert (found.low_factor < usual.low_factor) == is_larger
-        assert (found.high_factor == pytest.approx(2.5)) == is_larger
-        assert ("left out of the tuning" in stated_error_sentence(found)) == is_larger
-        assert found.tuned == (("p90_pct",) if is_larger else ())
+        error = stated_error(tuned, CNN, runs=RUNS)
+        assert error.p90_pct == pytest.approx(tuned_pct if is_larger else usual.p90_pct)
+        assert error.low_factor is not None and usual.low_factor is not None
+        assert (error.low_factor < usual.low_factor) == is_larger
+        assert (error.high_factor == pytest.approx(2.5)) == is_larger
+        assert ("left out of the tuning" in stated_error_sentence(error)) == is_larger
+        assert error.tuned == (("p90_pct",) if is_larger else ())
         own = (usual.runs_median_pct, usual.runs_p90_pct)
-        assert (found.runs_median_pct, found.runs_p90_pct) == own
+        assert (error.runs_median_pct, error.runs_p90_pct) == own
 
 
 def test_a_tuned_device_states_no_smaller_median_than_its_own_runs() -> None:
@@ -285,10 +285,10 @@ def test_a_tuned_device_states_no_smaller_median_than_its_own_runs() -> None:
     )
     usual = stated_error(alone, CNN, runs=RUNS).median_pct
     assert usual is not None and usual < 42
-    found = stated_error(tuned, CNN, runs=RUNS)
-    assert (found.median_pct, found.tuned) == (42.0, ("median_pct",))
+    error = stated_error(tuned, CNN, runs=RUNS)
+    assert (error.median_pct, error.tuned) == (42.0, ("median_pct",))
     assert "(the median is that of the runs that the device is tuned to" in stated_error_sentence(
-        found
+        error
     )
 
 
@@ -323,8 +323,8 @@ def test_a_guess_is_an_answer_like_badly_predicted_ones() -> None:
 
 def test_a_transformer_states_an_error_of_a_cnn_as_that_of_the_nearest_kind() -> None:
     vit = JobKind(network="transformer", mix=ATTENTION)
-    found = stated("V100", vit)
-    assert (found.num_runs, "of transformer networks" in sentence(found.runs)) == (6, True)
+    error = stated("V100", vit)
+    assert (error.num_runs, "of transformer networks" in sentence(error.runs)) == (6, True)
     only_cnns = [run for run in RUNS if run.mix == CONV]
     none = stated_error(Setting.parse("1xV100"), vit, runs=only_cnns)
     assert not none.is_checked
@@ -379,11 +379,11 @@ def test_intervals_widen_with_the_distance() -> None:
 
 
 def test_cpus_were_measured_by_setting() -> None:
-    found = stated("CPU-P1w2/ho-200M")
-    assert found.num_runs == 67
-    assert "measured on CPU-P1w2/ho-200M" in stated_error_sentence(found)
-    assert (found.runs_median_pct, found.runs_p90_pct) == (found.median_pct, found.p90_pct)
-    assert stated_error_sentence(found).startswith("the simulator's error on 67 workloads")
+    error = stated("CPU-P1w2/ho-200M")
+    assert error.num_runs == 67
+    assert "measured on CPU-P1w2/ho-200M" in stated_error_sentence(error)
+    assert (error.runs_median_pct, error.runs_p90_pct) == (error.median_pct, error.p90_pct)
+    assert stated_error_sentence(error).startswith("the simulator's error on 67 workloads")
     assert "CPU-P1w3/ho-200M" in stated_error_sentence(stated("CPU-P1w2/ho-1G"))
 
 
@@ -567,10 +567,10 @@ def test_intervals_of_held_out_families_hold_in_nine_of_ten() -> None:
             )
             for _ in range(3)
         ]
-    (found,) = [one for one in coverage_of(cross_conformal(runs)) if one.by == "all"]
-    assert found.runs == 360
-    assert 85 <= found.coverage_pct <= 95
-    assert 85 <= found.below_p90_pct <= 95
+    (coverage,) = [one for one in coverage_of(cross_conformal(runs)) if one.by == "all"]
+    assert coverage.runs == 360
+    assert 85 <= coverage.coverage_pct <= 95
+    assert 85 <= coverage.below_p90_pct <= 95
 
 
 def test_a_size_is_checked_without_any_error_of_its_family() -> None:
@@ -587,18 +587,18 @@ def test_a_size_is_checked_without_any_error_of_its_family() -> None:
         for run in runs
     ]
     folds = {family: number for number, family in enumerate(families)}
-    found = [one for one in cross_conformal(odd, folds) if one.run.held_out == "size"]
-    assert len(found) == 24
-    inside = {family: {one.is_inside for one in found if one.run.family == family}
+    checks = [one for one in cross_conformal(odd, folds) if one.run.held_out == "size"]
+    assert len(checks) == 24
+    inside = {family: {one.is_inside for one in checks if one.run.family == family}
               for family in families}  # fmt: skip
     assert inside["family0"] == {False}
     assert all(inside[family] == {True} for family in families[1:])
     usual = cross_conformal(runs, folds)
     (before,) = {one.stated for one in usual if one.run.family == "family0"
                  and one.run.held_out == "size"}  # fmt: skip
-    (after,) = {one.stated for one in found if one.run.family == "family0"}
+    (after,) = {one.stated for one in checks if one.run.family == "family0"}
     assert before == after
-    (line,) = [one for one in coverage_of(found) if one.by == "family" and one.group == "family0"]
+    (line,) = [one for one in coverage_of(checks) if one.by == "family" and one.group == "family0"]
     assert (line.held_out, line.runs, line.coverage_pct) == ("size", 2, 0.0)
 
 
@@ -613,8 +613,8 @@ def test_a_size_is_asked_at_its_distance_from_the_sizes_that_its_fit_had_seen() 
     for distance in (0.0, 0.3):
         new = checked_run("single", "V100", 5, family="family0", held_out="size", end="largest",
                      distance=distance)  # fmt: skip
-        (found,) = [one for one in cross_conformal([*runs, new], folds) if one.run == new]
-        widths.append(width_of(found.stated))
+        (check,) = [one for one in cross_conformal([*runs, new], folds) if one.run == new]
+        widths.append(width_of(check.stated))
     assert widths[1] > 1.5 * widths[0]
 
 

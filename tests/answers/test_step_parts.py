@@ -37,14 +37,14 @@ def test_scaled_parts_keep_their_shares(parts: StepParts, step_s: float) -> None
 def test_an_exchange_makes_up_for_the_rest_of_a_step(parts: StepParts, factor: float) -> None:
     """A step that is shorter than alone has less of the update."""
     step_s = factor * parts.step_s
-    found = parts.with_exchange(step_s, "the network")
-    assert found.step_s == pytest.approx(step_s)
-    assert found.exchange == "the network"
+    with_exchange = parts.with_exchange(step_s, "the network")
+    assert with_exchange.step_s == pytest.approx(step_s)
+    assert with_exchange.exchange == "the network"
     if factor >= 1:
-        assert found.computing_s == parts.computing_s
-        assert found.exchange_s == pytest.approx(step_s - parts.step_s)
+        assert with_exchange.computing_s == parts.computing_s
+        assert with_exchange.exchange_s == pytest.approx(step_s - parts.step_s)
     else:
-        assert found.exchange_s == 0.0
+        assert with_exchange.exchange_s == 0.0
 
 
 def test_the_longest_part_comes_first_then_host_and_exchange() -> None:

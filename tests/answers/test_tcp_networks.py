@@ -39,9 +39,9 @@ def step_s(there: Place) -> float:
 
 def test_a_step_by_tcp_lies_between_the_fastest_and_the_slowest() -> None:
     there = place("4x1xV100/10G-TCP")
-    found = steps_by_tcp(JOB, there)
-    assert found is not None
-    fastest, slowest = found
+    ends_s = steps_by_tcp(JOB, there)
+    assert ends_s is not None
+    fastest, slowest = ends_s
     assert fastest < step_s(there) < slowest
     assert fastest == step_s(with_efficiency(there, max(TCP_SHARES)))
     assert slowest == step_s(with_efficiency(there, min(TCP_SHARES)))

@@ -30,9 +30,9 @@ def lines_of(batch_size: int, place: Place | None = None, *, known: bool = False
     place = place_of(SETTING) if place is None else place
     job = PreparedJob(net(batch_size, depth=30))
     step_s = simulated_step_s(job, place.setting, place.calibration)
-    found = timelines(job, place, step_s, host_is_known=known)
-    assert found is not None
-    return found
+    lines = timelines(job, place, step_s, host_is_known=known)
+    assert lines is not None
+    return lines
 
 
 def test_a_step_that_keeps_its_device_busy_is_as_uncertain_as_its_kernels() -> None:
@@ -100,7 +100,7 @@ def test_other_settings_have_none(name: str) -> None:
 
 def test_a_tuned_device_has_the_interval_of_tuned_steps(tmp_path: Path) -> None:
     """Error, width and words are of our own steps; fewer runs tell less, and say so."""
-    found = {}
+    answers = {}
     for runs in (10, 9):
         file = tmp_path / f"{runs}.toml"
         factors = "".join(f"tuned_{name} = 1.1\n" for name in TUNED)
@@ -111,12 +111,12 @@ def test_a_tuned_device_has_the_interval_of_tuned_steps(tmp_path: Path) -> None:
         )
         setting = Setting.parse("1xH100", catalog=read_catalog([file]))
         job = ReadyJob(load_job("resnet18", JobOptions(batch_size=8), setting=setting))
-        found[runs] = ask_step(job, place_of(setting))
-    stated, interval = found[10].stated, found[10].step_time.interval
+        answers[runs] = ask_step(job, place_of(setting))
+    stated, interval = answers[10].stated, answers[10].step_time.interval
     assert stated is not None and stated.runs.code == "steps_of_tuned_devices"
     assert stated.median_pct == tuned_steps().median_pct
     assert interval is not None and interval.width < 2.4
-    assert found[10].slow_host is None
-    fewer, wider = found[9].stated, found[9].step_time.interval
+    assert answers[10].slow_host is None
+    fewer, wider = answers[9].stated, answers[9].step_time.interval
     assert fewer is not None and fewer.runs.code == "published_runs"
     assert wider is not None and wider.width > 0.99 * interval.width

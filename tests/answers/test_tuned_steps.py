@@ -45,13 +45,13 @@ def test_the_shipped_steps_are_a_statement() -> None:
 
 
 def test_a_device_tuned_to_as_many_runs_has_the_error_of_ours() -> None:
-    found = stated(tuned_runs=OURS.num_runs)
-    assert (found.median_pct, found.p90_pct) == (OURS.median_pct, OURS.p90_pct)
-    assert (found.runs_median_pct, found.runs_p90_pct) == (OURS.median_pct, OURS.p90_pct)
-    assert (found.low_factor, found.high_factor) == OURS.device_ends
-    assert found.num_runs == OURS.num_steps
-    assert found.runs.code == "steps_of_tuned_devices"
-    assert found.short is not None and found.short.values["num_runs"] == OURS.num_runs
+    error = stated(tuned_runs=OURS.num_runs)
+    assert (error.median_pct, error.p90_pct) == (OURS.median_pct, OURS.p90_pct)
+    assert (error.runs_median_pct, error.runs_p90_pct) == (OURS.median_pct, OURS.p90_pct)
+    assert (error.low_factor, error.high_factor) == OURS.device_ends
+    assert error.num_runs == OURS.num_steps
+    assert error.runs.code == "steps_of_tuned_devices"
+    assert error.short is not None and error.short.values["num_runs"] == OURS.num_runs
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_other_answers_keep_the_published_error(kind: JobKind, is_alone: bool, r
 
 
 def test_worse_runs_of_the_user_make_the_statement_worse() -> None:
-    found = stated(is_alone=False, tuned_median_pct=9.0, tuned_p90_pct=50.0)
-    assert (found.median_pct, found.p90_pct) == (9.0, 50.0)
-    assert found.tuned == ("median_pct", "p90_pct")
-    assert found.low_factor == pytest.approx(1 / 1.5)
-    assert found.high_factor == pytest.approx(2.0)
+    error = stated(is_alone=False, tuned_median_pct=9.0, tuned_p90_pct=50.0)
+    assert (error.median_pct, error.p90_pct) == (9.0, 50.0)
+    assert error.tuned == ("median_pct", "p90_pct")
+    assert error.low_factor == pytest.approx(1 / 1.5)
+    assert error.high_factor == pytest.approx(2.0)
     assert stated(is_alone=False, tuned_median_pct=9.0).tuned == ("median_pct",)
     only = stated(is_alone=False, tuned_p90_pct=21.0)
     assert only.tuned == ("p90_pct",)
@@ -92,16 +92,16 @@ def test_better_runs_of_the_user_change_nothing(median: float, p90: float) -> No
 @given(st.floats(0.1, 1000))
 def test_an_interval_is_no_narrower_than_the_published_one(p90: float) -> None:
     """And its upper end is 20 times the answer at most, however far off the runs were."""
-    found = stated(is_alone=False, tuned_p90_pct=p90)
-    assert found.low_factor is not None and found.high_factor is not None
-    assert 0 < found.low_factor <= 0.8
-    assert 1.3 <= found.high_factor <= 20.0 + 1e-9
+    error = stated(is_alone=False, tuned_p90_pct=p90)
+    assert error.low_factor is not None and error.high_factor is not None
+    assert 0 < error.low_factor <= 0.8
+    assert 1.3 <= error.high_factor <= 20.0 + 1e-9
 
 
 def test_without_an_interval_none_is_made() -> None:
     bare = replace(PUBLISHED, low_factor=None, high_factor=None)
     device = cast("Device", Tuned(tuned_p90_pct=50.0))
-    found = with_tuning(bare, CNN, device, is_alone=False)
-    assert (found.p90_pct, found.low_factor, found.high_factor) == (50.0, None, None)
+    error = with_tuning(bare, CNN, device, is_alone=False)
+    assert (error.p90_pct, error.low_factor, error.high_factor) == (50.0, None, None)
     unknown = StatedError(runs=Remark.of_text("none"))
     assert with_tuning(unknown, CNN, device, is_alone=False) is unknown

@@ -114,10 +114,10 @@ def test_a_region_of_a_file_of_prices_is_known(job: str, tmp_path: Path) -> None
 
 def test_a_plan_writes_numbers_as_the_command_does(job: str) -> None:
     """Whole numbers and others are one type in JSON."""
-    found = planned(job, instances="g5.xlarge", epochs=2, budget=500, deadline_s=3600).to_dict()
-    assumed = found["assumptions"]
+    as_json = planned(job, instances="g5.xlarge", epochs=2, budget=500, deadline_s=3600).to_dict()
+    assumed = as_json["assumptions"]
     assert isinstance(assumed, dict)
-    for value in (assumed["epochs"], found["budget"], found["deadline_s"]):
+    for value in (assumed["epochs"], as_json["budget"], as_json["deadline_s"]):
         assert isinstance(value, float)
 
 
@@ -206,8 +206,8 @@ def test_what_is_no_job_is_refused_with_advice() -> None:
 
 
 def test_several_jobs_come_from_anything_that_gives_them() -> None:
-    found = driple.predict((one for one in (GRAPH, str(GRAPH))), "1xA100", num_steps=4)  # type: ignore[arg-type]
-    assert len(found.answers) == 2
+    result = driple.predict((one for one in (GRAPH, str(GRAPH))), "1xA100", num_steps=4)  # type: ignore[arg-type]
+    assert len(result.answers) == 2
 
 
 def test_options_are_no_dictionary() -> None:

@@ -38,10 +38,10 @@ def test_a_number_format_that_a_device_lacks_is_said(
 ) -> None:
     there = Setting.parse(setting)
     job = load_job("mobilenet_v2", JobOptions(precision=precision), setting=there)  # type: ignore[arg-type]
-    found = sentences(device_remarks(job, there, "simulator"))
-    assert len(found) == bool(words)
-    assert words in "".join(found)
-    assert ("fp16" in "".join(found)) == (setting == "1xV100" and bool(words))
+    texts = sentences(device_remarks(job, there, "simulator"))
+    assert len(texts) == bool(words)
+    assert words in "".join(texts)
+    assert ("fp16" in "".join(texts)) == (setting == "1xV100" and bool(words))
 
 
 def test_a_mixed_clusters_attention_is_that_of_its_first_device(tmp_path: Path) -> None:
@@ -52,8 +52,8 @@ def test_a_mixed_clusters_attention_is_that_of_its_first_device(tmp_path: Path) 
     for other, expected in (("A100", 1), ("V100-SXM2", 0)):
         file.write_text(machines % other)
         there = parse_setting(str(file))
-        found = device_remarks(load_job(MODEL, half, setting=there), there, "simulator")
-        assert len(found) == expected
+        remarks = device_remarks(load_job(MODEL, half, setting=there), there, "simulator")
+        assert len(remarks) == expected
         assert not device_remarks(load_job("mobilenet_v2", half, setting=there), there, "simulator")
         # In single precision both run the same kernel.
         assert not device_remarks(load_job(MODEL, setting=there), there, "simulator")
@@ -77,8 +77,8 @@ def test_an_inspector_says_that_it_leaves_a_tuning_out(tmp_path: Path) -> None:
     )
     there = Setting.parse("V100-P1w2", catalog=read_catalog([file]))
     job = load_job("mobilenet_v2", setting=there)
-    (found,) = sentences(device_remarks(job, there, "inspector"))
-    assert found.startswith("V100 is tuned by ") and "leaves the tuning out" in found
+    (text,) = sentences(device_remarks(job, there, "inspector"))
+    assert text.startswith("V100 is tuned by ") and "leaves the tuning out" in text
     assert not device_remarks(job, there, "simulator")
 
 

@@ -34,8 +34,8 @@ def torch_result() -> driple.api.InspectResult:
 
 def test_kinds_add_up_to_the_step() -> None:
     """FLOPs, bytes and seconds of all kinds are those of the step; the update comes on top."""
-    found = driple.inspect(GRAPH, RING)
-    parts, cost = found.breakdown, found.job.cost
+    result = driple.inspect(GRAPH, RING)
+    parts, cost = result.breakdown, result.job.cost
     assert sum(one.flops for one in parts.kinds) == pytest.approx(cost.total_flops)
     assert sum(one.moved_bytes for one in parts.kinds) == pytest.approx(cost.total_bytes)
     assert parts.total_s is not None
@@ -46,25 +46,25 @@ def test_kinds_add_up_to_the_step() -> None:
 
 
 def test_on_servers_the_update_takes_no_time_of_the_device() -> None:
-    ring, found = driple.inspect(GRAPH, RING), driple.inspect(GRAPH, "V100-P1w2")
-    for result, updates in ((ring, True), (found, False)):
+    ring, servers = driple.inspect(GRAPH, RING), driple.inspect(GRAPH, "V100-P1w2")
+    for result, updates in ((ring, True), (servers, False)):
         ops_s = sum(one.time_s or 0.0 for one in result.breakdown.kinds)
         assert ((result.breakdown.total_s or 0.0) > ops_s * (1 + 1e-9)) is updates
         (update,) = [one for one in result.breakdown.phases if one.name == "update"]
         assert ((update.time_s or 0.0) > 0) is updates
-    said = sentences(found.assumptions)
+    said = sentences(servers.assumptions)
     assert any("parameter servers update the parameters" in words for words in said)
 
 
 def test_scopes_of_the_backward_pass_count_with_the_forward_pass() -> None:
     """Each convolution of the graph has its gradients' FLOPs: about three times its own."""
-    found = driple.inspect(GRAPH)
-    tree = found.breakdown.modules
+    result = driple.inspect(GRAPH)
+    tree = result.breakdown.modules
     assert tree is not None
     model = next(one for one in tree.children if one.path == "model")
-    assert model.flops > 0.99 * found.job.cost.total_flops
+    assert model.flops > 0.99 * result.job.cost.total_flops
     assert not [one for one in nodes_of(tree) if "gradients" in one.path or "_grad" in one.path]
-    graph, cost = found.job.graph, found.job.cost
+    graph, cost = result.job.graph, result.job.cost
     flops = dict(zip(graph.names, (cost.flops * cost.executions).tolist(), strict=True))
     for conv in [one for one in model.children if one.name.startswith("conv")][:5]:
         assert conv.flops >= 1.9 * flops[f"{conv.path}/Conv2D"]
@@ -109,11 +109,11 @@ def test_parameters_belong_to_the_module_that_reads_them() -> None:
     assert by_path["stem"].parameters == 10
     assert by_path["body.0.fc"].parameters == 7  # of the op that reads it
     assert by_path["body.0.fc"].name == "body.0.fc"  # a chain of one child each is one module
-    found = driple.inspect(made, RING)
-    assert [one.name for one in found.breakdown.phases] == ["forward", "backward", "update"]
-    facts = found.parameters
+    result = driple.inspect(made, RING)
+    assert [one.name for one in result.breakdown.phases] == ["forward", "backward", "update"]
+    facts = result.parameters
     assert (facts.count, facts.elements, facts.trained_elements) == (2, 17, 10)
-    assert sum(one.time_pct or 0.0 for one in found.breakdown.phases) == pytest.approx(100)
+    assert sum(one.time_pct or 0.0 for one in result.breakdown.phases) == pytest.approx(100)
 
 
 def test_a_graph_without_names_that_group_its_ops_says_so() -> None:
@@ -121,9 +121,9 @@ def test_a_graph_without_names_that_group_its_ops_says_so() -> None:
     bare = replace(
         graph, names=tuple(f"op{i}" for i in range(graph.num_nodes)), phases=graph.phases
     )
-    found = driple.inspect(bare, RING)
-    assert found.breakdown.modules is None
-    assert "the graph names no modules" in sentences(found.unknown)
+    result = driple.inspect(bare, RING)
+    assert result.breakdown.modules is None
+    assert "the graph names no modules" in sentences(result.unknown)
 
 
 def test_a_pytorch_model_is_read_with_its_kinds(torch_result: driple.api.InspectResult) -> None:
@@ -142,12 +142,12 @@ def test_a_pytorch_model_is_read_with_its_kinds(torch_result: driple.api.Inspect
 
 
 def test_the_frame_has_phases_kinds_and_modules() -> None:
-    found = driple.inspect(GRAPH, depth=1)
-    frame = found.to_frame()
+    result = driple.inspect(GRAPH, depth=1)
+    frame = result.to_frame()
     assert {"kind", "module"} <= set(frame["part"])
     modules = frame[frame["part"] == "module"]
     assert modules["name"].str.count("/").max() == 0
-    assert modules["flops"].iloc[0] == pytest.approx(found.job.cost.total_flops)
+    assert modules["flops"].iloc[0] == pytest.approx(result.job.cost.total_flops)
 
 
 def test_the_tables_fit_80_columns_and_state_the_numbers_of_the_json() -> None:
@@ -156,14 +156,14 @@ def test_the_tables_fit_80_columns_and_state_the_numbers_of_the_json() -> None:
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    found = json.loads(command("inspect", *options, "--json").stdout)
-    milliseconds = f"{1e3 * found['compute_s']['value']:.3g} ms"
+    result = json.loads(command("inspect", *options, "--json").stdout)
+    milliseconds = f"{1e3 * result['compute_s']['value']:.3g} ms"
     assert milliseconds in " ".join(shown.stdout.split())
-    first = found["kinds"][0]
+    first = result["kinds"][0]
     (row,) = [line for line in lines if line.startswith(first["name"].replace("_", " ") + "  ")]
     assert f"{first['time_pct']['value']:.1f} %" in row
     (root,) = [line for line in lines if line.startswith("whole model")]
-    assert f"{found['modules']['flops'] / 1e9:.3g}" in root
+    assert f"{result['modules']['flops'] / 1e9:.3g}" in root
     assert [line for line in lines if "more and own ops" in line]
 
 

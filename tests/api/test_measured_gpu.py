@@ -29,11 +29,11 @@ def kernels(*seconds: float, precision: str = "bf16") -> list[Any]:
 def test_a_gpu_is_slower_by_the_median_of_its_kernels(times: list[float], factor: float) -> None:
     """If by more than 10 %, whatever single kernels take."""
     first, other = kernels(*times), kernels(*(factor * time for time in times))
-    found = slower_pct(other, first)
+    slower = slower_pct(other, first)
     if factor > 1.1 + 1e-9:
-        assert found == pytest.approx(100 * (factor - 1))
+        assert slower == pytest.approx(100 * (factor - 1))
     elif factor < 1.1 - 1e-9:
-        assert found is None
+        assert slower is None
     assert slower_pct(first, first) is None
 
 

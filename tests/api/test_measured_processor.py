@@ -22,12 +22,12 @@ def steps() -> list[ProcessorStep]:
 
 
 def test_the_pace_is_found_again(steps: list[ProcessorStep]) -> None:
-    found = processor_of(steps, 2)
-    assert found.flops_per_s == pytest.approx(5e10, rel=1e-3)
-    assert found.bytes_per_s == pytest.approx(2e10, rel=1e-3)
-    assert found.us_per_op == pytest.approx(3.0, rel=1e-3)
-    assert found.median_pct == pytest.approx(0, abs=0.1)
-    assert found.programs == len(PROGRAMS) and found.threads == 2
+    pace = processor_of(steps, 2)
+    assert pace.flops_per_s == pytest.approx(5e10, rel=1e-3)
+    assert pace.bytes_per_s == pytest.approx(2e10, rel=1e-3)
+    assert pace.us_per_op == pytest.approx(3.0, rel=1e-3)
+    assert pace.median_pct == pytest.approx(0, abs=0.1)
+    assert pace.programs == len(PROGRAMS) and pace.threads == 2
 
 
 def test_a_step_that_is_far_off_moves_it_little(steps: list[ProcessorStep]) -> None:

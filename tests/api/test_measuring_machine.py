@@ -92,8 +92,8 @@ def test_the_pace_of_published_runs_is_found_again() -> None:
     device = shipped_calibration().device("H100")
     few = [one for one in PROGRAMS if one.model == "pointwise"]
     seconds = [(one, _predicted(one, device).host_s) for one in few]
-    found = host_of(seconds, 1e-5, launch_us=None)
-    assert found.us_per_op == pytest.approx(1e6 * usual_s())
+    host = host_of(seconds, 1e-5, launch_us=None)
+    assert host.us_per_op == pytest.approx(1e6 * usual_s())
 
 
 @pytest.mark.parametrize("parts", [("gpu",), ("copies", "host")])

@@ -38,9 +38,9 @@ def _asked(setting: str, batch: int, **options: object):  # type: ignore[no-unty
 
 def test_a_small_job_fits() -> None:
     """Each number holds the one before; the sentence states them and the margin."""
-    found = _asked("1xA100", 32)
-    made = found.estimate
-    assert made is not None and made.fits == "yes" and not found.remedies
+    memory = _asked("1xA100", 32)
+    made = memory.estimate
+    assert made is not None and made.fits == "yes" and not memory.remedies
     assert made.allocated.value <= made.reserved.value < made.device_total.value
     need_bytes = made.allocated.value + made.parts["outside the allocator"]
     share = shipped_memory_calibration().no_above  # of the usable memory, that runs reach
@@ -61,16 +61,16 @@ def test_a_compiled_model_needs_at_most_what_it_needs_uncompiled() -> None:
 
 def test_what_does_not_fit_names_changes_that_do() -> None:
     """Every change that is said to fit does, by the estimate itself; a larger batch does not."""
-    found = _asked("2x2080Ti", 512)
-    assert found.estimate.fits == "no"
-    flags = {one.flag.split()[0]: one for one in found.remedies}
+    memory = _asked("2x2080Ti", 512)
+    assert memory.estimate.fits == "no"
+    flags = {one.flag.split()[0]: one for one in memory.remedies}
     assert set(flags) == {
         "--batch-size", "--activation-checkpointing", "--optimizer", "--scheme",
     }  # fmt: skip
     batch = int(flags["--batch-size"].flag.split()[1])
     assert _asked("2x2080Ti", batch).estimate.fits == "yes"
     assert _asked("2x2080Ti", batch + 2).estimate.fits != "yes"
-    shown = memory_dict(found)
+    shown = memory_dict(memory)
     assert shown["fits"] == "no"
     assert [one["fits"] for one in shown["what_would_fit"]].count("yes") >= 1
 
@@ -78,8 +78,8 @@ def test_what_does_not_fit_names_changes_that_do() -> None:
 @pytest.mark.parametrize("precision", ["bf16", "bf16-mixed"])
 def test_states_of_8_bits_are_those_of_the_job_with_that_option(precision: str) -> None:
     """Masters in fp32 stay beside them: what a remedy needs is what its option needs."""
-    found = _asked("1x2080Ti", 2048, precision=precision)
-    remedy = next(one for one in found.remedies if one.flag == "--optimizer adam8bit")
+    memory = _asked("1x2080Ti", 2048, precision=precision)
+    remedy = next(one for one in memory.remedies if one.flag == "--optimizer adam8bit")
     options = JobOptions(batch_size=2048, optimizer="adam8bit", precision=precision)
     setting = Setting.parse("1x2080Ti")
     alone = memory_of(load_job(MODEL, options, setting=setting), setting)

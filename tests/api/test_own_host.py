@@ -37,10 +37,10 @@ def host(tmp_path: Path) -> Path:
 
 def test_known_workloads_are_of_several_families() -> None:
     """All of the list that was measured."""
-    found = known_workloads()
-    assert len(set(found)) == 6
-    assert set(found) <= set(cpu_workloads())
-    assert len({one.model for one in found}) >= 3
+    workloads = known_workloads()
+    assert len(set(workloads)) == 6
+    assert set(workloads) <= set(cpu_workloads())
+    assert len({one.model for one in workloads}) >= 3
 
 
 def test_only_measured_settings_can_be_calibrated() -> None:
@@ -61,9 +61,9 @@ def test_only_measured_settings_can_be_calibrated() -> None:
 def test_the_answer_is_for_the_host(host: Path) -> None:
     """What it computes takes longer, its interval is narrower, and it says why."""
     (usual,) = json.loads(driple(*ASK, "--json").stdout)["answers"]
-    found = json.loads(driple(*ASK, "--set", f"host={host}", "--json").stdout)
-    assert errors_of(found) == []
-    (own,) = found["answers"]
+    result = json.loads(driple(*ASK, "--set", f"host={host}", "--json").stdout)
+    assert errors_of(result) == []
+    (own,) = result["answers"]
     assert usual["host"] is None and own["host"]["computing_factor"] == 1.5
 
     def time_of(answer: dict[str, dict[str, float]]) -> float:
@@ -98,8 +98,8 @@ def test_a_host_is_measured(tmp_path: Path) -> None:
     values = [part for one in quick for part in ("--set", one)]
     done = driple("measure", *names, "--calibrate", "-o", tmp_path / "runs", *values, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert errors_of(found) == []
-    assert found["host"]["workloads"] == sorted(names)
+    result = json.loads(done.stdout)
+    assert errors_of(result) == []
+    assert result["host"]["workloads"] == sorted(names)
     answer = driple(*ASK, "--set", f"host={tmp_path / 'runs' / HOST_FILE}")
     assert "this host takes" in answer.stdout

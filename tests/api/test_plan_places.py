@@ -78,8 +78,8 @@ def test_own_instances_are_those_that_a_file_adds_or_changes(tmp_path: Path) -> 
     )
     catalog = read_catalog([file])
     asked = PlacesAsked(devices=["own"], catalogs=[file])
-    found = names(asked, known=catalog.instances, catalog=catalog)
-    assert sorted(found) == ["mine", "p3.2xlarge"]
+    chosen = names(asked, known=catalog.instances, catalog=catalog)
+    assert sorted(chosen) == ["mine", "p3.2xlarge"]
     both = PlacesAsked(devices=["own", "T4"], catalogs=[file])
     assert names(both, known=catalog.instances, catalog=catalog) == ["mine"]
     with pytest.raises(ConfigError, match=r"no file of --catalog has an \[\[instances\]\] row"):

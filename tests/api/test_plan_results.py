@@ -33,8 +33,8 @@ def result(*offers: Offer, limits: TrainingLimits = LIMITS) -> PlanResult:
     )  # fmt: skip
 
 
-def offers_of(found: PlanResult) -> dict[str, dict[str, Json]]:
-    listed = found.to_dict()["offers"]
+def offers_of(result: PlanResult) -> dict[str, dict[str, Json]]:
+    listed = result.to_dict()["offers"]
     assert isinstance(listed, list)
     return {str(one["name"]): one for one in listed}  # type: ignore[index,misc,call-overload]
 
@@ -72,14 +72,14 @@ def test_times_and_costs_have_the_interval_of_the_step_and_rates_its_inverse() -
 
 
 def test_a_measured_offer_has_no_interval() -> None:
-    found = offers_of(ALL)["measured"]
+    offer = offers_of(ALL)["measured"]
     for field in ("training_time_s", "cost", "iteration_time_s", "samples_per_s",
                   "communication_pct"):  # fmt: skip
-        number = found[field]
+        number = offer[field]
         assert isinstance(number, dict)
         assert (number["interval"], number["method"], number["source"]) == (
             None, "measured", "measured")  # fmt: skip
-    assert found["source"] == "measured"
+    assert offer["source"] == "measured"
     shared = offers_of(result(replace(SURE, communication_pct=3.0)))["sure"]["communication_pct"]
     assert isinstance(shared, dict) and shared["method"] == "simulator"
 

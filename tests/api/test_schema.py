@@ -87,16 +87,16 @@ ELSEWHERE = {
 
 @cache
 def schema() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(schema_text())
-    Draft202012Validator.check_schema(found)
-    return found
+    document: dict[str, Any] = json.loads(schema_text())
+    Draft202012Validator.check_schema(document)
+    return document
 
 
 def errors_of(value: dict[str, Any]) -> list[str]:
     """What a result has that its part of the schema does not describe."""
     part = {"$ref": f"#/$defs/{value['question']}", "$defs": schema()["$defs"]}
-    found = Draft202012Validator(part).iter_errors(value)
-    return [f"{'/'.join(map(str, one.absolute_path))}: {one.message[:300]}" for one in found]
+    errors = Draft202012Validator(part).iter_errors(value)
+    return [f"{'/'.join(map(str, one.absolute_path))}: {one.message[:300]}" for one in errors]
 
 
 @pytest.mark.parametrize("line", LINES, ids=" ".join)
@@ -106,13 +106,13 @@ def test_a_command_prints_what_the_schema_describes(
     monkeypatch.chdir(ROOT)
     done = command(*line, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    if found["question"] == "data_set":
+    result = json.loads(done.stdout)
+    if result["question"] == "data_set":
         assert line[:2] == ("data", "list")
     else:
-        assert found["question"] == QUESTIONS.get(line[:2], line[0])
-    assert errors_of(found) == []
-    assert Draft202012Validator(schema()).is_valid(found)
+        assert result["question"] == QUESTIONS.get(line[:2], line[0])
+    assert errors_of(result) == []
+    assert Draft202012Validator(schema()).is_valid(result)
 
 
 def test_every_question_is_in_the_schema() -> None:
@@ -169,7 +169,7 @@ def test_the_record_of_a_link_is_as_described() -> None:
 @pytest.mark.parametrize("wrong", ["iteration_s", "iteration_time_s"])
 def test_a_number_without_its_method_is_refused(wrong: str) -> None:
     """Neither another name of the step time nor a bare number passes."""
-    found: Any = driple.predict(ROOT / GRAPH, SERVERS).to_dict()
-    assert errors_of(found) == []
-    found["answers"][0][wrong] = 0.5
-    assert errors_of(found)
+    result: Any = driple.predict(ROOT / GRAPH, SERVERS).to_dict()
+    assert errors_of(result) == []
+    result["answers"][0][wrong] = 0.5
+    assert errors_of(result)

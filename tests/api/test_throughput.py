@@ -35,9 +35,9 @@ def throughput(
     return throughput_of(answer)
 
 
-def known(found: Throughput | None) -> Throughput:
-    assert found is not None
-    return found
+def known(rate: Throughput | None) -> Throughput:
+    assert rate is not None
+    return rate
 
 
 def second(value: float = 1.0, ends: tuple[float, float] | None = None) -> Estimate:
@@ -51,11 +51,11 @@ def second(value: float = 1.0, ends: tuple[float, float] | None = None) -> Estim
 )  # fmt: skip
 def test_devices_that_share_a_model_count_as_one(setting: str, replicas: int) -> None:
     """4 samples x 3 passes in 0.5 s, by each replica."""
-    found = known(throughput(second(0.5), setting, grad_accumulation=3, seq_len=100))
-    assert found.samples_per_s.value == pytest.approx(replicas * 24)
-    assert found.tokens_per_s is not None
-    assert found.tokens_per_s.value == pytest.approx(replicas * 2400)
-    assert found.samples_per_s.interval is None
+    rate = known(throughput(second(0.5), setting, grad_accumulation=3, seq_len=100))
+    assert rate.samples_per_s.value == pytest.approx(replicas * 24)
+    assert rate.tokens_per_s is not None
+    assert rate.tokens_per_s.value == pytest.approx(replicas * 2400)
+    assert rate.samples_per_s.interval is None
 
 
 def test_data_other_than_tokens_have_no_tokens() -> None:
@@ -69,12 +69,12 @@ def test_without_a_batch_or_a_time_nothing_is_known() -> None:
 
 @given(st.floats(1e-3, 1e3), st.floats(0.1, 1), st.floats(1, 10))
 def test_the_longest_time_is_the_lowest_rate(value: float, low: float, high: float) -> None:
-    found = known(throughput(second(value, (low * value, high * value)))).samples_per_s
-    assert found.interval is not None and found.interval.high is not None
-    assert found.interval.low == pytest.approx(found.value / high)
-    assert found.interval.high == pytest.approx(found.value / low)
-    assert found.interval.level == 0.9
-    assert (found.method, found.source) == ("simulator", "simulated")
+    rate = known(throughput(second(value, (low * value, high * value)))).samples_per_s
+    assert rate.interval is not None and rate.interval.high is not None
+    assert rate.interval.low == pytest.approx(rate.value / high)
+    assert rate.interval.high == pytest.approx(rate.value / low)
+    assert rate.interval.level == 0.9
+    assert (rate.method, rate.source) == ("simulator", "simulated")
 
 
 def test_ends_without_a_bound_leave_the_rate_without_one() -> None:
@@ -89,9 +89,9 @@ def test_ends_without_a_bound_leave_the_rate_without_one() -> None:
 def test_unlike_workers_count_with_their_own_times() -> None:
     """Two of 4 samples in 1 s, and two in 4 s: 10 samples/s; other methods know one time."""
     times = [1.0, 1.0, 4.0, 4.0]
-    found = known(throughput(second(4.0, (2.0, 8.0)), "4xH100", records_s=times))
-    assert found.samples_per_s.value == pytest.approx(10)
-    assert found.samples_per_s.interval is not None
-    assert found.samples_per_s.interval.low == pytest.approx(5)
+    rate = known(throughput(second(4.0, (2.0, 8.0)), "4xH100", records_s=times))
+    assert rate.samples_per_s.value == pytest.approx(10)
+    assert rate.samples_per_s.interval is not None
+    assert rate.samples_per_s.interval.low == pytest.approx(5)
     other = known(throughput(second(4.0), "4xH100", records_s=times, method="inspector"))
     assert other.samples_per_s.value == pytest.approx(4)

@@ -33,8 +33,8 @@ CALLED = [("Embedding_0",), ("Block_0", "LayerNorm_0"), ("Block_0", "Linear_0"),
 @pytest.mark.parametrize("around", [("T_0",), ("DistributedDataParallel_0", "T_0")])
 def test_lists_of_modules_are_not_called(around: tuple[str, ...]) -> None:
     traced = {(*around, *path): float(i + 1) for i, path in enumerate(CALLED)}
-    found = match_modules(graph_of(BLOCKS), {(): 9.0, **traced, ("CrossEntropyLoss_0",): 1.0})
-    assert found == {
+    matches = match_modules(graph_of(BLOCKS), {(): 9.0, **traced, ("CrossEntropyLoss_0",): 1.0})
+    assert matches == {
         "": 21, "emb": 1, "blocks.0": 5, "blocks.0.ln": 2, "blocks.0.fc": 3, "blocks.1": 9,
         "blocks.1.ln": 4, "blocks.1.fc": 5, "head": 6,
     }  # fmt: skip
@@ -43,8 +43,8 @@ def test_lists_of_modules_are_not_called(around: tuple[str, ...]) -> None:
 def test_modules_without_ops_are_skipped() -> None:
     graph = graph_of([("conv", "conv"), ("fc", "matmul")])
     names = ("Conv2d_0", "Dropout_0", "Flatten_0", "Identity_0", "Linear_0")
-    found = match_modules(graph, {("Net_0", name): float(i + 1) for i, name in enumerate(names)})
-    assert found == {"": 15, "conv": 1, "fc": 5}
+    matches = match_modules(graph, {("Net_0", name): float(i + 1) for i, name in enumerate(names)})
+    assert matches == {"": 15, "conv": 1, "fc": 5}
 
 
 def test_another_order_or_class_is_no_match() -> None:

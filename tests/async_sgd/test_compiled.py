@@ -24,10 +24,10 @@ def profiled(job: CompiledJob) -> JobTrace:
     for number in range(len(job.amount)):
         alone = replace(job, amount=job.amount[[number]])
         made = simulate_workers(alone, ONE, num_steps=20, keep_chunks=100 * job.num_ops)
-        found: dict[int, tuple[float, float]] = {}
+        ends: dict[int, tuple[float, float]] = {}
         for chunk in made.chunks:
-            found.setdefault(chunk.op, (chunk.begin_s, chunk.end_s))
-        spans.append(found)
+            ends.setdefault(chunk.op, (chunk.begin_s, chunk.end_s))
+        spans.append(ends)
     return trace_of(job, spans)
 
 
@@ -51,8 +51,8 @@ def test_merging_ops_changes_nothing(seed: int, servers: int) -> None:
     assert merged.num_ops <= single.num_ops
     cluster = ScaledCluster(num_workers=3, bytes_per_s=RATE / 3, window_bytes=MB)
     chosen = np.random.default_rng(seed).integers(trace.num_steps, size=(3, 4))
-    found, wanted = (plain_ends(job, cluster, chosen) for job in (merged, single))
-    assert found == pytest.approx(wanted, rel=1e-9)
+    ends, wanted = (plain_ends(job, cluster, chosen) for job in (merged, single))
+    assert ends == pytest.approx(wanted, rel=1e-9)
 
 
 def test_ops_in_a_row_become_one() -> None:
@@ -106,8 +106,8 @@ def test_parsing_is_work_of_the_receiver() -> None:
     assert by_resource == pytest.approx([0.1 + 0.3, 0.05 + 0.02, 40 * MB, 20 * MB])
     for workers in (1, 3):
         cluster = ScaledCluster(num_workers=workers, bytes_per_s=RATE)
-        found, wanted = (simulate_workers(one, cluster, num_steps=60) for one in (job, truth))
-        assert found.examples_per_s == pytest.approx(wanted.examples_per_s, rel=1e-6)
+        simulated, wanted = (simulate_workers(one, cluster, num_steps=60) for one in (job, truth))
+        assert simulated.examples_per_s == pytest.approx(wanted.examples_per_s, rel=1e-6)
 
 
 def test_ops_that_run_side_by_side_count_once() -> None:
@@ -129,10 +129,10 @@ def test_time_before_and_after_the_ops_belongs_to_the_step() -> None:
 
 def test_overhead_is_a_line_through_what_was_measured() -> None:
     sizes = np.array([1e3, 1e6, 1e7, 5e7])
-    found = fit_overhead(sizes, 2e-10 * sizes + 3e-4)
-    assert found.overhead.s_per_byte == pytest.approx(2e-10)
-    assert found.overhead.s == pytest.approx(3e-4)
-    assert found.r_squared == pytest.approx(1.0)
+    fit = fit_overhead(sizes, 2e-10 * sizes + 3e-4)
+    assert fit.overhead.s_per_byte == pytest.approx(2e-10)
+    assert fit.overhead.s == pytest.approx(3e-4)
+    assert fit.r_squared == pytest.approx(1.0)
     assert fit_overhead(sizes, 2e-10 * sizes - 1e-4).overhead.s == 0
     assert fit_overhead(sizes, -1e-10 * sizes + 1e-2).overhead.s_per_byte == 0
     with pytest.raises(TraceError, match="different sizes"):

@@ -76,11 +76,11 @@ def a_trace() -> JobTrace:
 
 
 def test_phases_are_read_off_a_trace() -> None:
-    found = phases_of(a_trace(), RATE)
-    assert found.downlink_s == pytest.approx(0.1)
-    assert found.uplink_s == pytest.approx(0.1)
-    assert found.update_s == pytest.approx(0.35)
-    assert found.computing_s == pytest.approx(0.8 - 0.55)
+    phases = phases_of(a_trace(), RATE)
+    assert phases.downlink_s == pytest.approx(0.1)
+    assert phases.uplink_s == pytest.approx(0.1)
+    assert phases.update_s == pytest.approx(0.35)
+    assert phases.computing_s == pytest.approx(0.8 - 0.55)
     slow = phases_of(a_trace(), RATE / 10)
     assert slow.downlink_s == pytest.approx(1.0)
     assert slow.step_s == pytest.approx(0.8 + 1.8)

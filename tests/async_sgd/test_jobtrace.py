@@ -26,9 +26,9 @@ def a_trace(steps: int = 2) -> JobTrace:
 def test_a_trace_comes_back_as_it_was(tmp_path: Path) -> None:
     trace = replace(a_trace(3), about=TraceOrigin(workload="resnet50", others={"ps": [1]}))
     write_job_trace(trace, tmp_path / "job.npz")
-    found = read_job_trace(tmp_path / "job.npz")
+    read = read_job_trace(tmp_path / "job.npz")
     for name in JobTrace.__dataclass_fields__:
-        value, other = getattr(found, name), getattr(trace, name)
+        value, other = getattr(read, name), getattr(trace, name)
         if isinstance(value, np.ndarray):
             assert value.dtype == other.dtype
             assert value == pytest.approx(other, abs=1e-6)

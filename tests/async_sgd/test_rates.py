@@ -24,5 +24,5 @@ def test_compiled_rates_are_max_min_fair(seed: int) -> None:
     _fill(active, server_rate, worker_rate, rate)
     streams = [(int(m), int(servers + w)) for w, m in zip(*np.nonzero(active), strict=True)]
     capacities = [*server_rate.tolist(), *worker_rate.tolist()]
-    found = max_min_rates(streams, capacities)
-    assert rate[active.astype(bool)] == pytest.approx(found, rel=1e-9)
+    rates = max_min_rates(streams, capacities)
+    assert rate[active.astype(bool)] == pytest.approx(rates, rel=1e-9)

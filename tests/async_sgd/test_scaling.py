@@ -41,8 +41,8 @@ CLUSTERS = {
 def test_the_compiled_simulation_is_the_plain_one(name: str, servers: int, seed: int) -> None:
     job, cluster = random_job(seed, servers), CLUSTERS[name]
     chosen = np.random.default_rng(seed).integers(3, size=(cluster.num_workers, 6))
-    found = step_ends(job, cluster, chosen)
-    assert found == pytest.approx(plain_ends(job, cluster, chosen), rel=1e-6)
+    ends = step_ends(job, cluster, chosen)
+    assert ends == pytest.approx(plain_ends(job, cluster, chosen), rel=1e-6)
 
 
 def test_without_transfers_workers_add_up() -> None:

@@ -81,9 +81,9 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
 )
 def test_the_nearest_devices_are_of_the_same_kind(name: str, nearest: tuple[str, ...]) -> None:
     """Maker, generation and class first, spelling last."""
-    found = nearest_devices(name)
-    assert set(nearest) <= set(found)
-    makers = {DEVICES[item].maker for item in found}
+    names = nearest_devices(name)
+    assert set(nearest) <= set(names)
+    makers = {DEVICES[item].maker for item in names}
     assert makers == {DEVICES[nearest[0]].maker}
 
 

@@ -37,15 +37,15 @@ ONE, OTHER = "V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe"
 def calls_of(*functions: Callable[..., Any]) -> Iterator[Counter[str]]:
     """How often each function is called meanwhile, by its name; wherever it was imported."""
     names: dict[CodeType, str] = {one.__code__: one.__qualname__ for one in functions}
-    found: Counter[str] = Counter(dict.fromkeys(names.values(), 0))
+    counts: Counter[str] = Counter(dict.fromkeys(names.values(), 0))
 
     def count(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code in names:
-            found[names[frame.f_code]] += 1
+            counts[names[frame.f_code]] += 1
 
     sys.setprofile(count)
     try:
-        yield found
+        yield counts
     finally:
         sys.setprofile(None)
 
@@ -86,15 +86,15 @@ def test_what_depends_on_the_graph_is_worked_out_once(
     settings = ("--setting", ONE, "--setting", OTHER)
     num_signatures = len(read_graph(EXAMPLE).signatures)
     counted = (*OF_A_GRAPH, *OF_AN_ORDER, cost_of_completed, product_of, topology_of, plan_step)
-    with calls_of(*counted) as found:
+    with calls_of(*counted) as counts:
         driple(monkeypatch, command[0], str(EXAMPLE), *settings, *command[1:], "--json")
     assert ONE in capsys.readouterr().out
-    assert found.pop("cost_of_completed") == num_signatures
-    assert found.pop("product_of") == num_signatures
-    assert found.pop("topology_of") == 2
-    assert found.pop("plan_step") == (4 if "--method" in command else 2)
-    assert {found.pop(one.__qualname__) for one in OF_AN_ORDER} == {2}
-    assert set(found.values()) == {1}, found
+    assert counts.pop("cost_of_completed") == num_signatures
+    assert counts.pop("product_of") == num_signatures
+    assert counts.pop("topology_of") == 2
+    assert counts.pop("plan_step") == (4 if "--method" in command else 2)
+    assert {counts.pop(one.__qualname__) for one in OF_AN_ORDER} == {2}
+    assert set(counts.values()) == {1}, counts
 
 
 def test_a_prediction_works_out_nothing_twice(
@@ -113,23 +113,23 @@ def test_a_prediction_works_out_nothing_twice(
         forward._adjacency,
         law.sums_of,
     )
-    with calls_of(*functions) as found:
+    with calls_of(*functions) as counts:
         driple(monkeypatch, "predict", str(EXAMPLE), "--setting", ONE, "--json")
     assert "iteration_time_s" in capsys.readouterr().out
-    assert {found.pop(one.__qualname__) for one in OF_AN_ORDER} == {2}
-    assert set(found.values()) == {1}, found
+    assert {counts.pop(one.__qualname__) for one in OF_AN_ORDER} == {2}
+    assert set(counts.values()) == {1}, counts
 
 
 def test_closed_forms_share_costs_and_machines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with calls_of(*OF_A_GRAPH, *OF_AN_ORDER, topology_of, gpu_op_times) as found:
+    with calls_of(*OF_A_GRAPH, *OF_AN_ORDER, topology_of, gpu_op_times) as counts:
         driple(
             monkeypatch, "predict", str(EXAMPLE), "--method", "analytic", "--setting", ONE, "--json"
         )
     assert "iteration_time_s" in capsys.readouterr().out
-    assert {found.pop(one.__qualname__) for one in OF_AN_ORDER} == {2}
-    assert set(found.values()) == {1}, found
+    assert {counts.pop(one.__qualname__) for one in OF_AN_ORDER} == {2}
+    assert set(counts.values()) == {1}, counts
 
 
 def test_workers_with_one_device_are_calibrated_once(
@@ -139,9 +139,9 @@ def test_workers_with_one_device_are_calibrated_once(
 
     Once more with a slower host, and once for what limits the step.
     """
-    with calls_of(Calibration.device) as found:
+    with calls_of(Calibration.device) as counts:
         name = "V100-P5w10/ho-1G"
         options = ("--method", "simulator", "--setting", name, "--set", "steps=2", "--json")
         driple(monkeypatch, "predict", str(EXAMPLE), *options)
     assert name in capsys.readouterr().out
-    assert found["Calibration.device"] <= 6
+    assert counts["Calibration.device"] <= 6

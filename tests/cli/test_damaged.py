@@ -65,24 +65,24 @@ def drip() -> Any:
 
         def run(*arguments: object) -> dict[str, Any]:
             print(json.dumps([str(word) for word in arguments]), file=asked, flush=True)
-            found: dict[str, Any] = json.loads(answered.readline())
-            return found
+            result: dict[str, Any] = json.loads(answered.readline())
+            return result
 
         yield run
         asked.close()
 
 
-def refusal(found: dict[str, Any]) -> str:
+def refusal(result: dict[str, Any]) -> str:
     """The error's line; all before it on stderr are remarks, and stdout is empty."""
-    assert found["status"] == 2, found["err"][-2000:]
-    assert found["out"] == ""
-    lines = found["err"].splitlines()
+    assert result["status"] == 2, result["err"][-2000:]
+    assert result["out"] == ""
+    lines = result["err"].splitlines()
     assert lines, "nothing was said"
     for line in lines:
-        assert line.startswith("driple: "), found["err"]
-        assert line.isprintable(), found["err"]
-    assert found["cpu_s"] < MOST_CPU_S
-    assert found["mib"] < MOST_MIB
+        assert line.startswith("driple: "), result["err"]
+        assert line.isprintable(), result["err"]
+    assert result["cpu_s"] < MOST_CPU_S
+    assert result["mib"] < MOST_MIB
     last: str = lines[-1]
     return last
 
@@ -188,8 +188,8 @@ def test_checkpoints_that_are_none(drip: Drip, name: str) -> None:
 def test_every_damaged_file_is_tested() -> None:
     """A file that is put into the folder has a command above."""
     patterns = ("bomb-*", "esc*", "*.pb", "*yaml*", "json-*", "npz-*", "pkl-*", "ckpt-*", "onnx-*")
-    found = {name for pattern in patterns for name in names(pattern)}
-    assert found == {file.name for file in DAMAGED.iterdir()} - {"README.md"}
+    tested = {name for pattern in patterns for name in names(pattern)}
+    assert tested == {file.name for file in DAMAGED.iterdir()} - {"README.md"}
 
 
 @pytest.mark.parametrize("name", ["18_git_lfs_pointer.pbtxt", "18b_git_lfs_pointer.pb"])

@@ -48,9 +48,9 @@ def trained(dataset: Path, out: Path, *options: object, setting: str = "V100") -
     place = ("--dataset", dataset, "--output", out)
     done = driple("train", "--setting", setting, *place, *EPOCH, *options)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert np.isfinite(found["metrics"]["test_nrmse"])
-    return Path(found["checkpoint"])
+    result = json.loads(done.stdout)
+    assert np.isfinite(result["metrics"]["test_nrmse"])
+    return Path(result["checkpoint"])
 
 
 def refused_after_the_bar(*arguments: object) -> str:

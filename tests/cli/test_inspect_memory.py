@@ -39,15 +39,15 @@ def test_the_table_has_numbers_kinds_and_modules() -> None:
 def test_json_has_the_curve_and_its_peak() -> None:
     """At most a few hundred points, with the highest among them."""
     pytest.importorskip("torch")
-    found = json.loads(driple("inspect", *JOB, "--json").stdout)["memory"]
-    assert sum(found["at_peak_bytes"].values()) == found["peak_bytes"]
-    curve = found["curve"]["bytes"]
+    memory = json.loads(driple("inspect", *JOB, "--json").stdout)["memory"]
+    assert sum(memory["at_peak_bytes"].values()) == memory["peak_bytes"]
+    curve = memory["curve"]["bytes"]
     totals = [sum(values) for values in zip(*curve.values(), strict=True)]
-    assert max(totals) == found["peak_bytes"]
+    assert max(totals) == memory["peak_bytes"]
     assert 50 < len(totals) <= 200
-    modules = sum(sum(one["bytes"].values()) for one in found["modules"])
-    assert modules == pytest.approx(found["peak_bytes"], rel=0.01)
-    assert found["estimate"]["allocated_bytes"]["value"] >= found["peak_bytes"]
+    modules = sum(sum(one["bytes"].values()) for one in memory["modules"])
+    assert modules == pytest.approx(memory["peak_bytes"], rel=0.01)
+    assert memory["estimate"]["allocated_bytes"]["value"] >= memory["peak_bytes"]
     assert json.loads(driple("inspect", EXAMPLE, "--json").stdout)["memory"] is None
 
 

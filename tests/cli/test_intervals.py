@@ -34,9 +34,9 @@ WIDE = StatedError(
 def asked(*arguments: object) -> tuple[str, dict[str, Any]]:
     """All that a command explains, and its JSON."""
     explain = ("--explain",) if arguments[0] == "predict" else ()
-    shown, found = driple(*arguments, *explain), driple(*arguments, "--json")
-    assert shown.returncode == found.returncode == 0, shown.stderr + found.stderr
-    return shown.stdout, json.loads(found.stdout)
+    shown, as_json = driple(*arguments, *explain), driple(*arguments, "--json")
+    assert shown.returncode == as_json.returncode == 0, shown.stderr + as_json.stderr
+    return shown.stdout, json.loads(as_json.stdout)
 
 
 def first_line(*arguments: object) -> str:
@@ -83,8 +83,8 @@ def test_the_simulators_step_time_is_printed_with_the_interval_of_the_json(
     line: tuple[object, ...], has_interval: bool
 ) -> None:
     """Without a stated error there are no brackets, and no line that explains them."""
-    shown, found = asked(*line, *QUICK)
-    (answer,) = found["answers"]
+    shown, result = asked(*line, *QUICK)
+    (answer,) = result["answers"]
     time = answer["iteration_time_s"]
     assert (time["interval"] is not None) == has_interval
     lines = shown.splitlines()
@@ -102,15 +102,15 @@ def test_an_interval_that_a_slower_host_lengthens_says_so(monkeypatch: pytest.Mo
     """A step of small kernels takes three times as long on it, far beyond the stated error."""
     stating(monkeypatch, NARROW)
     line = (*SIMULATE, MEASURED, "--setting", "1xH100", *QUICK)
-    shown, found = asked(*line)
-    (answer,) = found["answers"]
+    shown, result = asked(*line)
+    (answer,) = result["answers"]
     time, slow_s = answer["iteration_time_s"], answer["slow_host"]["step_s"]
     assert time["interval"]["high"] > slow_s > 1.1 * time["value"]
     assert f"iteration time {in_words(time)}" in shown
     assert says(first_line(*line), time)
     assert "errors stated below, and by what the host or the network may take\n" in shown
-    known, found = asked(*line, "--set", "host_us_per_op=20")
-    (answer,) = found["answers"]
+    known, result = asked(*line, "--set", "host_us_per_op=20")
+    (answer,) = result["answers"]
     time = answer["iteration_time_s"]
     assert time["interval"]["high"] <= 1.001 * tuned_steps().host_ends[1] * time["value"]
     assert f"iteration time {in_words(time)}" in known
@@ -130,9 +130,9 @@ def test_a_guess_has_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
             high_factor=9.0,
         ),
     )
-    shown, found = asked(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
+    shown, result = asked(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
     assert "a guess for 1xH100: " in shown
-    time = found["answers"][0]["iteration_time_s"]
+    time = result["answers"][0]["iteration_time_s"]
     assert f"iteration time {in_words(time)}" in shown
     first = first_line(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
     assert first.startswith("a guess:  ") and says(first, time)
@@ -141,8 +141,8 @@ def test_a_guess_has_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_interval_without_an_upper_end_says_or_more(monkeypatch: pytest.MonkeyPatch) -> None:
     stating(monkeypatch, WIDE)
-    shown, found = asked(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
-    time = found["answers"][0]["iteration_time_s"]
+    shown, result = asked(*SIMULATE, EXAMPLE, "--setting", "1xH100", *QUICK)
+    time = result["answers"][0]["iteration_time_s"]
     assert time["interval"]["high"] is None
     assert f"iteration time {in_words(time)}\n" in shown
     assert " or more)\n" in shown
@@ -151,16 +151,16 @@ def test_an_interval_without_an_upper_end_says_or_more(monkeypatch: pytest.Monke
     assert f" (a step of {duration(time['interval']['low'])} or more); " in first
     pytest.importorskip("torch")
     line = ("sweep", "resnet18", "--setting", "1xH100", "--batch-size", "16,32")
-    shown, found = asked(*line)
-    ends = found["estimates"]["iteration_time_s"]["interval"]
+    shown, result = asked(*line)
+    ends = result["estimates"]["iteration_time_s"]["interval"]
     assert ends["high"] == [None, None]
     for low in ends["low"]:
         assert f"  guess: {duration(low)} or more  " in shown
 
 
 def test_closed_forms_are_printed_with_the_intervals_of_the_json() -> None:
-    shown, found = asked("predict", "--method", "analytic", MEASURED, "--setting", "CPU-P1w2")
-    methods = found["answers"][0]["methods"]
+    shown, result = asked("predict", "--method", "analytic", MEASURED, "--setting", "CPU-P1w2")
+    methods = result["answers"][0]["methods"]
     (row,) = [line for line in shown.splitlines() if line.startswith("iteration ")]
     assert all(one["iteration_time_s"]["interval"] for one in methods.values())
     assert re.split(r"  +", row)[1:] == [
@@ -172,8 +172,8 @@ def test_closed_forms_are_printed_with_the_intervals_of_the_json() -> None:
 def test_all_methods_are_printed_with_the_intervals_of_the_json() -> None:
     """The sentence on which to trust has the interval of that method, which is not symmetric."""
     line = ("predict", "--method", "all", EXAMPLE, "--setting", "1xH100", *QUICK)
-    shown, found = asked(*line)
-    (answer,) = found["answers"]
+    shown, result = asked(*line)
+    (answer,) = result["answers"]
     time = answer["methods"]["simulator"]["iteration_time_s"]
     assert in_words(time).replace(" s (", " (") in shown
     ends = time["interval"]
@@ -184,8 +184,8 @@ def test_all_methods_are_printed_with_the_intervals_of_the_json() -> None:
 
 def test_sweep_prints_the_interval_of_each_batch_size() -> None:
     pytest.importorskip("torch")
-    shown, found = asked("sweep", "resnet18", "--setting", "1xH100", "--batch-size", "16-64")
-    time = found["estimates"]["iteration_time_s"]
+    shown, result = asked("sweep", "resnet18", "--setting", "1xH100", "--batch-size", "16-64")
+    time = result["estimates"]["iteration_time_s"]
     ends = time["interval"]
     for value, low, high in zip(time["value"], ends["low"], ends["high"], strict=True):
         interval = Interval(low=low, high=high)
@@ -197,8 +197,8 @@ def test_sweep_prints_the_interval_of_each_batch_size() -> None:
 
 def test_the_step_that_plan_explains_has_the_interval_of_the_json() -> None:
     pytest.importorskip("torch")
-    shown, found = asked("plan", "resnet18", "--setting", "1xH100", "--samples", 1000, "--explain")
-    offer = next(one for one in found["offers"] if one["step_parts"] is not None)
+    shown, result = asked("plan", "resnet18", "--setting", "1xH100", "--samples", 1000, "--explain")
+    offer = next(one for one in result["offers"] if one["step_parts"] is not None)
     time = offer["iteration_time_s"]
     words = format_range(time["interval"]["low"], time["interval"]["high"], duration)
     assert f": {duration(time['value'])} ({words} in nine of ten)\n" in shown

@@ -52,12 +52,12 @@ def answer(name: str, graph: Path, *options: object) -> Any:
 
 def test_every_command_with_a_graph_has_the_same_options() -> None:
     """And no other command has them all."""
-    found = {
+    commands_with_all = {
         " ".join(path)
         for path, command in commands(typer.main.get_command(app))
         if {flag for one in command.params for flag in one.opts} >= FLAGS
     }
-    assert found == WITH_GRAPHS
+    assert commands_with_all == WITH_GRAPHS
     with_models = {
         " ".join(path)
         for path, command in commands(typer.main.get_command(app))
@@ -112,9 +112,9 @@ def test_a_batch_size_gives_what_a_graph_of_that_size_gives(name: str) -> None:
     assert numbers(json.loads(bound.stdout)) == pytest.approx(numbers(json.loads(control.stdout)))
 
 
-def facts_of(found: dict[str, Any]) -> dict[str, Any]:
+def facts_of(result: dict[str, Any]) -> dict[str, Any]:
     """What the JSON of any command states about the job."""
-    facts: dict[str, Any] = (found["answers"][0] if "answers" in found else found)["job"]
+    facts: dict[str, Any] = (result["answers"][0] if "answers" in result else result)["job"]
     return facts
 
 
@@ -136,11 +136,11 @@ def numbers(value: Any) -> list[float]:
 def test_json_holds_what_the_reader_says(name: str) -> None:
     done = answer(name, CONTROL, "--batch-size", 32, "--json")
     assert done.returncode == 0, done.stderr
-    found = facts_of(json.loads(done.stdout))
-    assert found["unknown_dimensions"] == 0
-    assert found["unknown_share"] == 0
-    assert found["op_types_without_cost"] == {}
-    for sentence in texts(found["notes"]):
+    facts = facts_of(json.loads(done.stdout))
+    assert facts["unknown_dimensions"] == 0
+    assert facts["unknown_share"] == 0
+    assert facts["op_types_without_cost"] == {}
+    for sentence in texts(facts["notes"]):
         assert sentence in done.stderr
 
 
@@ -153,9 +153,9 @@ def test_unknown_dimensions_come_first_and_with_the_flags_that_set_them(name: st
     assert "unknown" in first
     assert "--batch-size" in first
     assert "--input" in first
-    found = facts_of(json.loads(answer(name, UNKNOWN, "--json").stdout))
-    assert found["unknown_dimensions"] > 0
-    assert 0 < found["unknown_share"] <= 1
+    facts = facts_of(json.loads(answer(name, UNKNOWN, "--json").stdout))
+    assert facts["unknown_dimensions"] > 0
+    assert 0 < facts["unknown_share"] <= 1
 
 
 def test_unknown_dimensions_leave_no_price_and_no_recommendation(tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ def test_unknown_dimensions_leave_no_price_and_no_recommendation(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert "unknown" in done.stdout.splitlines()[0]
     assert "no price and no recommendation" in done.stdout
-    found = json.loads(answer("plan", graph, "--batch-size", 32, "--json").stdout)
-    assert found["recommendation"] is None
-    assert {(one["price_per_hour"], one["cost"]) for one in found["offers"]} == {(None, None)}
+    result = json.loads(answer("plan", graph, "--batch-size", 32, "--json").stdout)
+    assert result["recommendation"] is None
+    assert {(one["price_per_hour"], one["cost"]) for one in result["offers"]} == {(None, None)}
 
 
 @pytest.fixture(scope="module")
@@ -190,9 +190,9 @@ def test_unknown_turns_come_first_and_with_the_flag_that_sets_them(
     first = driple(*words, open_loop, *options).stdout.splitlines()[0]
     assert "while" in first
     assert "--set loop_turns=N" in first
-    found = facts_of(json.loads(driple(*words, open_loop, *options, "--json").stdout))
-    assert "while/while_context" in found["unknown_turns"]
-    assert any("--set loop_turns=N" in note for note in texts(found["notes"]))
+    facts = facts_of(json.loads(driple(*words, open_loop, *options, "--json").stdout))
+    assert "while/while_context" in facts["unknown_turns"]
+    assert any("--set loop_turns=N" in note for note in texts(facts["notes"]))
     known = driple(*words, open_loop, *options, "--set", "loop_turns=25", "--json")
     assert facts_of(json.loads(known.stdout))["unknown_turns"] == []
 
@@ -218,15 +218,15 @@ def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Pa
 
 def claims_nothing(name: str, graph: Path) -> bool:
     """Whether an answer states no share of values for its interval."""
-    (found,) = json.loads(answer(name, graph, "--json").stdout)["answers"]
-    interval = found["iteration_time_s"]["interval"]
+    (result,) = json.loads(answer(name, graph, "--json").stdout)["answers"]
+    interval = result["iteration_time_s"]["interval"]
     return interval is None or interval["level"] is None
 
 
 def levels_of(name: str, graph: Path) -> list[Any]:
     """Share of values that the interval of each method claims; None where it claims none."""
-    (found,) = json.loads(answer(name, graph, "--json").stdout)["answers"]
-    intervals = [one["iteration_time_s"]["interval"] for one in found["methods"].values()]
+    (result,) = json.loads(answer(name, graph, "--json").stdout)["answers"]
+    intervals = [one["iteration_time_s"]["interval"] for one in result["methods"].values()]
     return [None if one is None else one["level"] for one in intervals]
 
 
@@ -237,9 +237,9 @@ def test_unknown_dimensions_leave_no_known_error_and_no_advice() -> None:
     swept = answer("sweep", UNKNOWN)
     assert "no advice" in swept.stdout
     assert "held back by" not in swept.stdout
-    found = json.loads(answer("sweep", UNKNOWN, "--json").stdout)
-    assert found["bottleneck"] is None
-    assert not any(name.startswith("saved") for name in found["estimates"])
+    result = json.loads(answer("sweep", UNKNOWN, "--json").stdout)
+    assert result["bottleneck"] is None
+    assert not any(name.startswith("saved") for name in result["estimates"])
     assert set(levels_of("all", UNKNOWN)) == {None}
     assert "% of the nodes have unknown dimensions" in answer("analytic", UNKNOWN).stdout
     assert "% of the nodes have" in answer("analytic", UNKNOWN, "--explain").stdout
@@ -292,8 +292,8 @@ def test_every_answer_says_whether_workers_are_taken_to_wait(name: str) -> None:
     wanted = "asynchronous" if name in ("predict", "simulator") else "for synchronous training"
     said = [line for line in done.stdout.splitlines() if line.startswith("assumed: ")]
     assert any(wanted in line for line in said), done.stdout
-    found = json.loads(answer(name, graph, "--json").stdout)
-    stated = found if name == "sweep" else found["answers"][0]
+    result = json.loads(answer(name, graph, "--json").stdout)
+    stated = result if name == "sweep" else result["answers"][0]
     assert [f"assumed: {one}" for one in texts(stated["assumptions"])] == said
 
 

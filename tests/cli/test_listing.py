@@ -40,8 +40,8 @@ def test_a_setting_names_its_inspectors() -> None:
 
 def test_checkpoints_are_listed_from_their_headers(tmp_path: Path) -> None:
     """The same as what their files hold; a file cut off after its header is still listed."""
-    found = driple("list", "checkpoints", "CPU-P1w2/ho-200M", "--json").stdout
-    rows = json.loads(found)["rows"]
+    listing = driple("list", "checkpoints", "CPU-P1w2/ho-200M", "--json").stdout
+    rows = json.loads(listing)["rows"]
     for row in rows:
         file = ROOT / "checkpoints" / row["file"]
         whole = load_checkpoint(file)
@@ -67,6 +67,6 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
 
 def test_data_sets_are_listed_from_their_headers() -> None:
     rows = json.loads(driple("data", "list", "--json").stdout)["data_sets"]
-    found = {row["folder"]: row for row in rows}
-    assert found["datasets/settings/CPU-P1w2_ho-200M"]["num_examples"] == 336
-    assert found["datasets/settings/CPU-P1w2_ho-200M"]["label_source"] == "measured"
+    by_folder = {row["folder"]: row for row in rows}
+    assert by_folder["datasets/settings/CPU-P1w2_ho-200M"]["num_examples"] == 336
+    assert by_folder["datasets/settings/CPU-P1w2_ho-200M"]["label_source"] == "measured"

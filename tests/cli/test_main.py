@@ -61,32 +61,32 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
     assert done.returncode == 0, done.stderr
     whole = json.loads(done.stdout)
     assert list(whole) == ["question", "answers"]
-    (found,) = whole["answers"]
-    assert found["setting"] == "CPU-P1w2/ho-200M"
-    assert list(found["targets"]) == list(RESOURCES)
-    for figures in found["targets"].values():
+    (result,) = whole["answers"]
+    assert result["setting"] == "CPU-P1w2/ho-200M"
+    assert list(result["targets"]) == list(RESOURCES)
+    for figures in result["targets"].values():
         assert list(figures) == ["burst_amount", "burst_duration", "idle_duration"]
         for figure in figures.values():
             assert list(figure) == ["value", "interval", "method", "source"]
             assert np.isfinite(figure["value"])
             assert (figure["method"], figure["source"]) == ("inspector", "measured")
-    assert list(found["graph"]) == ["nodes", "edges", "groups", "unknown_op_types"]
-    assert list(found["checkpoint"]) == [
+    assert list(result["graph"]) == ["nodes", "edges", "groups", "unknown_op_types"]
+    assert list(result["checkpoint"]) == [
         "setting",
         "provenance",
         "trained_on",
         "metrics",
         "outdated",
     ]
-    assert found["checkpoint"]["provenance"] == "measured"
+    assert result["checkpoint"]["provenance"] == "measured"
     periods_s = [
         sum(
-            found["targets"][name][figure]["value"]
+            result["targets"][name][figure]["value"]
             for figure in ("burst_duration", "idle_duration")
         )
         for name in ("net_tx", "net_rx")
     ]
-    assert found["iteration_time_s"]["value"] == pytest.approx(max(periods_s))
+    assert result["iteration_time_s"]["value"] == pytest.approx(max(periods_s))
 
 
 def test_predict_prints_a_table_for_people_and_says_where_it_knows_from() -> None:
@@ -128,8 +128,8 @@ def test_ranges_that_are_extrapolated_claim_no_share(tmp_path: Path) -> None:
     assert "how many of such values lie there is not known" in explained.stdout
     assert "so that they are extrapolated" in done.stderr
     done = driple("predict", tiny, "--setting", "CPU-P1w2", "--json")
-    (found,) = json.loads(done.stdout)["answers"]
-    assert found["iteration_time_s"]["interval"]["level"] is None
+    (result,) = json.loads(done.stdout)["answers"]
+    assert result["iteration_time_s"]["interval"]["level"] is None
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -169,9 +169,9 @@ def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.Mo
     words = "predicted device_util of 126.9 % exceeds 100 %, the most that a GPU reaches"
     done = driple("predict", EXAMPLE, "--setting", "V100", "--json")
     assert words in done.stderr
-    (found,) = json.loads(done.stdout)["answers"]
-    assert texts(found["remarks"])[-1] == words
-    assert found["targets"]["device_util"]["burst_amount"]["value"] == 126.9
+    (result,) = json.loads(done.stdout)["answers"]
+    assert texts(result["remarks"])[-1] == words
+    assert result["targets"]["device_util"]["burst_amount"]["value"] == 126.9
     assert "exceed" not in driple("predict", EXAMPLE, "--setting", "cpu", "--json").stdout
 
 
@@ -191,11 +191,11 @@ def test_a_guess_is_called_a_guess_first(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "driple predict JOB --method simulator --setting V100-P1w2/ho-PCIe" in first
     assert "closed form, to compare: step time" in done.stdout
     done = driple(*asked, "--json")
-    (found,) = json.loads(done.stdout)["answers"]
-    assert len(texts(found["warnings"])) == 1
-    interval = found["iteration_time_s"]["interval"]
+    (result,) = json.loads(done.stdout)["answers"]
+    assert len(texts(result["warnings"])) == 1
+    interval = result["iteration_time_s"]["interval"]
     assert interval["level"] is None
-    assert interval["low"] <= found["closed_form_s"]["value"] <= interval["high"]
+    assert interval["low"] <= result["closed_form_s"]["value"] <= interval["high"]
 
 
 def test_impossible_answers_are_refused_by_name(tmp_path: Path) -> None:
@@ -214,9 +214,9 @@ def test_impossible_answers_are_refused_by_name(tmp_path: Path) -> None:
     assert "has no answer for this graph" in auto["reason"]["text"]
     done = driple("predict", *asked, "--method", "all", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)["answers"]
-    assert "has no answer for this graph" in found["silent"]["inspector"]
-    assert "inspector" not in found["methods"]
+    (result,) = json.loads(done.stdout)["answers"]
+    assert "has no answer for this graph" in result["silent"]["inspector"]
+    assert "inspector" not in result["methods"]
 
 
 def test_a_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
@@ -388,10 +388,10 @@ def test_inspect_and_env_and_list_speak_json() -> None:
 def test_dataset_info_shows_the_shipped_data() -> None:
     """At least 160 workloads of at least ten families."""
     folder = ROOT / "datasets/settings/CPU-P1w2_ho-200M"
-    found = json.loads(driple("data", "list", folder, "--json").stdout)
-    assert found["examples"] >= 160
-    assert len(found["families"]) >= 10
-    assert found["about"]["label_source"] == "measured"
+    listing = json.loads(driple("data", "list", folder, "--json").stdout)
+    assert listing["examples"] >= 160
+    assert len(listing["families"]) >= 10
+    assert listing["about"]["label_source"] == "measured"
     assert "net_rx.idle_duration" in driple("data", "list", folder).stdout
     name = "resnet20/cifar10/b24/adam/sync"
     label = json.loads(driple("data", "show", folder, name, "--json").stdout)

@@ -25,9 +25,9 @@ def machine_file(folder: Path, made: MachineFile) -> Path:
 def predicted_s(*arguments: object) -> float:
     shown = driple("predict", *arguments, "--json")
     assert shown.returncode == 0, shown.stderr
-    found = json.loads(shown.stdout)
-    assert errors_of(found) == []
-    return float(found["answers"][0]["iteration_time_s"]["value"])
+    result = json.loads(shown.stdout)
+    assert errors_of(result) == []
+    return float(result["answers"][0]["iteration_time_s"]["value"])
 
 
 def test_the_host_of_this_machine_is_measured_and_then_used(tmp_path: Path) -> None:
@@ -163,13 +163,13 @@ def test_a_tuning_goes_on_from_a_machine_file(tmp_path: Path) -> None:
     command = ("transfer", "--from", "gpu", "--to", "1xH100", "--dataset", table)
     shown = driple(*command, "--machine", file, "-o", tmp_path / "tuned", "--json")
     assert shown.returncode == 0, shown.stderr
-    found = json.loads(shown.stdout)
-    assert errors_of(found) == []
-    tuned = read_machine(Path(found["written"]))
+    result = json.loads(shown.stdout)
+    assert errors_of(result) == []
+    tuned = read_machine(Path(result["written"]))
     assert tuned.collectives[0].ranks == RING.ranks
-    assert tuned.rows[0].values["tuned_host"] == pytest.approx(found["factors"]["host"], rel=1e-3)
+    assert tuned.rows[0].values["tuned_host"] == pytest.approx(result["factors"]["host"], rel=1e-3)
     after = predicted_s("resnet18", "--batch-size", "2", "--setting", "1xH100", "--machine",
-                        found["written"])  # fmt: skip
+                        result["written"])  # fmt: skip
     before = predicted_s("resnet18", "--batch-size", "2", "--setting", "1xH100", "--machine", file)
     assert after == pytest.approx(1.5 * before, rel=0.15)
 

@@ -70,8 +70,8 @@ def required(group: Any, path: tuple[str, ...], but: str) -> list[str]:
 
 def test_the_options_are_found() -> None:
     """Of every kind, so that the others cannot pass because there are none."""
-    found = {flag for _, flag in numeric_options()}
-    assert {"--batch-size", "--samples", "--global-batch", "--top"} <= found
+    flags = {flag for _, flag in numeric_options()}
+    assert {"--batch-size", "--samples", "--global-batch", "--top"} <= flags
     assert len(numeric_options()) > 20
 
 

@@ -78,10 +78,10 @@ def options() -> Iterator[tuple[str, str, str]]:
 
 def by_name() -> dict[str, list[tuple[str, str]]]:
     """Commands and help texts of each name."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    texts: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for command, name, words in options():
-        found[name].append((command, words))
-    return found
+        texts[name].append((command, words))
+    return texts
 
 
 def test_the_numbers_do_not_grow() -> None:

@@ -32,15 +32,15 @@ LOOKS_ITSELF = {("jobs", "build")}
 
 def outputs(*, folders: bool) -> list[tuple[tuple[str, ...], str]]:
     """Commands, and the options that name files, or folders, which they write."""
-    found = []
+    options = []
     for path, command in commands(typer.main.get_command(app)):
         for parameter in command.params:
             flag = max(parameter.opts, key=len)
             is_folder = flag in FOLDERS or (flag == "--output" and path in FOLDER_OUTPUT)
             is_file = flag in FILES or (flag == "--output" and path not in FOLDER_OUTPUT)
             if path not in LOOKS_ITSELF and (is_folder if folders else is_file):
-                found.append((path, flag))
-    return found
+                options.append((path, flag))
+    return options
 
 
 def test_the_options_are_found() -> None:

@@ -52,43 +52,45 @@ def catalog(tmp_path: Path) -> Path:
 def answer(*arguments: object) -> dict[str, object]:
     done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
     assert done.exit_code == 0, done.output
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
 
 
 def test_predict_takes_a_device_of_an_own_row(catalog: Path) -> None:
-    found = answer("predict", EXAMPLE, "--catalog", catalog, "--setting", "1xMyGPU")
-    (reply,) = found["answers"]  # type: ignore[misc]
+    result = answer("predict", EXAMPLE, "--catalog", catalog, "--setting", "1xMyGPU")
+    (reply,) = result["answers"]  # type: ignore[misc]
     assert reply["setting"] == "1xMyGPU"  # type: ignore[index]
     assert any("MyGPU" in words for words in texts(reply["assumptions"]))  # type: ignore[index]
 
 
 def test_sweep_takes_a_device_of_an_own_row(catalog: Path) -> None:
     setting = "MyGPU-P1w2/ho-10G"
-    found = answer("sweep", EXAMPLE, "--catalog", catalog, "--setting", setting, "--workers", "1,2")
-    assert found["setting"] == setting
+    result = answer(
+        "sweep", EXAMPLE, "--catalog", catalog, "--setting", setting, "--workers", "1,2"
+    )
+    assert result["setting"] == setting
 
 
 def test_plan_takes_a_device_and_an_instance_of_own_rows(catalog: Path) -> None:
     options = ("--batch-size", 24, "--instance", "my.large")
-    found = answer("plan", EXAMPLE, "--catalog", catalog, *options)
-    (offer,) = found["offers"]  # type: ignore[misc]
+    result = answer("plan", EXAMPLE, "--catalog", catalog, *options)
+    (offer,) = result["offers"]  # type: ignore[misc]
     assert offer["name"] == "my.large"  # type: ignore[index]
     assert offer["price_per_hour"] == 4.0  # type: ignore[index]
 
 
 def test_inspect_takes_a_device_of_an_own_row(catalog: Path) -> None:
-    found = answer("inspect", EXAMPLE, "--catalog", catalog, "--setting", "1xMyGPU")
-    assert (found["setting"], found["device"]) == ("1xMyGPU", "MyGPU")
-    assert found["compute_s"]["value"] > 0  # type: ignore[index, call-overload]
-    assert any("MyGPU" in words for words in texts(found["assumptions"]))  # type: ignore[attr-defined]
+    result = answer("inspect", EXAMPLE, "--catalog", catalog, "--setting", "1xMyGPU")
+    assert (result["setting"], result["device"]) == ("1xMyGPU", "MyGPU")
+    assert result["compute_s"]["value"] > 0  # type: ignore[index, call-overload]
+    assert any("MyGPU" in words for words in texts(result["assumptions"]))  # type: ignore[attr-defined]
 
 
 def test_profile_links_takes_a_device_of_an_own_row(catalog: Path) -> None:
     options = ("--catalog", catalog, "--setting", "8xMyGPU", "--bandwidth", "10G")
-    found = answer("profile", "links", EXAMPLE, *options)
-    assert found["setting"] == "8xMyGPU/PCIe"
-    assert [one["name"] for one in found["channels"]][1] == "10G"  # type: ignore[index]
+    result = answer("profile", "links", EXAMPLE, *options)
+    assert result["setting"] == "8xMyGPU/PCIe"
+    assert [one["name"] for one in result["channels"]][1] == "10G"  # type: ignore[index]
 
 
 def test_a_missing_fact_is_named_with_the_device(tmp_path: Path) -> None:

@@ -61,15 +61,15 @@ def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
         *("--catalog", mine, "--plot", picture),
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["offers"][0]["name"] == "p3.16xlarge"
-    assert found["recommendation"]["text"].startswith("Rent p3.16xlarge")
-    assert {offer["source"] for offer in found["offers"]} == {"simulated"}
-    assert found["assumptions"]["precision"] == "float32"
-    assert found["assumptions"]["samples_per_epoch"] == 1_281_167
-    assert found["refused"] == []
-    assert found["no_price"] is None
-    assert found["job"]["op_types_without_cost"] == {}
+    result = json.loads(done.stdout)
+    assert result["offers"][0]["name"] == "p3.16xlarge"
+    assert result["recommendation"]["text"].startswith("Rent p3.16xlarge")
+    assert {offer["source"] for offer in result["offers"]} == {"simulated"}
+    assert result["assumptions"]["precision"] == "float32"
+    assert result["assumptions"]["samples_per_epoch"] == 1_281_167
+    assert result["refused"] == []
+    assert result["no_price"] is None
+    assert result["job"]["op_types_without_cost"] == {}
     assert picture.stat().st_size > 10_000
 
 
@@ -115,11 +115,11 @@ def test_unknown_dimensions_get_no_price_and_no_recommendation(tmp_path: Path) -
     assert shown.returncode == 0, shown.stderr
     assert "no price and no recommendation: " in shown.stdout
     assert "Rent" not in shown.stdout
-    found = json.loads(driple(*cost, "--json").stdout)
-    assert found["recommendation"] is None
-    assert "unknown dimensions" in found["no_price"]["text"]
-    assert [offer["cost"] for offer in found["offers"]] == [None] * len(found["offers"])
-    assert {offer["stated_error"]["checked"] for offer in found["offers"]} == {False}
+    result = json.loads(driple(*cost, "--json").stdout)
+    assert result["recommendation"] is None
+    assert "unknown dimensions" in result["no_price"]["text"]
+    assert [offer["cost"] for offer in result["offers"]] == [None] * len(result["offers"])
+    assert {offer["stated_error"]["checked"] for offer in result["offers"]} == {False}
 
 
 def test_a_pytorch_model_needs_only_its_name() -> None:
@@ -229,9 +229,9 @@ def test_what_cannot_fit_is_refused(tmp_path: Path) -> None:
     cost = ("plan", f"{own}:build_large", "--data", f"{own}:build_dataset", "--catalog", mine)
     size = ("--batch-size", 5)
     both = (*cost, *size, "--instance", "p2.xlarge", "--instance", "p3.2xlarge")
-    found = json.loads(driple(*both, "--json").stdout)
-    assert {offer["name"] for offer in found["offers"]} == {"p3.2xlarge"}
-    (small,) = found["refused"]
+    result = json.loads(driple(*both, "--json").stdout)
+    assert {offer["name"] for offer in result["offers"]} == {"p3.2xlarge"}
+    (small,) = result["refused"]
     assert small["name"] == "p2.xlarge"
     assert "each device needs" in small["reason"]
     assert "K80 has" in small["reason"]
@@ -295,9 +295,9 @@ def test_a_gpt_with_large_batches_is_not_sent_to_40_gb(tmp_path: Path) -> None:
     assert done.stdout.endswith("1 refused; why: --explain\n")
     assert "A100 has 40 GiB" in driple(*ask, "--batch-size", 512, "--explain").stdout
     words = r"(A100, 40 GiB each\) it would fit with a batch of at most (\d+) per device "
-    found = re.search(rf"\{words}\(--batch-size \1\)", unwrapped(done.stdout))
-    assert found is not None
-    most = int(found[1])
+    match = re.search(rf"\{words}\(--batch-size \1\)", unwrapped(done.stdout))
+    assert match is not None
+    most = int(match[1])
     fitting = json.loads(driple(*ask, "--batch-size", most, "--json").stdout)
     ways = [one for one in fitting["offers"] if one["activation_checkpointing"] == "none"]
     assert {one["memory"]["fits"] for one in ways} == {"yes"}
@@ -311,14 +311,14 @@ def test_prices_of_a_file_win_and_zero_is_refused_by_name(gpt: str, tmp_path: Pa
         "p3.2xlarge,V100,1,8,61,,2.5,0.4,us-east-1,a\np3.8xlarge,V100,4,32,244,,0,,us-east-1,a\n"
     )
     ask = ("plan", gpt, "--seq-len", 32, "--samples", "1M", "--instance", "p3", "--json")
-    found = json.loads(driple(*ask, "--prices", sky).stdout)
-    by_name = {one["name"]: one for one in found["offers"]}
+    result = json.loads(driple(*ask, "--prices", sky).stdout)
+    by_name = {one["name"]: one for one in result["offers"]}
     assert by_name["p3.2xlarge"]["price"]["per_hour"] == 2.5
     assert by_name["p3.2xlarge"]["price"]["source"] == "vms.csv"
     assert by_name["p3.16xlarge"]["price"]["per_hour"] == 24.48
     assert by_name["p3.8xlarge"]["cost"] is None
     assert "price of 0" in by_name["p3.8xlarge"]["no_price"]["text"]
-    assert found["offers"][found["recommended"]]["name"] != "p3.8xlarge"
+    assert result["offers"][result["recommended"]]["name"] != "p3.8xlarge"
     spot = json.loads(driple(*ask, "--prices", sky, "--spot").stdout)
     prices = {one["name"]: one["price_per_hour"] for one in spot["offers"]}
     assert prices == {"p3.2xlarge": 0.4, "p3.8xlarge": None, "p3.16xlarge": None}
@@ -384,9 +384,9 @@ def test_machines_of_ones_own_need_no_price(tmp_path: Path) -> None:
     explained = driple(*ask, "--explain").stdout
     assert "no price is known of your own 8xH100/NVLink" in explained
     assert driple(*ask, "--emit", "slurm").stdout.startswith("#!/bin/bash")
-    found = json.loads(driple(*ask, "--json").stdout)
-    assert found["rank"] == "time"
-    assert len(found["offers"]) == 1, "the same machines by two names"
+    result = json.loads(driple(*ask, "--json").stdout)
+    assert result["rank"] == "time"
+    assert len(result["offers"]) == 1, "the same machines by two names"
     limited = driple(*ask, "--budget", 5).stdout
     words = "no offer has a price; give prices with --prices FILE, or leave out --budget"
     assert words in unwrapped(limited)

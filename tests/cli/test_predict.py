@@ -24,13 +24,13 @@ MEASURED = ROOT / "datasets/examples/resnet20.pbtxt"
 def test_the_simulator_gives_the_twelve_targets_and_says_that_it_is_simulated() -> None:
     done = driple(*SIMULATE, EXAMPLE, "--setting", "V100-P1w2", *QUICK, "--json")
     assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)["answers"]
-    assert found["setting"] == "V100-P1w2/ho-PCIe"
-    assert found["iteration_time_s"]["source"] == "simulated"
-    assert found["stated_error"]["checked"] is False  # its filters are small, as of CIFAR
-    rx = found["targets"]["net_rx"]
+    (result,) = json.loads(done.stdout)["answers"]
+    assert result["setting"] == "V100-P1w2/ho-PCIe"
+    assert result["iteration_time_s"]["source"] == "simulated"
+    assert result["stated_error"]["checked"] is False  # its filters are small, as of CIFAR
+    rx = result["targets"]["net_rx"]
     both = rx["burst_duration"]["value"] + rx["idle_duration"]["value"]
-    assert both == pytest.approx(found["iteration_time_s"]["value"], rel=0.15)
+    assert both == pytest.approx(result["iteration_time_s"]["value"], rel=0.15)
     shown = driple(*SIMULATE, EXAMPLE, *QUICK)
     assert "\nhow sure  published runs with parameter servers are on several " in shown.stdout
     assert "; the nearest kind: " in shown.stdout
@@ -80,10 +80,10 @@ def test_a_device_that_nobody_measured_is_said_to_be_one() -> None:
 def test_no_closed_form_is_trusted_on_a_device_that_nobody_measured() -> None:
     """Its known error is of measured devices; where it has none, neither has the answer."""
     setting = ("--setting", "2080-P1w2/ho-10G")
-    (found,) = json.loads(driple(*ALL, EXAMPLE, *setting, *QUICK, "--json").stdout)["answers"]
+    (result,) = json.loads(driple(*ALL, EXAMPLE, *setting, *QUICK, "--json").stdout)["answers"]
     for method in ("zhang", "zeng-repaired", "zeng"):
-        assert found["methods"][method]["p90_error_pct"] is None
-    assert "trust the Z" not in found["trust"]["text"]
+        assert result["methods"][method]["p90_error_pct"] is None
+    assert "trust the Z" not in result["trust"]["text"]
     done = driple("predict", EXAMPLE, "--method", "analytic", *setting)
     assert "\nhow sure  not known: no measurement of such a cluster\n" in done.stdout
     done = driple("predict", EXAMPLE, "--method", "analytic", *setting, "--explain")
@@ -141,13 +141,13 @@ def test_throughput_is_of_all_workers() -> None:
     assert "samples/s" not in driple(*is_open).stdout
     assert "throughput" not in driple(*is_open, "--explain").stdout
     (known,) = json.loads(driple(*graph, "--batch-size", 32, "--json").stdout)["answers"]
-    time, found = known["iteration_time_s"], known["throughput"]["samples_per_s"]
+    time, throughput = known["iteration_time_s"], known["throughput"]["samples_per_s"]
     step, *_ = driple(*graph, "--batch-size", 32).stdout.splitlines()
     assert step.startswith("step ")
-    assert f", {rounded(found['value'])} samples/s" in step
-    assert found["value"] == pytest.approx(2 * 32 / time["value"])
-    assert found["interval"]["low"] == pytest.approx(2 * 32 / time["interval"]["high"])
-    assert found["interval"]["high"] == pytest.approx(2 * 32 / time["interval"]["low"])
+    assert f", {rounded(throughput['value'])} samples/s" in step
+    assert throughput["value"] == pytest.approx(2 * 32 / time["value"])
+    assert throughput["interval"]["low"] == pytest.approx(2 * 32 / time["interval"]["high"])
+    assert throughput["interval"]["high"] == pytest.approx(2 * 32 / time["interval"]["low"])
 
 
 def test_the_simulator_draws_a_step_of_gpus_and_every_worker_of_processors(tmp_path: Path) -> None:
@@ -201,17 +201,17 @@ def test_closed_forms_as_json_and_as_a_picture(tmp_path: Path) -> None:
     picture, setting = tmp_path / "parts.png", "2080Ti-P1w2/ho-10G"
     done = driple(*ANALYTIC, EXAMPLE, "--setting", setting, "--json", "--plot", picture)
     assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)["answers"]
-    assert found["setting"] == setting
-    assert list(found["methods"]) == ["zhang", "zeng-repaired", "zeng"]
-    for model in found["methods"].values():
+    (result,) = json.loads(done.stdout)["answers"]
+    assert result["setting"] == setting
+    assert list(result["methods"]) == ["zhang", "zeng-repaired", "zeng"]
+    for model in result["methods"].values():
         time = model["iteration_time_s"]["value"]
         assert sum(model["parts_s"].values()) == pytest.approx(time)
         assert model["error"]["mean_pct"] > 0
         low, high = (model["iteration_time_s"]["interval"][end] for end in ("low", "high"))
         assert low < time
         assert high is None or high > time
-    assert found["work"]["ops_of_unknown_flops"] == {}
+    assert result["work"]["ops_of_unknown_flops"] == {}
     assert picture.stat().st_size > 10_000
 
 
@@ -278,8 +278,10 @@ def test_all_tells_the_interval_that_predict_tells(tmp_path: Path) -> None:
     alone = json.loads(driple("predict", MEASURED, *setting, cwd=tmp_path).stdout)["answers"][0]
     done = driple(*ALL, MEASURED, *setting, "--set", "steps=6", cwd=tmp_path)
     methods = json.loads(done.stdout)["answers"][0]["methods"]
-    found, wanted = (one["iteration_time_s"]["interval"] for one in (methods["inspector"], alone))
-    assert [found["low"], found["high"]] == pytest.approx([wanted["low"], wanted["high"]])
+    interval, wanted = (
+        one["iteration_time_s"]["interval"] for one in (methods["inspector"], alone)
+    )
+    assert [interval["low"], interval["high"]] == pytest.approx([wanted["low"], wanted["high"]])
     time = methods["simulator"]["iteration_time_s"]
     assert time["interval"]["low"] < time["value"] < time["interval"]["high"]
 
@@ -325,34 +327,34 @@ def test_auto_answers_by_the_simulator_where_no_inspector_is_trained() -> None:
 def test_on_gpus_without_servers_the_simulator_answers_though_there_is_an_inspector() -> None:
     """Such an inspector imitates the simulator, which was fitted to steps; by name it answers."""
     asked = ("predict", EXAMPLE, "--setting", "8xH100", *QUICK, "--json")
-    (found,) = json.loads(driple(*asked).stdout)["answers"]
-    assert found["method"] == "simulator"
-    assert found["reason"]["text"].startswith(
+    (result,) = json.loads(driple(*asked).stdout)["answers"]
+    assert result["method"] == "simulator"
+    assert result["reason"]["text"].startswith(
         "for a GPU, alone or with all-reduce, the simulator answers"
     )
-    (found,) = json.loads(driple(*asked, "--method", "inspector").stdout)["answers"]
-    assert found["method"] == "inspector"
+    (result,) = json.loads(driple(*asked, "--method", "inspector").stdout)["answers"]
+    assert result["method"] == "inspector"
 
 
 def test_where_an_inspector_would_guess_the_simulator_that_it_learned_from_answers() -> None:
     """A PyTorch model: its ops are none of the catalogue's; asked for by name it guesses on."""
     asked = ("predict", "resnet50", "--setting", "V100-P1w2", *QUICK, "--json")
-    (found,) = json.loads(driple(*asked).stdout)["answers"]
-    assert found["method"] == "simulator"
-    assert found["reason"]["text"].startswith("the inspector of V100-P1w2/ho-PCIe would guess (")
-    assert found["reason"]["text"].endswith("): the simulator answers")
-    (found,) = json.loads(driple(*asked, "--method", "inspector").stdout)["answers"]
-    assert found["method"] == "inspector"
-    assert found["warnings"] or found["remarks"]
+    (result,) = json.loads(driple(*asked).stdout)["answers"]
+    assert result["method"] == "simulator"
+    assert result["reason"]["text"].startswith("the inspector of V100-P1w2/ho-PCIe would guess (")
+    assert result["reason"]["text"].endswith("): the simulator answers")
+    (result,) = json.loads(driple(*asked, "--method", "inspector").stdout)["answers"]
+    assert result["method"] == "inspector"
+    assert result["warnings"] or result["remarks"]
 
 
 def test_where_an_inspector_imitates_step_times_badly_the_simulator_answers() -> None:
     """With five servers bursts and gaps do not add up to a step, which no inspector mends."""
     graph = str(EXAMPLE.with_name("resnet50.pbtxt"))
     asked = ("predict", graph, "--setting", "V100-P5w5", *QUICK, "--json")
-    (found,) = json.loads(driple(*asked).stdout)["answers"]
-    assert found["method"] == "simulator"
-    assert "% off (mean) in the step times of its own test workloads" in found["reason"]["text"]
+    (result,) = json.loads(driple(*asked).stdout)["answers"]
+    assert result["method"] == "simulator"
+    assert "% off (mean) in the step times of its own test workloads" in result["reason"]["text"]
 
 
 def test_without_a_setting_a_job_gets_the_one_it_is_made_for() -> None:

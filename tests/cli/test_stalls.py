@@ -35,14 +35,14 @@ def test_run_profiles_a_script_and_a_second_run_shows_it_again(tmp_path: Path) -
     ]
     done = driple(*command)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert set(found["steps"]) == {"2"}
-    assert set(found["left_out"]) == {"1", "5"}
-    assert found["steps"]["2"]["iteration_time_s"]["value"] > 0
-    assert errors_of(found) == []
-    assert found["overhead_pct"] < 5
+    result = json.loads(done.stdout)
+    assert set(result["steps"]) == {"2"}
+    assert set(result["left_out"]) == {"1", "5"}
+    assert result["steps"]["2"]["iteration_time_s"]["value"] > 0
+    assert errors_of(result) == []
+    assert result["overhead_pct"] < 5
     again = driple(*command)
-    assert json.loads(again.stdout)["steps"] == found["steps"]
+    assert json.loads(again.stdout)["steps"] == result["steps"]
     shown = driple("profile", "show", tmp_path / "out")
     assert "step 5 was left out: there is one device" in shown.stdout
     assert "all devices of a machine" in shown.stdout
@@ -91,10 +91,10 @@ def test_fit_and_predict_with_what_was_fitted(tmp_path: Path) -> None:
     links = tmp_path / "links.json"
     done = driple("profile", "links", *folders, "--links", links, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert errors_of(found) == []
-    assert found["links"]["800M"]["bytes_per_s"] == pytest.approx(1e8, rel=0.05)
-    assert found["links"]["800M"]["left_out_error_pct"] < 5
+    result = json.loads(done.stdout)
+    assert errors_of(result) == []
+    assert result["links"]["800M"]["bytes_per_s"] == pytest.approx(1e8, rel=0.05)
+    assert result["links"]["800M"]["left_out_error_pct"] < 5
     table = driple("profile", "links", *folders)
     assert "error on left-out models" in table.stdout
     predict = (
@@ -108,7 +108,7 @@ def test_fit_and_predict_with_what_was_fitted(tmp_path: Path) -> None:
     )
     fitted = json.loads(driple(*predict, "--links", links, "--json").stdout)
     plain = json.loads(driple(*predict, "--json").stdout)
-    assert fitted["channels"][1]["bytes_per_s"] == found["links"]["800M"]["bytes_per_s"]
+    assert fitted["channels"][1]["bytes_per_s"] == result["links"]["800M"]["bytes_per_s"]
     assert fitted["interconnect_stall_s"] == plain["interconnect_stall_s"]
     assert fitted["network_stall_s"]["value"] > 1.02e8 / 1e8
     assert "network" in driple(*predict).stdout
@@ -159,8 +159,8 @@ def test_only_steps_that_were_run_are_drawn(
     measured: tuple[int, ...], bars: list[tuple[int, int, tuple[str, ...]]]
 ) -> None:
     """A bar for the last step of each chain, and only stalls between measured neighbours."""
-    found = bars_of(measured)
-    assert sorted((bar.step, bar.base, bar.stalls) for bar in found) == sorted(bars)
+    drawn = bars_of(measured)
+    assert sorted((bar.step, bar.base, bar.stalls) for bar in drawn) == sorted(bars)
 
 
 def test_the_picture_names_the_steps_that_were_run(tmp_path: Path) -> None:

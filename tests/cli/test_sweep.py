@@ -24,11 +24,11 @@ def test_a_faster_link_saves_time_until_something_else_holds_back() -> None:
         "--json",
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    times = found["estimates"]["iteration_time_s"]
+    result = json.loads(done.stdout)
+    times = result["estimates"]["iteration_time_s"]
     assert times["value"] == sorted(times["value"], reverse=True)
     assert (times["method"], times["source"]) == ("zhang", "simulated")
-    assert found["bottleneck"] == ["server_nic", "server_nic", "compute"]
+    assert result["bottleneck"] == ["server_nic", "server_nic", "compute"]
 
 
 def test_the_table_names_what_holds_back(tmp_path: Path) -> None:
@@ -51,16 +51,18 @@ def test_batch_sizes_show_time_and_memory() -> None:
     asked = ("sweep", "timm:resnet18", "--setting", "1x2080Ti", "--batch-size", "16-512,700")
     done = driple(*asked, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["clusters"]["batch_size"] == [16, 32, 64, 128, 256, 512, 700]
+    result = json.loads(done.stdout)
+    assert result["clusters"]["batch_size"] == [16, 32, 64, 128, 256, 512, 700]
     for name in ("iteration_time_s", "allocated_bytes", "reserved_bytes", "device_total_bytes"):
-        values = found["estimates"][name]["value"]
+        values = result["estimates"][name]["value"]
         assert values == sorted(values)
-    fits = found["facts"]["fits"]
+    fits = result["facts"]["fits"]
     assert fits[0] == "yes" and fits[-1] == "no"
-    largest = [size for size, one in zip(found["clusters"]["batch_size"], fits, strict=True)
+    largest = [size for size, one in zip(result["clusters"]["batch_size"], fits, strict=True)
                if one == "yes"][-1]  # fmt: skip
-    assert texts(found["remarks"]) == [f"the largest of these batch sizes that fits: {largest:.0f}"]
+    assert texts(result["remarks"]) == [
+        f"the largest of these batch sizes that fits: {largest:.0f}"
+    ]
 
 
 def test_one_dimension_is_swept_at_a_time() -> None:
@@ -84,10 +86,10 @@ def test_the_closed_form_is_the_simulation_on_one_machine() -> None:
         "steps=40",
         "--json",
     )
-    (found,) = json.loads(closed.stdout)["estimates"]["iteration_time_s"]["value"]
+    (closed_s,) = json.loads(closed.stdout)["estimates"]["iteration_time_s"]["value"]
     wanted = json.loads(simulated.stdout)["answers"][0]["iteration_time_s"]["value"]
     # The shipped graph is of synchronous training.
-    assert abs(found / wanted - 1) < 0.02
+    assert abs(closed_s / wanted - 1) < 0.02
 
 
 def test_parameters_that_come_layer_by_layer_save_time() -> None:
@@ -114,13 +116,13 @@ def test_copies_bound_what_a_fast_link_brings_unless_left_out() -> None:
 def test_labels_of_lines_that_end_together_do_not_overlap() -> None:
     """Order is kept, and what is far from the others stays where it is."""
     heights = [100.0, 20.0, 20.0, 23.0, 300.0, 309.0]
-    found = apart(heights, 9)
-    assert found[0] == 100
-    assert found[4:] == [300, 309]
-    assert sorted(found) == [found[i] for i in (1, 2, 3, 0, 4, 5)]
-    pairs = pairwise(sorted(found))
+    moved = apart(heights, 9)
+    assert moved[0] == 100
+    assert moved[4:] == [300, 309]
+    assert sorted(moved) == [moved[i] for i in (1, 2, 3, 0, 4, 5)]
+    pairs = pairwise(sorted(moved))
     assert all(high - low >= 9 - 1e-9 for low, high in pairs)
-    assert sum(found[1:4]) == pytest.approx(63)
+    assert sum(moved[1:4]) == pytest.approx(63)
 
 
 def test_sweep_says_when_servers_share_unevenly_and_what_helps() -> None:

@@ -134,16 +134,16 @@ def answer(command: str, text: str, options: tuple[str, ...]) -> dict[str, Any]:
     words, others = COMMANDS[command]
     done = driple(*words, text, *options, *others, "--json")
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 @pytest.mark.parametrize(("job", "command"), cases())
 def test_every_command_takes_every_job(job: str, command: str, tmp_path: Path) -> None:
     """And states the same of it: batch, length, precision, optimizer and what was assumed."""
     given, options, facts = JOBS[job]
-    found = answer(command, given(tmp_path), options)
-    stated = (found["answers"][0] if "answers" in found else found)["job"]
+    result = answer(command, given(tmp_path), options)
+    stated = (result["answers"][0] if "answers" in result else result)["job"]
     assert {key: stated[key] for key in facts} == facts
     assert isinstance(stated["assumptions"], list)
 

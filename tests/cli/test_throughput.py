@@ -36,14 +36,14 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_sweep_prints_a_curve_beside_the_plain_models(trace: Path) -> None:
     done = driple("sweep", trace, "--workers", "1,2", "--set", "steps=50", "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["clusters"]["workers"] == [1, 2]
-    rates = found["estimates"]["examples_per_s"]
+    result = json.loads(done.stdout)
+    assert result["clusters"]["workers"] == [1, 2]
+    rates = result["estimates"]["examples_per_s"]
     ends = rates["interval"]
     for low, rate, high in zip(ends["low"], rates["value"], ends["high"], strict=True):
         assert low <= rate <= high
     assert ends["level"] == 0.95
-    assert {"linear", "Lin", "Cynthia"} <= set(found["facts"]["baselines_examples_per_s"])
+    assert {"linear", "Lin", "Cynthia"} <= set(result["facts"]["baselines_examples_per_s"])
     shown = driple("sweep", trace, "--workers", "1-2", "--set", "steps=50")
     assert "examples/s" in shown.stdout
 
@@ -71,9 +71,9 @@ def test_a_platform_tells_bandwidth_and_overhead(trace: Path, tmp_path: Path) ->
     made = tmp_path / "job.npz"
     done = driple(*arguments, "--link", platform, "-o", made)
     assert done.returncode == 0, done.stderr
-    found = read_job_trace(made)
-    assert found.bytes_per_s == 2.4e7
-    assert found.about.overhead == Overhead(**line)
+    read = read_job_trace(made)
+    assert read.bytes_per_s == 2.4e7
+    assert read.about.overhead == Overhead(**line)
     platform.write_text('{"bytes_per_s": 2.4e7}')
     assert "trace link" in refused(*arguments, "--link", platform, "-o", made)
     assert "no such" in refused(*arguments, "--link", tmp_path / "no.json", "-o", made).lower()
@@ -98,10 +98,10 @@ def test_a_price_makes_a_cost_of_each_example(trace: Path) -> None:
         "sweep", trace, "--workers", "1", "--set", "steps=20", "--set", "price=3.6,3.6", "--json"
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    (rate,) = found["estimates"]["examples_per_s"]["value"]
-    (cost,) = found["estimates"]["cost_per_example"]["value"]
-    assert cost == pytest.approx(1e-3 * (1 + found["facts"]["servers"]) / rate)
+    result = json.loads(done.stdout)
+    (rate,) = result["estimates"]["examples_per_s"]["value"]
+    (cost,) = result["estimates"]["cost_per_example"]["value"]
+    assert cost == pytest.approx(1e-3 * (1 + result["facts"]["servers"]) / rate)
 
 
 def test_a_window_of_zero_lets_each_stream_go_whole(

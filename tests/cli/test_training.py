@@ -31,11 +31,11 @@ def test_train_resumes_and_its_checkpoint_predicts(trained: tuple[tuple[object, 
     """The same command again finds the run done and says the same."""
     command, printed = trained
     assert driple(*command).stdout == printed
-    found = json.loads(printed)
-    assert errors_of(found) == []
-    assert set(found["metrics"]) >= {"test_nrmse", "test_smape_pct", "validation_nrmse"}
+    result = json.loads(printed)
+    assert errors_of(result) == []
+    assert set(result["metrics"]) >= {"test_nrmse", "test_smape_pct", "validation_nrmse"}
     shown = driple(
-        "predict", ROOT / "datasets/examples/resnet20.pbtxt", "--checkpoint", found["checkpoint"]
+        "predict", ROOT / "datasets/examples/resnet20.pbtxt", "--checkpoint", result["checkpoint"]
     )
     assert shown.returncode == 0, shown.stderr
     assert "net_rx" in shown.stdout
@@ -56,16 +56,16 @@ def test_evaluate_compares_methods(tmp_path: Path) -> None:
     command = (*command, "--against", "mean,default,simulator")
     done = driple(*command, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert errors_of(found) == []
-    assert set(found["methods"]) == {"mean", "default", "simulator"}
-    assert found["overrides"]["max_epochs"] == 2
+    result = json.loads(done.stdout)
+    assert errors_of(result) == []
+    assert set(result["methods"]) == {"mean", "default", "simulator"}
+    assert result["overrides"]["max_epochs"] == 2
     table = driple(*command)
     assert "device_util.burst_amount" in table.stdout
     assert "presets were changed by --set max_epochs=2" in table.stderr
     lines = [line for line in table.stdout.splitlines() if line.startswith("  all 12")]
     for line, section in zip(lines, ("nrmse", "smape_pct"), strict=True):
-        errors = {name: method["mean"][section] for name, method in found["methods"].items()}
+        errors = {name: method["mean"][section] for name, method in result["methods"].items()}
         best = f"{min(errors.values()):.{4 if section == 'nrmse' else 1}f}*"
         assert (line.count("*"), line.count(best)) == (1, 1)
 
@@ -77,12 +77,12 @@ def test_evaluate_shows_where_the_error_is(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     whole = json.loads(done.stdout)
     assert errors_of(whole) == []
-    found = whole["where"]
-    assert len(found["worst"]) == 10
-    assert found["over_floor"]["all 12"]["ratio"] > 0.7
-    assert found["num_repeated_workloads"] == 12
+    where = whole["where"]
+    assert len(where["worst"]) == 10
+    assert where["over_floor"]["all 12"]["ratio"] > 0.7
+    assert where["num_repeated_workloads"] == 12
     shown = driple(*command).stdout
-    assert found["worst"][0]["workload"] in shown
+    assert where["worst"][0]["workload"] in shown
     assert "error over floor" in shown
 
 
@@ -137,32 +137,32 @@ def shipped(*options: object) -> dict[str, dict[str, dict[str, float]]]:
 
 def test_default_is_at_most_half_as_wrong_as_the_mean_and_better_than_paper() -> None:
     """The goal of the first data set, on the shipped folds of the random split."""
-    found = shipped("--against", "mean,paper,default")
-    nrmse = {name: method["mean"]["nrmse"] for name, method in found.items()}
+    methods = shipped("--against", "mean,paper,default")
+    nrmse = {name: method["mean"]["nrmse"] for name, method in methods.items()}
     assert nrmse["default"] <= nrmse["mean"] / 2
     assert nrmse["default"] < nrmse["paper"]
 
 
 def test_default_knows_something_of_families_it_has_never_seen() -> None:
     """The family split, on the shipped folds."""
-    found = shipped("--split", "family", "--against", "mean,default")
-    assert found["default"]["mean"]["nrmse"] < found["mean"]["mean"]["nrmse"]
+    methods = shipped("--split", "family", "--against", "mean,default")
+    assert methods["default"]["mean"]["nrmse"] < methods["mean"]["mean"]["nrmse"]
 
 
 def test_baselines_beat_the_mean_and_the_study_has_their_errors() -> None:
     """Random splits of five seeds on shipped folds, with the figures of study accuracy."""
-    found = shipped("--setting", SMALL, "--set", "seeds=5", "--against", "mean,knn,trees,forest")
+    methods = shipped("--setting", SMALL, "--set", "seeds=5", "--against", "mean,knn,trees,forest")
     with ERRORS.open(newline="") as file:
         stored = {
             (row["method"], row["error"], row["target"]): f"{row['mean']} ± {row['std']}"
             for row in csv.DictReader(file)
             if (row["setting"], row["split"]) == (SMALL, "random")
         }
-    for name, method in found.items():
+    for name, method in methods.items():
         mean, std = method["mean"], method["std_over_seeds"]
         if name != "mean":
-            assert mean["nrmse"] < 0.8 * found["mean"]["mean"]["nrmse"]
-            assert mean["smape_pct"] < 0.8 * found["mean"]["mean"]["smape_pct"]
+            assert mean["nrmse"] < 0.8 * methods["mean"]["mean"]["nrmse"]
+            assert mean["smape_pct"] < 0.8 * methods["mean"]["mean"]["smape_pct"]
         for key, kind, digits in (
             ("nrmse", ("NRMSE", "all 12"), 4),
             ("smape_pct", ("SMAPE %", "all 12"), 1),

@@ -24,14 +24,14 @@ SETTING = "CPU25-P1w2/ho-200M"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every third workload of the shipped data, slower."""
     place = tmp_path_factory.mktemp("slow") / "set"
-    found = read_dataset(ROOT / "datasets/settings/CPU-P1w2_ho-200M")
+    dataset = read_dataset(ROOT / "datasets/settings/CPU-P1w2_ho-200M")
     examples = tuple(
         replace(
             item,
             setting=SETTING,
             targets=Targets(item.targets.values * np.array([1.0, 1.5, 1.3])),
         )
-        for item in found.examples[::3]
+        for item in dataset.examples[::3]
     )
     write_dataset(Dataset(name="slow", setting=SETTING, examples=examples), place)
     return place
@@ -51,13 +51,13 @@ def test_transfer_writes_a_checkpoint_and_tells_what_more_labels_would_bring(
     assert "80, estimated" in shown.stdout
     assert "twice the workloads: about" in shown.stdout
     assert "four times of five between" in shown.stdout
-    found = json.loads(driple(*command, "--json").stdout)
-    assert errors_of(found) == []
-    assert [item["workloads"] for item in found["learning_curve"]["points"]] == [20, 40]
-    assert found["no_learning_curve"] is None
-    assert found["metrics"]["test_nrmse"] < 0.5
+    result = json.loads(driple(*command, "--json").stdout)
+    assert errors_of(result) == []
+    assert [item["workloads"] for item in result["learning_curve"]["points"]] == [20, 40]
+    assert result["no_learning_curve"] is None
+    assert result["metrics"]["test_nrmse"] < 0.5
     graph = ROOT / "datasets/examples/resnet20.pbtxt"
-    predicted = driple("predict", graph, "--checkpoint", found["checkpoint"], "--json")
+    predicted = driple("predict", graph, "--checkpoint", result["checkpoint"], "--json")
     (said,) = json.loads(predicted.stdout)["answers"]
     assert said["setting"] == SETTING
     assert said["checkpoint"]["trained_on"]["transferred_from"]["setting"] == "CPU-P1w2/ho-200M"
@@ -73,10 +73,10 @@ def test_too_few_workloads_for_a_curve_are_told(folder: Path, tmp_path: Path) ->
     shown = driple(*command)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines()[-1].startswith(reason)
-    found = json.loads(driple(*command, "--json").stdout)
-    assert errors_of(found) == []
-    assert found["learning_curve"] is None
-    assert found["no_learning_curve"].startswith(reason)
+    result = json.loads(driple(*command, "--json").stdout)
+    assert errors_of(result) == []
+    assert result["learning_curve"] is None
+    assert result["no_learning_curve"].startswith(reason)
     asked = json.loads(driple(*command, "--set", "curve=off", "--json").stdout)
     assert asked["no_learning_curve"] == "no learning curve: --set curve=off was given"
 
@@ -212,8 +212,8 @@ def test_a_setting_is_not_carried_to_itself(
     assert "data set CPU-P1w2_ho-200M itself; use it as it is" in line
     assert not (tmp_path / "a").exists()
     checkpoint, _ = _checkpoint("CPU-P1w2", None)
-    found = read_dataset(ROOT / "datasets/settings/CPU-P1w2_ho-200M")
-    data = Dataset(name="few", setting=found.setting, examples=found.examples[:3])
+    dataset = read_dataset(ROOT / "datasets/settings/CPU-P1w2_ho-200M")
+    data = Dataset(name="few", setting=dataset.setting, examples=dataset.examples[:3])
     _check_new(replace(checkpoint, provenance="simulated"), data)
     assert capsys.readouterr().err == ""
     _check_new(checkpoint, data)

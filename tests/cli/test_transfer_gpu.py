@@ -51,11 +51,11 @@ def test_the_written_row_makes_predictions_right_and_answers_state_it(
     assert "1 of 8 rows are of other devices" in shown.stderr
     assert "1 row of several devices" in shown.stderr
     assert "V100, 6 runs: median error" in shown.stdout
-    found = json.loads(driple(*command, "--json").stdout)
-    assert errors_of(found) == []
-    assert found["helps"]
-    assert found["before_median_pct"] == pytest.approx(50, abs=1)
-    file = Path(found["written"])
+    result = json.loads(driple(*command, "--json").stdout)
+    assert errors_of(result) == []
+    assert result["helps"]
+    assert result["before_median_pct"] == pytest.approx(50, abs=1)
+    file = Path(result["written"])
     (row,) = tomllib.loads(file.read_text())["devices"]
     assert {f"tuned_{name}" for name in TUNED} <= set(row)
     for job in (RESNET20, RESNET50):

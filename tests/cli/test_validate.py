@@ -37,12 +37,12 @@ def little(tmp_path: Path) -> Path:
 def test_validate_prints_errors_of_what_was_held_out(little: Path) -> None:
     done = driple("validate", "--datasets", little, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    kinds = {(row["kind"], row["held_out"]) for row in found["errors"]}
+    result = json.loads(done.stdout)
+    kinds = {(row["kind"], row["held_out"]) for row in result["errors"]}
     assert ("single", "model") in kinds
     assert ("servers", "model") in kinds
-    assert all(row["median_pct"] < 60 for row in found["errors"] if row["held_out"] == "nothing")
-    assert len(found["facts"]) == 5
+    assert all(row["median_pct"] < 60 for row in result["errors"] if row["held_out"] == "nothing")
+    assert len(result["facts"]) == 5
     assert "stay empty" in done.stderr
 
 

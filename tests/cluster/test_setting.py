@@ -50,11 +50,11 @@ def test_every_name_of_the_catalogue_makes_a_setting(topology: str) -> None:
         for network in (*LINKS, "NVLink", "30G")
         for kind in ("ho", "he")
     ]
-    found = [Setting.parse(name) for name in names]
-    assert [setting.name for setting in found] == names
-    assert [Setting.parse(name.lower()) for name in names] == found
-    assert len({setting.file_name for setting in found}) == len(names)
-    assert all(setting.num_workers == int(topology[-1]) for setting in found)
+    settings = [Setting.parse(name) for name in names]
+    assert [setting.name for setting in settings] == names
+    assert [Setting.parse(name.lower()) for name in names] == settings
+    assert len({setting.file_name for setting in settings}) == len(names)
+    assert all(setting.num_workers == int(topology[-1]) for setting in settings)
 
 
 @pytest.mark.parametrize(

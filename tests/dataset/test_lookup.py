@@ -22,10 +22,10 @@ MEASURED = ROOT / "datasets/settings/CPU-P1w2_ho-200M"
 def test_the_shipped_graph_is_found_where_it_was_measured() -> None:
     """By its step: that data set's graphs were read by an earlier reader, which kept more."""
     graph = read_graph(ROOT / "datasets/examples/resnet20.pbtxt")
-    found = find_graph(MEASURED, graph_hash(graph)) or find_measured_step(MEASURED, graph)
-    assert [item.workload for item in found] == ["resnet20/cifar10/b24/adam/sync"]
-    assert found[0].label_source == "measured"
-    assert 0.3 < found[0].iteration_time_s < 0.5
+    workloads = find_graph(MEASURED, graph_hash(graph)) or find_measured_step(MEASURED, graph)
+    assert [item.workload for item in workloads] == ["resnet20/cifar10/b24/adam/sync"]
+    assert workloads[0].label_source == "measured"
+    assert 0.3 < workloads[0].iteration_time_s < 0.5
     assert find_graph(MEASURED, "0" * 64) == []
 
 
@@ -34,8 +34,8 @@ def test_a_graph_is_found_by_its_content(tmp_path: Path) -> None:
     data = synthetic_dataset(4)
     write_dataset(data, tmp_path)
     wanted = data.examples[2]
-    found = find_graph(tmp_path, graph_hash(wanted.graph))
-    assert wanted.workload in [item.workload for item in found]
+    workloads = find_graph(tmp_path, graph_hash(wanted.graph))
+    assert wanted.workload in [item.workload for item in workloads]
 
 
 def test_a_step_that_differs_in_one_op_is_not_found() -> None:
@@ -57,11 +57,11 @@ def test_labels_are_read_without_the_graphs(tmp_path: Path) -> None:
     data = synthetic_dataset(4)
     write_dataset(data, tmp_path)
     (tmp_path / "graphs.parquet").unlink()
-    found = read_labels(tmp_path)
-    assert found.setting == data.setting
-    assert list(found.targets) == list(data.workloads)
+    labels = read_labels(tmp_path)
+    assert labels.setting == data.setting
+    assert list(labels.targets) == list(data.workloads)
     for item in data.examples:
-        assert np.array_equal(found.targets[item.workload], item.targets.flat)
+        assert np.array_equal(labels.targets[item.workload], item.targets.flat)
 
 
 def test_a_folder_without_labels_is_refused(tmp_path: Path) -> None:

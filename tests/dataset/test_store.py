@@ -38,17 +38,17 @@ from tests.dataset.examples import SETTING, chain_graph, example, synthetic_data
 NAMES = ("dataset.json", "examples.parquet", "graphs.parquet")
 
 
-def assert_same_graph(found: OpGraph, wanted: OpGraph) -> None:
+def assert_same_graph(read: OpGraph, wanted: OpGraph) -> None:
     """All fields equal, arrays in dtype too."""
     own = ("edges", "is_control", "tensor_elements", "tensor_bytes", "signature_of", "executions")
-    pairs = [(getattr(found, name), getattr(wanted, name)) for name in own]
+    pairs = [(getattr(read, name), getattr(wanted, name)) for name in own]
     crossing = ("received_bytes", "readers", "sent_bytes", "senders")
-    pairs += [(getattr(found.traffic, name), getattr(wanted.traffic, name)) for name in crossing]
+    pairs += [(getattr(read.traffic, name), getattr(wanted.traffic, name)) for name in crossing]
     for a, b in pairs:
         assert (a.dtype, a.shape, a.tolist()) == (b.dtype, b.shape, b.tolist())
     plain = ("names", "op_types", "devices", "signatures", "remote", "report", "framework")
     for name in plain:
-        assert getattr(found, name) == getattr(wanted, name)
+        assert getattr(read, name) == getattr(wanted, name)
 
 
 def edit_column(file: Path, name: str, values: list[Any] | None) -> None:
@@ -72,11 +72,11 @@ def folder(tmp_path: Path) -> Path:
 
 def test_reading_gives_back_what_was_written(folder: Path) -> None:
     """Labels to the last bit, details with their types, graphs in every field, provenance."""
-    wanted, found = synthetic_dataset(4), read_dataset(folder)
-    assert (found.name, found.setting, found.about) == ("synthetic", SETTING, wanted.about)
-    assert found.workloads == wanted.workloads
-    assert np.array_equal(found.targets(), wanted.targets())
-    for restored, other in zip(found.examples, wanted.examples, strict=True):
+    wanted, read = synthetic_dataset(4), read_dataset(folder)
+    assert (read.name, read.setting, read.about) == ("synthetic", SETTING, wanted.about)
+    assert read.workloads == wanted.workloads
+    assert np.array_equal(read.targets(), wanted.targets())
+    for restored, other in zip(read.examples, wanted.examples, strict=True):
         assert (restored.family, restored.details, restored.label_source) == (
             other.family,
             other.details,
@@ -168,9 +168,9 @@ def test_any_graph_survives(tmp_path: Path, many: list[OpGraph]) -> None:
     examples = tuple(replace(example(f"w{i}"), graph=graph) for i, graph in enumerate(many))
     folder = Path(mkdtemp(dir=tmp_path))
     write_dataset(Dataset(name="any", setting=SETTING, examples=examples), folder)
-    found = read_dataset(folder).examples
-    assert len(found) == len(many)
-    for restored, graph in zip(found, many, strict=True):
+    read_back = read_dataset(folder).examples
+    assert len(read_back) == len(many)
+    for restored, graph in zip(read_back, many, strict=True):
         assert_same_graph(restored.graph, graph)
 
 
@@ -181,9 +181,9 @@ def test_a_data_set_is_replaced_only_where_nothing_is_lost(tmp_path: Path) -> No
     simulated = tuple(replace(one, label_source="simulated") for one in (*both, example("c")))
     elsewhere = "V100-P1w2/ho-PCIe"
     moved = tuple(replace(one, setting=elsewhere) for one in (*both, example("c")))
-    found = tmp_path / "simulated"  # can be made again
-    write_dataset(Dataset(name="d", setting=SETTING, examples=simulated), found)
-    write_dataset(Dataset(name="d", setting=SETTING, examples=simulated[:1]), found)
+    place = tmp_path / "simulated"  # can be made again
+    write_dataset(Dataset(name="d", setting=SETTING, examples=simulated), place)
+    write_dataset(Dataset(name="d", setting=SETTING, examples=simulated[:1]), place)
     for setting, others in ((SETTING, both), (SETTING, simulated), (elsewhere, moved)):
         with pytest.raises(DatasetError, match=r"3 workloads, and . would be lost"):
             write_dataset(Dataset(name="d", setting=setting, examples=others), tmp_path)
@@ -196,8 +196,8 @@ def test_a_graph_is_stored_once(tmp_path: Path) -> None:
     examples = tuple(replace(example(f"w{i}"), graph=graph) for i in range(3))
     write_dataset(Dataset(name="d", setting=SETTING, examples=examples), tmp_path)
     assert parquet.read_metadata(tmp_path / "graphs.parquet").num_rows == 1
-    found = read_dataset(tmp_path).examples
-    assert found[0].graph is found[2].graph
+    read_back = read_dataset(tmp_path).examples
+    assert read_back[0].graph is read_back[2].graph
     assert json.loads((tmp_path / "dataset.json").read_text())["num_graphs"] == 1
 
 

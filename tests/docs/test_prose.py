@@ -41,28 +41,28 @@ def prose_of(source: str) -> list[tuple[int, str]]:
 
 def offences(source: str) -> list[str]:
     """Each banned word or opening, and each banned identifier, with its line."""
-    found = []
+    offences_seen = []
     for line, text in prose_of(source):
-        found += [f"{line}: {match[0]!r}" for match in WORDS.finditer(text)]
+        offences_seen += [f"{line}: {match[0]!r}" for match in WORDS.finditer(text)]
         if OPENING.match(text):
-            found.append(f"{line}: begins with {text.split()[0]!r}")
+            offences_seen.append(f"{line}: begins with {text.split()[0]!r}")
     for node in ast.walk(ast.parse(source)):
         name = getattr(node, "id", None) or getattr(node, "arg", None) or getattr(node, "name", "")
         if isinstance(name, str) and name in NAMES:
-            found.append(f"{getattr(node, 'lineno', 1)}: identifier {name}")
-    return found
+            offences_seen.append(f"{getattr(node, 'lineno', 1)}: identifier {name}")
+    return offences_seen
 
 
 @pytest.mark.parametrize("name", CHECKED)
 def test_prose_of_a_package_is_plain(name: str) -> None:
     """One list of offences for each package, by file and line."""
-    found = [
+    listed = [
         f"{file.relative_to(PACKAGE.parent)}:{offence}"
         for file in sorted((PACKAGE / name).rglob("*.py"))
         if file.relative_to(PACKAGE).as_posix() not in LATER
         for offence in offences(file.read_text(encoding="utf-8"))
     ]
-    assert not found, "\n".join(found)
+    assert not listed, "\n".join(listed)
 
 
 def test_the_check_finds_what_it_looks_for() -> None:

@@ -36,7 +36,7 @@ LEAVES = list(TREE.leaves())
 
 def written_commands() -> list[tuple[str, str]]:
     """(page, command line) of every `driple ...` in code of pages, and of strings of scripts."""
-    found = []
+    commands = []
     for file in WITH_COMMANDS:
         text = file.read_text(encoding="utf-8")
         blocks = re.findall(r"```(?:bash|console)\n(.*?)```", text, re.DOTALL)
@@ -48,19 +48,19 @@ def written_commands() -> list[tuple[str, str]]:
             plain = line.removeprefix("$ ").replace("$(which driple) ", "driple ")
             command = re.sub(r"\$\([^)]*\) ", "NAMES ", plain).split("#")[0].strip()
             if command.startswith("driple "):
-                found.append((str(file.relative_to(ROOT)), command))
-    return sorted(set(found))
+                commands.append((str(file.relative_to(ROOT)), command))
+    return sorted(set(commands))
 
 
 def command_of(words: list[str]) -> Command | None:
     """The command or group that the words begin with."""
-    found = TREE
+    command = TREE
     for word in words:
-        inner = {item.path[-1]: item for item in found.subcommands}
+        inner = {item.path[-1]: item for item in command.subcommands}
         if word not in inner:
             break
-        found = inner[word]
-    return None if found is TREE else found
+        command = inner[word]
+    return None if command is TREE else command
 
 
 @pytest.mark.parametrize(("file", "line"), written_commands())

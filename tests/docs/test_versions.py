@@ -29,8 +29,8 @@ SHIPPED = {  # tables of the package, which no user's command writes
 def rows() -> dict[str, tuple[int, str]]:
     """Format and what is read, by kind of file."""
     text = (ROOT / "docs/versions.md").read_text(encoding="utf-8")
-    found = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \| ([^|]+) \|$", text, re.MULTILINE)
-    return {name: (int(number), read) for name, number, read in found}
+    table = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \| ([^|]+) \|$", text, re.MULTILINE)
+    return {name: (int(number), read) for name, number, read in table}
 
 
 def number_of(module: str) -> int:

@@ -69,32 +69,32 @@ def result_of(factors: dict[str, list[float]], about: Provenance | None = None) 
 
 def test_a_perfect_method_has_no_error_anywhere() -> None:
     """All zeros, and error over floor is 0."""
-    found = break_down(result_of({name: [1.0] for name in DATASET.workloads}), "made up")
-    assert found.by_family.max() == 0
-    assert {row.ratio for row in found.over_floor} == {0.0}
-    assert {item.smape_pct for item in found.worst} == {0.0}
+    breakdown = break_down(result_of({name: [1.0] for name in DATASET.workloads}), "made up")
+    assert breakdown.by_family.max() == 0
+    assert {row.ratio for row in breakdown.over_floor} == {0.0}
+    assert {item.smape_pct for item in breakdown.worst} == {0.0}
 
 
 def test_errors_by_hand() -> None:
     """Three times the label is 100 % off, and so is a third of it: families, floor, the worst."""
     first, second = DATASET.workloads[:2]
     factors = {name: [1.0] for name in DATASET.workloads} | {first: [3.0, 1 / 3], second: [3.0]}
-    found = break_down(result_of(factors), "made up")
-    by_family = dict(zip(found.families, found.by_family.T.tolist(), strict=True))
+    breakdown = break_down(result_of(factors), "made up")
+    by_family = dict(zip(breakdown.families, breakdown.by_family.T.tolist(), strict=True))
     # Three workloads each; the first was tested twice, and each test counts.
     assert by_family["chain"] == pytest.approx([50.0] * 13)
     assert by_family["branch"] == pytest.approx([100 / 3] * 13)
-    assert found.num_workloads == (3, 3)
-    rows = {row.name: row for row in found.over_floor}
+    assert breakdown.num_workloads == (3, 3)
+    rows = {row.name: row for row in breakdown.over_floor}
     assert list(rows) == [*TARGET_NAMES, ALL, "iteration_time"]
     assert rows[ALL].smape_pct == pytest.approx(300 / 7)
     assert rows[ALL].ratio == pytest.approx(300 / 7 / 5)
     assert rows["iteration_time"].ratio == pytest.approx(300 / 7 / 4)
-    assert {item.workload for item in found.worst[:2]} == {first, second}
-    worst = {item.workload: item for item in found.worst}
+    assert {item.workload for item in breakdown.worst[:2]} == {first, second}
+    worst = {item.workload: item for item in breakdown.worst}
     assert worst[second].predicted_time_s == pytest.approx(3 * worst[second].time_s)
     assert worst[first].num_tested == 2
-    json.dumps(to_dict(found.to_json_dict()))
+    json.dumps(to_dict(breakdown.to_json_dict()))
 
 
 def test_the_reason_follows_from_the_repeats() -> None:
@@ -122,15 +122,17 @@ def test_a_family_that_leans_is_the_model() -> None:
     )
     factors = dict(zip(chain, ([1.2], [1.3], [3.0]), strict=True))
     factors |= dict(zip(branch, ([0.9], [1.1], [0.4]), strict=True))
-    found = break_down(result_of(factors, about_repeats({chain[0]: 1.0, "other": 90.0})), "made up")
-    reasons = {item.workload: item.reason for item in found.worst}
+    breakdown = break_down(
+        result_of(factors, about_repeats({chain[0]: 1.0, "other": 90.0})), "made up"
+    )
+    reasons = {item.workload: item.reason for item in breakdown.worst}
     leans = "the family is predicted 30 % too slow (median)"
     assert reasons[chain[2]] == reasons[chain[1]] == f"model: {leans}"
     assert reasons[chain[0]] == f"model: its own runs differ by 1 %; {leans}"
     assert reasons[branch[2]].startswith("may be label noise: runs of 1 of 2 repeated")
     fast = {name: [1 / value[0]] for name, value in factors.items()}
-    found = break_down(result_of(fast, about_repeats({"other": 90.0})), "made up")
-    reasons = {item.workload: item.reason for item in found.worst}
+    breakdown = break_down(result_of(fast, about_repeats({"other": 90.0})), "made up")
+    reasons = {item.workload: item.reason for item in breakdown.worst}
     assert reasons[chain[2]] == "model: the family is predicted 23 % too fast (median)"
 
 
@@ -141,8 +143,8 @@ def test_who_errs_the_other_way_is_not_told_of_the_familys_leaning() -> None:
     other_way = dict(zip(chain, ([1.5], [1.5], [0.5]), strict=True))
     small = dict(zip(chain, ([1.03], [1.03], [3.0]), strict=True))
     for factors in (other_way, small):
-        found = break_down(result_of(factors, about), "made up")
-        reasons = {item.workload: item.reason for item in found.worst}
+        breakdown = break_down(result_of(factors, about), "made up")
+        reasons = {item.workload: item.reason for item in breakdown.worst}
         assert reasons[chain[2]].startswith("may be label noise")
 
 
@@ -150,21 +152,21 @@ def test_repeats_of_the_family_count_before_those_of_others() -> None:
     """Others repeat badly, its own family does not."""
     chain = [item.workload for item in DATASET.examples if item.family == "chain"]
     about = about_repeats({chain[0]: 5.0, chain[1]: 8.0, "other": 90.0})
-    found = break_down(result_of({chain[2]: [3.0]}, about), "made up")
-    assert found.worst[0].reason == (
+    breakdown = break_down(result_of({chain[2]: [3.0]}, about), "made up")
+    assert breakdown.worst[0].reason == (
         "model: runs of the 2 repeated workloads of its family differ by 8 % at most"
     )
 
 
 def test_without_repeats_there_is_no_floor() -> None:
     """Nothing is divided by, and no reason is made up."""
-    found = break_down(
+    breakdown = break_down(
         result_of({DATASET.workloads[0]: [3.0]}, about=Provenance(licence="none")), "made up"
     )
-    assert {row.floor_pct for row in found.over_floor} == {None}
-    assert {row.ratio for row in found.over_floor} == {None}
-    assert found.worst[0].reason == "unknown: nothing ran more than once"
-    assert found.num_repeated == 0
+    assert {row.floor_pct for row in breakdown.over_floor} == {None}
+    assert {row.ratio for row in breakdown.over_floor} == {None}
+    assert breakdown.worst[0].reason == "unknown: nothing ran more than once"
+    assert breakdown.num_repeated == 0
 
 
 def test_simulated_labels_have_no_noise() -> None:

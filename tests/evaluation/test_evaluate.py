@@ -60,11 +60,11 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def said(result: BenchmarkResult) -> dict[str, Any]:
     """The JSON without training times: a mean is fitted anew each time, and takes as long."""
-    found: dict[str, Any] = json.loads(
+    result_json: dict[str, Any] = json.loads(
         json.dumps(to_dict(result.to_json_dict())),
         object_hook=lambda item: {k: v for k, v in item.items() if k != "train_seconds"},
     )
-    return found
+    return result_json
 
 
 def no_training(*_: object, **__: object) -> None:
@@ -112,8 +112,8 @@ def test_the_order_of_rows_does_not_count(work: Path, monkeypatch: pytest.Monkey
     """The same data set in another order finds its folds."""
     monkeypatch.setattr(evaluate, "train", no_training)
     turned = replace(DATASET, examples=DATASET.examples[::-1])
-    found = run_benchmark(turned, CONFIG, work, presets=SMALL)
-    assert said(found) == said(arena(work))
+    result = run_benchmark(turned, CONFIG, work, presets=SMALL)
+    assert said(result) == said(arena(work))
 
 
 def test_a_fold_that_was_killed_goes_on(tmp_path: Path) -> None:
@@ -164,9 +164,11 @@ def test_graphs_are_grouped_once_for_all_folds(
         sorted(folder.glob("runs/*/checkpoint.safetensors"))
         for folder in (tmp_path / "0", tmp_path / "1", tmp_path / "both")
     ]
-    found = [load_checkpoint(file).weights for file in sorted(weights[0] + weights[1], key=named)]
+    weights_alone = [
+        load_checkpoint(file).weights for file in sorted(weights[0] + weights[1], key=named)
+    ]
     wanted = [load_checkpoint(file).weights for file in sorted(weights[2], key=named)]
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(weights_alone, wanted, strict=True):
         assert all(a[name].tobytes() == b[name].tobytes() for name in b)
 
 
@@ -226,10 +228,10 @@ def test_the_median_of_iteration_times_by_hand(work: Path) -> None:
             true = DATASET.examples[DATASET.workloads.index(name)].iteration_time_s
             told = max(row[7] + row[8], row[10] + row[11])  # burst + idle of net_tx, of net_rx
             errors.append(100 * abs(told - true) / true)
-    (found,) = [row for row in result.rows() if (row.section, row.name) == (TIME, "median")]
+    (median_row,) = [row for row in result.rows() if (row.section, row.name) == (TIME, "median")]
     assert len(errors) == len(DATASET.examples)
-    assert found.values["mean"].mean == pytest.approx(np.median(errors))
-    assert found.values["mean"].std is None
+    assert median_row.values["mean"].mean == pytest.approx(np.median(errors))
+    assert median_row.values["mean"].std is None
 
 
 def test_the_best_is_the_smallest(work: Path) -> None:
@@ -319,8 +321,8 @@ def test_instant_methods_leave_no_files_and_the_others_are_read(tmp_path: Path) 
     assert isinstance(example.graph, OpGraph)
     remote = (replace(example.graph.remote[0], num_nodes=99),)
     other = merge_examples(DATASET, [replace(example, graph=replace(example.graph, remote=remote))])
-    found = run_benchmark(other, config, tmp_path, simulated=SIMULATED, stored_only=True)
-    assert set(found.methods) == {"mean", "knn", "simulator"}
+    result = run_benchmark(other, config, tmp_path, simulated=SIMULATED, stored_only=True)
+    assert set(result.methods) == {"mean", "knn", "simulator"}
 
 
 def test_only_whole_seeds_are_read(tmp_path: Path) -> None:
@@ -331,8 +333,8 @@ def test_only_whole_seeds_are_read(tmp_path: Path) -> None:
     files = list((tmp_path / "folds").iterdir())
     assert len(files) == 4
     files[0].unlink()
-    found = run_benchmark(DATASET, config, tmp_path, stored_only=True)
-    assert [len(found.by_seed(method)) for method in found.methods] == [2, 1]
+    result = run_benchmark(DATASET, config, tmp_path, stored_only=True)
+    assert [len(result.by_seed(method)) for method in result.methods] == [2, 1]
     assert len(list((tmp_path / "folds").iterdir())) == 3
 
 

@@ -56,17 +56,17 @@ def product_graph() -> OpGraph:
 
 def test_a_product_and_its_loss_by_hand() -> None:
     """2 m n k FLOPs for each of two runs; rows of the loss; what is remote tells the rest."""
-    found = summed(product_graph())
-    assert found["flops_matmul"] == pytest.approx(2 * 2 * 8 * 3 * 4)
-    assert found["executions_matmul"] == pytest.approx(2)
-    assert found["memory_bytes_matmul"] == pytest.approx(2 * 4 * (8 * 4 + 4 * 3 + 8 * 3))
-    assert found["parameters"] == pytest.approx(4 * 3)
-    assert found["loss_rows"] == pytest.approx(8)
-    assert (found["nodes"], found["executions"]) == pytest.approx((2, 3))
-    assert (found["received_bytes"], found["received_tensors"]) == pytest.approx((13, 1))
-    assert (found["sent_bytes"], found["sent_tensors"]) == pytest.approx((22, 1))
-    assert (found["remote_nodes"], found["remote_bytes"]) == pytest.approx((5, 100))
-    flags = {name: value for name, value in found.items() if name.startswith("is_")}
+    sums = summed(product_graph())
+    assert sums["flops_matmul"] == pytest.approx(2 * 2 * 8 * 3 * 4)
+    assert sums["executions_matmul"] == pytest.approx(2)
+    assert sums["memory_bytes_matmul"] == pytest.approx(2 * 4 * (8 * 4 + 4 * 3 + 8 * 3))
+    assert sums["parameters"] == pytest.approx(4 * 3)
+    assert sums["loss_rows"] == pytest.approx(8)
+    assert (sums["nodes"], sums["executions"]) == pytest.approx((2, 3))
+    assert (sums["received_bytes"], sums["received_tensors"]) == pytest.approx((13, 1))
+    assert (sums["sent_bytes"], sums["sent_tensors"]) == pytest.approx((22, 1))
+    assert (sums["remote_nodes"], sums["remote_bytes"]) == pytest.approx((5, 100))
+    flags = {name: value for name, value in sums.items() if name.startswith("is_")}
     assert {name for name, value in flags.items() if value} == {"is_sync", "is_rmsprop"}
 
 
@@ -89,9 +89,9 @@ def test_a_graph_without_a_softmax_loss_has_no_rows() -> None:
 
 def test_families_sum_to_the_totals() -> None:
     """Every op is of exactly one family."""
-    found = summed(chain_graph(23))
+    sums = summed(chain_graph(23))
     for what in ("flops", "memory_bytes", "executions"):
-        assert sum(found[f"{what}_{family}"] for family in FAMILIES) == pytest.approx(found[what])
+        assert sum(sums[f"{what}_{family}"] for family in FAMILIES) == pytest.approx(sums[what])
 
 
 def test_the_order_of_nodes_does_not_count() -> None:

@@ -24,7 +24,7 @@ CONFIGS = [
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """M of every grouping that is really computed."""
     wanted: list[int] = []
     group_nodes = groupings.group_nodes
@@ -55,7 +55,7 @@ def test_inputs_are_the_same_to_the_bit() -> None:
                             assert a.tobytes() == b.tobytes()
 
 
-def test_a_grouping_is_found_once(found: list[int]) -> None:
+def test_a_grouping_is_found_once(sizes: list[int]) -> None:
     """Table, scale of the features and context do not decide it; graph, seed, components, M do."""
     kept, config = Groupings(), InputConfig(num_groups=12)
     graph = op_graph(60, layered_edges(60, 0))
@@ -63,12 +63,12 @@ def test_a_grouping_is_found_once(found: list[int]) -> None:
         for same in (config, replace(config, features="log"), replace(config, context="sizes")):
             build_input(graph, table, same, groupings=kept)
             build_input(graph, table, same, num_groups=12, groupings=kept)
-    assert found == [12]
+    assert sizes == [12]
     for other in (replace(config, seed=1), replace(config, components="all")):
         kept.of(graph, other)
     kept.of(graph, config, 3)
     kept.of(op_graph(60, layered_edges(60, 0)), config)
-    assert found == [12, 12, 12, 3, 12]
+    assert sizes == [12, 12, 12, 3, 12]
 
 
 def test_a_graph_that_is_gone_is_not_taken_for_a_new_one() -> None:
@@ -87,10 +87,10 @@ def test_kept_groupings_cannot_be_changed() -> None:
             array[0] = 0
 
 
-def test_a_refused_number_of_groups_is_refused_again(found: list[int]) -> None:
+def test_a_refused_number_of_groups_is_refused_again(sizes: list[int]) -> None:
     """An error is not kept."""
     kept, graph = Groupings(), op_graph(20, layered_edges(20, 0))
     for _ in range(2):
         with pytest.raises(ConfigError, match="give 1 or more"):
             kept.of(graph, InputConfig(), 0)
-    assert found == [0, 0]
+    assert sizes == [0, 0]

@@ -75,8 +75,8 @@ def test_a_graph_without_some_inputs_is_read_or_refused(name: str) -> None:
 def shapes_of(*nodes: RawNode) -> dict[str, tuple[Shape, ...] | None]:
     """Inferred shapes by name."""
     edges, _, inputs, _ = edges_of(nodes)
-    found = infer_shapes(nodes, inputs, in_order(nodes, edges), ReadOptions())
-    return dict(zip((node.name for node in nodes), found.shapes, strict=True))
+    inferred = infer_shapes(nodes, inputs, in_order(nodes, edges), ReadOptions())
+    return dict(zip((node.name for node in nodes), inferred.shapes, strict=True))
 
 
 IMAGES = RawNode("x", "Const", shapes=((8, 9, 9, 3),))
@@ -95,7 +95,7 @@ def test_a_forward_convolution_without_filter_tells_nothing(op: str, reads: list
 
 def test_inputs_after_a_missing_one_are_not_taken_for_it() -> None:
     """`w` is the second input; the first is not in the file."""
-    found = shapes_of(IMAGES, WEIGHT, RawNode("y", "MatMul", inputs=["gone", "w", "x"]))
-    assert found["y"] is None
+    shapes = shapes_of(IMAGES, WEIGHT, RawNode("y", "MatMul", inputs=["gone", "w", "x"]))
+    assert shapes["y"] is None
     given = RawNode("z", "Relu", inputs=["gone"], shapes=((4, 5),))
     assert shapes_of(given)["z"] == ((4, 5),)

@@ -34,13 +34,13 @@ def op_types_in(source: str) -> Iterator[tuple[int, str]]:
 
 
 def test_only_the_tensorflow_side_names_op_types() -> None:
-    found = [
+    named = [
         f"{file.relative_to(PACKAGE)}:{line}: {op_type}"
         for file in sorted(PACKAGE.rglob("*.py"))
         if not str(file.relative_to(PACKAGE)).startswith(ALLOWED)
         for line, op_type in op_types_in(file.read_text(encoding="utf-8"))
     ]
-    assert not found
+    assert not named
 
 
 def test_the_scan_finds_an_op_type_in_code_and_none_in_prose() -> None:

@@ -17,9 +17,9 @@ FLOAT, INT8 = 1, 6
 def test_the_optimizer_is_that_of_most_updates() -> None:
     """Updates of some rows count with those of whole variables."""
     counts = {"update_momentum": 3, "update_adam": 2, "sparse_update_adam": 2, "variable": 90}
-    found = update_of_kinds(counts, 1000)
-    assert (found.optimizer, found.num_kernels) == ("adam", 7)
-    assert (found.state_bytes, found.moved_bytes) == (2000, 7000)
+    update = update_of_kinds(counts, 1000)
+    assert (update.optimizer, update.num_kernels) == ("adam", 7)
+    assert (update.state_bytes, update.moved_bytes) == (2000, 7000)
 
 
 @pytest.mark.parametrize(
@@ -35,16 +35,16 @@ def test_the_optimizer_is_that_of_most_updates() -> None:
 )
 def test_each_has_a_word_and_its_states(kind: str, word: str, states: int) -> None:
     assert optimizer_of_kind(kind) == word
-    found = update_of_kinds({kind: 1}, 100)
-    assert found.state_bytes == 100 * states
-    assert found.moved_bytes == 100 * (2 * states + 3)  # variable and states both ways, gradient
+    update = update_of_kinds({kind: 1}, 100)
+    assert update.state_bytes == 100 * states
+    assert update.moved_bytes == 100 * (2 * states + 3)  # variable and states both ways, gradient
 
 
 def test_without_a_known_update_the_states_are_those_that_the_graph_shows() -> None:
-    found = update_of_remote(
+    update = update_of_remote(
         (RemoteOps.of_op_type("ApplyNew", num_nodes=5, tensor_bytes=0),), Traffic(), 77
     )
-    assert (found.optimizer, found.state_bytes, found.num_kernels) == ("", 77, 0)
+    assert (update.optimizer, update.state_bytes, update.num_kernels) == ("", 77, 0)
 
 
 def test_updates_are_kinds() -> None:

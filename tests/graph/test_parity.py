@@ -59,8 +59,8 @@ class Attention(nn.Module):
         )
         scores = query @ key.transpose(-1, -2) * (WIDTH // HEADS) ** -0.5
         weights = nn.functional.dropout(torch.softmax(scores, -1), 0.1, self.training)
-        found: torch.Tensor = self.out((weights @ value).transpose(1, 2).flatten(2))
-        return found
+        output: torch.Tensor = self.out((weights @ value).transpose(1, 2).flatten(2))
+        return output
 
 
 class Layer(nn.Module):

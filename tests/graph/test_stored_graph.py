@@ -38,9 +38,9 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
     )
     file = tmp_path / "graph.npz"
     file.write_bytes(graph_to_bytes(graph))
-    found = read_stored_graph(file)
-    assert isinstance(found, OpGraph)
-    assert_equal(graph, found)
+    read_back = read_stored_graph(file)
+    assert isinstance(read_back, OpGraph)
+    assert_equal(graph, read_back)
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:100], lambda data: b"", lambda data: b"x"])

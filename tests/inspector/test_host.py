@@ -61,10 +61,10 @@ def tuning(factor: float) -> HostTuning:
 
 def test_a_host_that_is_slower_throughout_is_found() -> None:
     """And nothing is left once its factor is known."""
-    found = tuning(1.5)
-    assert found.computing_factor == pytest.approx(1.5, rel=0.005)
-    assert found.before_pct == pytest.approx(100 * 0.2 / 1.2)
-    assert found.after_pct == pytest.approx(0, abs=0.3)
+    tuned = tuning(1.5)
+    assert tuned.computing_factor == pytest.approx(1.5, rel=0.005)
+    assert tuned.before_pct == pytest.approx(100 * 0.2 / 1.2)
+    assert tuned.after_pct == pytest.approx(0, abs=0.3)
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])

@@ -98,8 +98,8 @@ def test_over_families_nine_of_ten_are_within() -> None:
 
 def test_distance_is_to_the_nearest() -> None:
     """Root mean square over the entries; 0 where there are none."""
-    found = nearest_distances(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0], [3.0, 2.0]]))
-    assert found == pytest.approx([np.sqrt(2.0)])
+    distances = nearest_distances(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0], [3.0, 2.0]]))
+    assert distances == pytest.approx([np.sqrt(2.0)])
     assert nearest_distances(np.zeros((2, 0)), np.zeros((5, 0))).tolist() == [0.0, 0.0]
 
 

@@ -186,10 +186,10 @@ def test_unknown_ops_are_counted_among_all_ops() -> None:
     """Ops on servers are unknown too, and part of the whole: never 5 of 2."""
     model = constant_inspector(0.5, 9, num_context=len(CONTEXT_NAMES))
     elsewhere = (RemoteOps.of_op_type("ApplyNew", num_nodes=5, tensor_bytes=0),)
-    found = predict(
+    prediction = predict(
         replace(small_graph(("Add", "Conv2D")), remote=elsewhere), checkpoint_of(model, 9)
     )
-    assert sentences(found.strange) == (
+    assert sentences(prediction.strange) == (
         "1 op type that the inspector has never seen, in 5 of 7 ops: ApplyNew",
     )
 
@@ -251,15 +251,15 @@ def test_an_interval_of_a_share_ends_at_100_percent_of_a_gpu(setting: str) -> No
         checkpoint = replace(
             checkpoint_of(constant_inspector(value, 4), 4), intervals=intervals, setting=setting
         )
-        found = predict(small_graph(), checkpoint)
-        assert found.ends is not None
-        assert found.numbers[:12] == pytest.approx(value)
+        prediction = predict(small_graph(), checkpoint)
+        assert prediction.ends is not None
+        assert prediction.numbers[:12] == pytest.approx(value)
         ends = np.array([value / factor, value * factor])
         bounded = ends if setting.startswith("CPU") else np.minimum(ends, 100.0)
         for share in (0, 3):
-            assert found.ends[share] == pytest.approx(bounded)
+            assert prediction.ends[share] == pytest.approx(bounded)
         for other in (1, 2, 4, 5, 6, 9):  # durations, MB/s
-            assert found.ends[other] == pytest.approx(ends)
+            assert prediction.ends[other] == pytest.approx(ends)
 
 
 def test_a_contradiction_widens_times_to_the_closed_form() -> None:
@@ -269,25 +269,25 @@ def test_a_contradiction_widens_times_to_the_closed_form() -> None:
     alone = predict(small_graph(), checkpoint)
     assert alone.compared(2.0, None).ends is alone.ends
     assert sentences(alone.compared(2.0, None).warnings) == ()
-    found = alone.compared(
+    prediction = alone.compared(
         2.0, Remark.of_text("the two contradict")
     )  # the prediction is 0.5 s + 0.5 s
-    assert (found.level, sentences(found.warnings)) == (None, ("the two contradict",))
-    assert found.ends is not None
-    assert found.ends[12] == pytest.approx([0.5, 2.0])
-    assert found.ends[1] == pytest.approx([0.25, 1.0])
-    assert found.ends[0] == pytest.approx([0.5 * np.exp(-0.1), 0.5 * np.exp(0.1)])
+    assert (prediction.level, sentences(prediction.warnings)) == (None, ("the two contradict",))
+    assert prediction.ends is not None
+    assert prediction.ends[12] == pytest.approx([0.5, 2.0])
+    assert prediction.ends[1] == pytest.approx([0.25, 1.0])
+    assert prediction.ends[0] == pytest.approx([0.5 * np.exp(-0.1), 0.5 * np.exp(0.1)])
 
 
 def test_strangeness_warns_only_where_nothing_was_compared() -> None:
     """A closed form that agrees makes a remark of it."""
     graph = small_graph(("Add", "New"))
-    found = predict(graph, checkpoint_of(constant_inspector(0.5, 4), 4))
-    assert sentences(found.warnings) == sentences(found.strange) != ()
-    agreeing = found.compared(1.0, None)
+    prediction = predict(graph, checkpoint_of(constant_inspector(0.5, 4), 4))
+    assert sentences(prediction.warnings) == sentences(prediction.strange) != ()
+    agreeing = prediction.compared(1.0, None)
     assert (sentences(agreeing.warnings), sentences(agreeing.remarks)) == (
         (),
-        sentences(found.strange),
+        sentences(prediction.strange),
     )
 
 

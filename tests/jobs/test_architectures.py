@@ -143,9 +143,9 @@ def test_densenet_has_the_layers_of_tf_cnn_benchmarks(
     counted: dict[str, Any], depth: int, growth: int
 ) -> None:
     """Convolutions have biases, and transitions keep two growth rates (published: all channels)."""
-    found = counted[f"densenet{depth}_k{growth}/cifar10"]
-    assert (found["parameters"], found["multiply_adds"]) == _densenet(depth, growth)
-    assert depth != 40 or found["parameters"] == 357_491  # counted by tf_cnn_benchmarks itself
+    counts = counted[f"densenet{depth}_k{growth}/cifar10"]
+    assert (counts["parameters"], counts["multiply_adds"]) == _densenet(depth, growth)
+    assert depth != 40 or counts["parameters"] == 357_491  # counted by tf_cnn_benchmarks itself
 
 
 @pytest.mark.parametrize("depth", [20, 32, 44, 56, 110])

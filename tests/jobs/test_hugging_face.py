@@ -104,8 +104,8 @@ def test_state_space_models_say_that_their_slow_path_is_read(tmp_path: Path) -> 
     """Of transformers itself, without the kernels of other packages; other models say nothing."""
     values = {"num_hidden_layers": 1, "hidden_size": 32, "state_size": 4, "vocab_size": 64}
     folder = written(tmp_path / "mamba", "MambaConfig", values, "MambaForCausalLM")
-    found = sentences(load_job(f"hf:{folder}", options(seq_len=8)).assumptions)
-    assert sum("as without the packages mamba-ssm" in one for one in found) == 1
+    texts = sentences(load_job(f"hf:{folder}", options(seq_len=8)).assumptions)
+    assert sum("as without the packages mamba-ssm" in one for one in texts) == 1
     other = written(tmp_path / "gpt2", "GPT2Config", {"n_layer": 1, "n_embd": 64, "n_head": 4})
     assert not any(
         "mamba-ssm" in one
@@ -116,10 +116,10 @@ def test_state_space_models_say_that_their_slow_path_is_read(tmp_path: Path) -> 
 def test_experts_share_tokens_evenly_and_masks_cost_nothing(tmp_path: Path) -> None:
     """Two of eight experts: the products of a token are those of two, whatever the precision."""
     folder = written(tmp_path, "MixtralConfig", KV)
-    found = [load_job(f"hf:{folder}", options(precision=name)) for name in ("fp32", "bf16")]
-    assert "each expert gets the same number of tokens" in sentences(found[0].assumptions)
-    assert any("full length" in words for words in sentences(found[0].assumptions))
-    assert found[0].cost.total_flops == pytest.approx(found[1].cost.total_flops, rel=0.05)
+    jobs = [load_job(f"hf:{folder}", options(precision=name)) for name in ("fp32", "bf16")]
+    assert "each expert gets the same number of tokens" in sentences(jobs[0].assumptions)
+    assert any("full length" in words for words in sentences(jobs[0].assumptions))
+    assert jobs[0].cost.total_flops == pytest.approx(jobs[1].cost.total_flops, rel=0.05)
 
 
 def test_a_model_of_the_cache_is_found_and_nothing_is_downloaded(

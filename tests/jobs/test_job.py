@@ -122,11 +122,13 @@ def test_jobs_are_read_in_threads() -> None:
 
 
 def test_answers_can_be_compared_and_shown() -> None:
-    found = predict(GRAPH, ["V100", "V100-P1w2"])
-    assert len(found.answers) == 2, "one for each setting that is given, so that they can be zipped"
-    first, other = found.answers
-    assert first != other and first in found.answers and len({first, other, first}) == 2
-    for shown in (found, first, first.job, first.job.graph, inspect(GRAPH)):
+    result = predict(GRAPH, ["V100", "V100-P1w2"])
+    assert len(result.answers) == 2, (
+        "one for each setting that is given, so that they can be zipped"
+    )
+    first, other = result.answers
+    assert first != other and first in result.answers and len({first, other, first}) == 2
+    for shown in (result, first, first.job, first.job.graph, inspect(GRAPH)):
         assert len(repr(shown)) < 200
     with pytest.raises(ConfigError, match="settings is empty"):
         predict(GRAPH, [])

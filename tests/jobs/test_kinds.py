@@ -76,11 +76,11 @@ def test_predict_and_inspect_read_a_new_kind_of_model() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     asked = JobOptions(batch_size=8)
     result = driple.predict("layers:3", ["1xA100", "8xA100"], options=asked)
-    found = json.loads(json.dumps(result.to_dict()))
-    assert [answer["job"]["kind"] for answer in found["answers"]] == ["layers"] * 2
-    assert {answer["job"]["batch_size"] for answer in found["answers"]} == {8}
+    as_json = json.loads(json.dumps(result.to_dict()))
+    assert [answer["job"]["kind"] for answer in as_json["answers"]] == ["layers"] * 2
+    assert {answer["job"]["batch_size"] for answer in as_json["answers"]} == {8}
     assert all(answer.iteration_time_s.value > 0 for answer in result.answers)
-    jsonschema.Draft202012Validator(json.loads(schema_text())).validate(found)
+    jsonschema.Draft202012Validator(json.loads(schema_text())).validate(as_json)
     deeper = driple.predict("layers:30", "1xA100", options=asked).answers[0]
     assert deeper.iteration_time_s.value > result.answers[0].iteration_time_s.value
     memory = driple.inspect("layers:3", "8xA100", options=asked, memory=True).memory

@@ -114,8 +114,8 @@ def test_a_reader_is_one_object_and_its_registration(
         with pytest.raises(SystemExit) as ended:
             run(["inspect", "test:x", "--json"])
         assert ended.value.code == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["job"]["kind"] == "other"
+    result = json.loads(capsys.readouterr().out)
+    assert result["job"]["kind"] == "other"
     with pytest.raises(ConfigError):
         load_job("test:x")
 

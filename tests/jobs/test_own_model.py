@@ -99,16 +99,16 @@ def test_what_is_cast_as_a_whole_is_of_no_other_type() -> None:
 
 def test_without_a_batch_values_are_random() -> None:
     """Zeros would all go to the same experts, and the others would learn nothing."""
-    found = read("experts", batch_size=8, seq_len=16, step=StepOptions(trace="real"))
-    assert sentence(found.assumptions[0]).startswith("the batch holds random values")
-    assert all(found.graph.parameters.is_trained)
+    loaded = read("experts", batch_size=8, seq_len=16, step=StepOptions(trace="real"))
+    assert sentence(loaded.assumptions[0]).startswith("the batch holds random values")
+    assert all(loaded.graph.parameters.is_trained)
     again = read("experts", batch_size=8, seq_len=16, step=StepOptions(trace="real"))
-    assert found.graph.kinds == again.graph.kinds
+    assert loaded.graph.kinds == again.graph.kinds
 
 
 def test_a_model_that_returns_its_loss_takes_another_without_labels() -> None:
-    found = read("returns_loss", batch_size=2, input_shape=(4,), loss="half_of_it")
-    assert sentences(found.assumptions) == ()
+    loaded = read("returns_loss", batch_size=2, input_shape=(4,), loss="half_of_it")
+    assert sentences(loaded.assumptions) == ()
 
 
 @pytest.mark.parametrize(
@@ -212,12 +212,12 @@ def job(name: str, **values: Any) -> Any:
 
 
 def test_a_process_of_its_own_gives_the_same_job(capfd: pytest.CaptureFixture[str]) -> None:
-    found = job("with_batch", precision="amp-bf16", optimizer="adamw")
-    assert found.graph.op_types
-    assert (found.batch_size, found.input_shape, found.kind) == (4, IMAGE, "own_model")
-    assert (found.precision, found.optimizer) == ("amp-bf16", "adamw")
-    assert facts_words(found) == "4 samples per device, input 3x32x32, amp-bf16, adamw, PyTorch 2"
-    assert sentences(found.assumptions) == (USUAL_LOSS,)
+    own_job = job("with_batch", precision="amp-bf16", optimizer="adamw")
+    assert own_job.graph.op_types
+    assert (own_job.batch_size, own_job.input_shape, own_job.kind) == (4, IMAGE, "own_model")
+    assert (own_job.precision, own_job.optimizer) == ("amp-bf16", "adamw")
+    assert facts_words(own_job) == "4 samples per device, input 3x32x32, amp-bf16, adamw, PyTorch 2"
+    assert sentences(own_job.assumptions) == (USUAL_LOSS,)
     printed = capfd.readouterr()
     assert "a user's file may print" not in printed.out
 

@@ -41,10 +41,10 @@ def test_one_request_takes_the_segment_of_its_class(
     nbytes: int, allocated: int, reserved: int
 ) -> None:
     """Segments of 2 MiB up to 1 MiB, of 20 MiB below 10 MiB, then rounded up to 2 MiB."""
-    found = played([nbytes], [0])
-    assert found.reserved_bytes == reserved
+    peak = played([nbytes], [0])
+    assert peak.reserved_bytes == reserved
     expected = 10 * MIB + 512 if nbytes == 10 * MIB + 1 else allocated
-    assert found.allocated_bytes == expected
+    assert peak.allocated_bytes == expected
 
 
 def test_a_small_rest_of_a_large_block_is_not_split_off() -> None:
@@ -144,9 +144,9 @@ def test_a_limit_is_never_passed() -> None:
     free = played(sizes, events)
     for share in (0.7, 0.9, 1.0, 1.1):
         limit = share * free.reserved_bytes
-        found = played(sizes, events, capacity_bytes=limit)
-        assert found.reserved_bytes <= limit
-        assert found.failed or found.allocated_bytes == free.allocated_bytes
+        peak = played(sizes, events, capacity_bytes=limit)
+        assert peak.reserved_bytes <= limit
+        assert peak.failed or peak.allocated_bytes == free.allocated_bytes
     assert played(sizes, events, capacity_bytes=free.allocated_bytes * 0.99).failed
 
 

@@ -164,8 +164,8 @@ def test_checkpointing_never_needs_more(scheme: str) -> None:
 def test_reserved_is_no_less_than_allocated(scheme: str) -> None:
     """The allocator holds what it hands out, and that is what lives at the peak."""
     tensors = _tensors(_step(), scheme, 4, 4)
-    found = played_steps(tensors)
-    assert _peak(tensors) <= found.allocated_bytes <= found.reserved_bytes
+    peak = played_steps(tensors)
+    assert _peak(tensors) <= peak.allocated_bytes <= peak.reserved_bytes
 
 
 def test_fsdp_frees_blocks_that_it_does_not_use() -> None:

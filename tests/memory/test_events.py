@@ -55,7 +55,7 @@ def blocks(nbytes: int) -> int:
 @given(steps())
 def test_bytes_at_a_node_are_those_of_what_lives_there(tensors: DeviceTensors) -> None:
     """A tensor before the step lives from its start on; states live all the time."""
-    found = bytes_by_kind(tensors)
+    by_kind = bytes_by_kind(tensors)
     rows = list(zip(tensors.nbytes, tensors.made_by, tensors.freed_after, tensors.kinds,
                     strict=True))  # fmt: skip
     states = sum(blocks(int(size)) for size in tensors.states)
@@ -69,7 +69,7 @@ def test_bytes_at_a_node_are_those_of_what_lives_there(tensors: DeviceTensors) -
             alive += states if kind == TensorRole.OPTIMIZER_STATE else 0
             at_end = node == tensors.num_nodes
             alive += temporary if kind == TensorRole.TEMPORARY and at_end else 0
-            assert found[node, kind] == alive
+            assert by_kind[node, kind] == alive
 
 
 @given(steps())
@@ -129,6 +129,6 @@ def test_the_same_requests_are_played_once_and_others_anew() -> None:
 @pytest.mark.parametrize("rounding", [1, 64, 512, 4096])
 def test_tensors_take_multiples_of_the_rounding(rounding: int) -> None:
     tensors = made(1, [(100, -1, 1, COMMUNICATION)], [700], [])
-    found = bytes_by_kind(tensors, rounding)
-    assert found[0, COMMUNICATION] == -(-100 // rounding) * rounding
-    assert found[0, TensorRole.OPTIMIZER_STATE] == -(-700 // rounding) * rounding
+    by_kind = bytes_by_kind(tensors, rounding)
+    assert by_kind[0, COMMUNICATION] == -(-100 // rounding) * rounding
+    assert by_kind[0, TensorRole.OPTIMIZER_STATE] == -(-700 // rounding) * rounding

@@ -41,9 +41,9 @@ def test_lora_with_and_without_fsdp() -> None:
 @pytest.mark.slow
 def test_adapters_and_quantized_weights(predicted: list[PredictedRun]) -> None:
     """The error of LoRA and QLoRA: 10 % in the median, none over 25 %."""
-    found = errors(predicted, "lora", "qlora")
-    assert median(found) < 10
-    assert max(found) < 25
+    errors_pct = errors(predicted, "lora", "qlora")
+    assert median(errors_pct) < 10
+    assert max(errors_pct) < 25
 
 
 @pytest.mark.slow

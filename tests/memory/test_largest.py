@@ -25,11 +25,11 @@ def memory(size: int, *, last: int, last_sure: int, bend: float = 0.0) -> Memory
 @pytest.mark.parametrize("bend", [0.0, 5.0])
 def test_the_last_ones(last: int, start: int, bend: float) -> None:
     for last_sure in {last, last * 8 // 10}:
-        found = largest_batches(
+        batches = largest_batches(
             lambda size, sure=last_sure: memory(size, last=last, last_sure=sure, bend=bend),  # type: ignore[misc]
             start,
         )
-        assert found == LargestBatches(expected=last, sure=last_sure)
+        assert batches == LargestBatches(expected=last, sure=last_sure)
 
 
 def test_few_sizes_are_looked_at() -> None:

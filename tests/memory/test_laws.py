@@ -64,8 +64,8 @@ ALL = pytest.mark.parametrize("name", list(MODELS))
 
 
 def _loss(outputs: Any) -> Tensor:
-    found = getattr(outputs, "loss", None)
-    made: Tensor = outputs.float().square().mean() if found is None else found
+    loss = getattr(outputs, "loss", None)
+    made: Tensor = outputs.float().square().mean() if loss is None else loss
     return made
 
 

@@ -24,11 +24,11 @@ def graph_of(update: str) -> OpGraph:
 def test_parameters_gradients_states_and_the_largest_tensor(update: str, states: int) -> None:
     """A layer of 300 x 500 weights; its gradient, as large, is the largest tensor."""
     weights = 4 * 300 * 500
-    found = least_memory(graph_of(update))
-    assert found == LeastMemory(
+    least = least_memory(graph_of(update))
+    assert least == LeastMemory(
         parameters_bytes=weights,
         gradients_bytes=weights,
         states_bytes=states * weights,
         largest_tensor_bytes=weights,
     )
-    assert found.total_bytes == (3 + states) * weights
+    assert least.total_bytes == (3 + states) * weights

@@ -33,8 +33,8 @@ def test_tensor_parallel_training_has_memory_and_an_interval(tmp_path: Path) -> 
             batch_size=1, seq_len=2048, precision="bf16", optimizer="adamw", grad_accumulation=16
         ),
     ).to_dict()
-    found = result["answers"][0]
-    step, memory = found["iteration_time_s"], found["memory"]
+    answer = result["answers"][0]
+    step, memory = answer["iteration_time_s"], answer["memory"]
     assert step is not None
     for published in (1900, 2357):
         assert step["interval"]["low"] < _TOKENS / published < step["interval"]["high"]

@@ -133,10 +133,10 @@ def test_micro_batches_in_flight(stages: int, passes: int) -> None:
 
     Narayanan et al. (arXiv 2104.04473), section 2.2.1.
     """
-    found = device_steps(gpt2(passes=passes), Degrees(pipeline=stages))
+    steps = device_steps(gpt2(passes=passes), Degrees(pipeline=stages))
     alone = device_steps(gpt2(), Degrees(pipeline=stages))
     block = 34 * RESIDUAL
-    for number, step in enumerate(found[:-1]):  # the last has the head's as well
+    for number, step in enumerate(steps[:-1]):  # the last has the head's as well
         waits = activations_of(step) - activations_of(alone[number])
         ahead = min(stages - number, passes) - 1
         blocks = 4 // stages
@@ -146,8 +146,8 @@ def test_micro_batches_in_flight(stages: int, passes: int) -> None:
         words = 0 if number else (3 - 2) * RESIDUAL
         wanted = ahead * (blocks * block + words)
         assert waits == pytest.approx(wanted, abs=ahead * blocks * _STATISTICS * RESIDUAL)
-    assert [peak_of(one) for one in found[:-1]] == sorted(
-        [peak_of(one) for one in found[:-1]], reverse=True
+    assert [peak_of(one) for one in steps[:-1]] == sorted(
+        [peak_of(one) for one in steps[:-1]], reverse=True
     )
 
 
@@ -178,13 +178,13 @@ def test_one_micro_batch_at_a_time_keeps_what_one_device_keeps() -> None:
 def test_more_devices_never_need_more() -> None:
     """Of tensor groups; of pipelines with one micro-batch."""
     for kind in ("tp", "pp"):
-        found = [
+        grouped = [
             memory_of_graph(gpt2(), Setting.parse(f"{count}xA100-80G@{kind}{count}")).allocated
             for count in (2, 4)
         ]
         alone = memory_of_graph(gpt2(), Setting.parse("1xA100-80G")).allocated
-        assert alone is not None and all(one is not None for one in found)
-        values = [alone.value, *(one.value for one in found if one is not None)]
+        assert alone is not None and all(one is not None for one in grouped)
+        values = [alone.value, *(one.value for one in grouped if one is not None)]
         assert values == sorted(values, reverse=True)
 
 
@@ -239,9 +239,9 @@ def test_the_largest_stage_decides() -> None:
         memory_of_places([one], places).allocated
         for one in device_steps(graph, Degrees(pipeline=4))
     ]
-    found = memory_of_graph(graph, setting).allocated
-    assert found is not None
-    assert found.value == max(one.value for one in each if one is not None)
+    largest = memory_of_graph(graph, setting).allocated
+    assert largest is not None
+    assert largest.value == max(one.value for one in each if one is not None)
     timeline = device_timeline(graph, setting)
     assert timeline.peak_bytes == max(
         peak_of(one) for one in device_steps(graph, Degrees(pipeline=4))

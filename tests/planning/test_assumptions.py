@@ -39,12 +39,12 @@ def test_precision_is_that_of_the_products() -> None:
 
 def test_all_assumptions_are_in_the_sentence() -> None:
     amount = Amount(samples_per_epoch=50_000, epochs=3, source=remark("samples_by_option"))
-    found = assumptions_of(graph_of(nn.Linear(16, 16)), amount, batch_size=8)
-    assert assumptions_sentence(found) == (
+    assumptions = assumptions_of(graph_of(nn.Linear(16, 16)), amount, batch_size=8)
+    assert assumptions_sentence(assumptions) == (
         "assumed: products in float32; optimizer momentum; batches of 8 samples per device; "
         "50,000 samples per epoch (--samples), 3 epochs"
     )
-    assert found.optimizer == "momentum"
+    assert assumptions.optimizer == "momentum"
     same = assumptions_of(graph_of(nn.Linear(16, 16)), amount, batch_size=8, global_batch=64)
     assert "8 samples per device, 64 samples of all devices per update" in assumptions_sentence(
         same

@@ -97,7 +97,7 @@ def test_a_step_that_waits_gains_by_less_work_for_its_host(tmp_path: Path) -> No
 
 def test_shards_are_not_replayed(tmp_path: Path) -> None:
     """FSDP gathers parameters into memory that it frees."""
-    found = {}
+    gains = {}
     for scheme in ("ddp", "fsdp"):
         result = plan(
             write_gpt(tmp_path),
@@ -107,8 +107,8 @@ def test_shards_are_not_replayed(tmp_path: Path) -> None:
             schemes=scheme,
             would_help=True,
         )
-        found[scheme] = any("CUDA graphs" in one for one in words_of(result))
-    assert found == {"ddp": True, "fsdp": False}
+        gains[scheme] = any("CUDA graphs" in one for one in words_of(result))
+    assert gains == {"ddp": True, "fsdp": False}
 
 
 def test_models_without_images_have_no_such_change(tmp_path: Path) -> None:

@@ -70,16 +70,16 @@ def test_a_catalogue_of_skypilot_is_read(tmp_path: Path) -> None:
         "a2-highgpu-1g,,,12,85,,0.73948,0.36,us-central1,a\n"
         ",A100,1,,,,2.9,1.1,us-central1,a\n",
     )  # fmt: skip
-    found = read_prices(file)
-    assert set(found.prices) == {"p3.8xlarge"}
-    spot = PriceBook(files=(found,), spot=True, region="us-east-1")
+    price_file = read_prices(file)
+    assert set(price_file.prices) == {"p3.8xlarge"}
+    spot = PriceBook(files=(price_file,), spot=True, region="us-east-1")
     price = spot.price("p3.8xlarge", KNOWN["p3.8xlarge"])
     assert price is not None
     assert (price.per_hour, price.spot, price.region) == (2.9, True, "us-east-1")
-    anywhere = PriceBook(files=(found,), spot=True).price("p3.8xlarge", KNOWN["p3.8xlarge"])
+    anywhere = PriceBook(files=(price_file,), spot=True).price("p3.8xlarge", KNOWN["p3.8xlarge"])
     assert anywhere is not None
     assert anywhere.per_hour == 2.0
-    book = PriceBook(files=(found,))
+    book = PriceBook(files=(price_file,))
     for name, reason in (
         ("p3.2xlarge", "a price of 0"),
         ("a2-highgpu-1g", "of the machine without its devices"),

@@ -77,8 +77,8 @@ def test_what_does_not_fit_or_has_no_price_is_never_recommended(seed: int) -> No
     offers = some_offers(seed)
     for limits in (TrainingLimits(), TrainingLimits(budget=5.0), TrainingLimits(deadline_s=3600.0)):
         for rank in RANKS:
-            found = choose(offers, limits, rank)
-            for offer in (found.best, found.runner_up):
+            choice = choose(offers, limits, rank)
+            for offer in (choice.best, choice.runner_up):
                 if offer is not None:
                     assert offer.fits == "yes"
                     assert limits.holds(offer)
@@ -101,11 +101,11 @@ def test_the_front_is_what_nothing_beats() -> None:
 
 def test_a_deadline_chooses_the_cheapest_in_time() -> None:
     offers = [made_up("slow", 10, 1), made_up("middle", 5, 2), made_up("fast", 1, 9)]
-    found = choose(offers, TrainingLimits(deadline_s=6 * 3600))
-    assert found.best is offers[1]
-    assert found.runner_up is offers[2]
-    assert "the cheapest within 6 h" in said_by(found)
-    assert "costs 4.5 times as much and takes 80 % less time" in said_by(found)
+    choice = choose(offers, TrainingLimits(deadline_s=6 * 3600))
+    assert choice.best is offers[1]
+    assert choice.runner_up is offers[2]
+    assert "the cheapest within 6 h" in said_by(choice)
+    assert "costs 4.5 times as much and takes 80 % less time" in said_by(choice)
     late = choose(offers, TrainingLimits(deadline_s=1800))
     assert late.best is None
     assert said_by(late).startswith("No setting does it within 30 min; the fastest is fast")
@@ -193,9 +193,9 @@ def test_only_the_first_of_all_ways_is_called_the_first() -> None:
         ),
     )
     for rank in ("time", "cost"):
-        found = choose([wide, narrow], TrainingLimits(), rank)
-        assert found.best is narrow
-        assert "almost the " in said_by(found)
+        choice = choose([wide, narrow], TrainingLimits(), rank)
+        assert choice.best is narrow
+        assert "almost the " in said_by(choice)
         assert "almost" not in said_by(choose([narrow], TrainingLimits(), rank))
 
 
@@ -224,13 +224,13 @@ def test_limits_are_kept_where_any_way_to_use_the_machines_keeps_them(seed: int)
 def test_an_offer_that_is_much_faster_for_hardly_more_is_said() -> None:
     """1 % more money for 40 % less time: the first by cost is taken, and the other one named."""
     cheap, fast = made_up("cheap", 10, 100), made_up("fast", 6, 101)
-    found = choose([cheap, fast, made_up("slow", 30, 150)], TrainingLimits())
-    assert found.best is cheap and found.runner_up is fast and found.why is not None
-    bargain = found.why.values["bargain"]
+    choice = choose([cheap, fast, made_up("slow", 30, 150)], TrainingLimits())
+    assert choice.best is cheap and choice.runner_up is fast and choice.why is not None
+    bargain = choice.why.values["bargain"]
     assert isinstance(bargain, Remark) and bargain.values["offer"] == "fast"
     assert bargain.values["time_ratio"] == pytest.approx(0.6)
-    assert "the cheapest. fast takes 40 % less time and costs 1 % more. " in said_by(found)
-    assert said_by(found).count("40 % less time") == 1
+    assert "the cheapest. fast takes 40 % less time and costs 1 % more. " in said_by(choice)
+    assert said_by(choice).count("40 % less time") == 1
     by_time = choose([made_up("quick", 9.9, 200), cheap], TrainingLimits(), "time")
     assert "the fastest. cheap costs 50 % less and takes 1 % longer. " in said_by(by_time)
 
@@ -239,5 +239,5 @@ def test_an_offer_that_is_much_faster_for_hardly_more_is_said() -> None:
     "other", [made_up("a", 9, 101), made_up("b", 6, 120), made_up("c", 5, 101, fits="no")]
 )
 def test_an_offer_that_is_little_faster_or_much_dearer_is_no_bargain(other: Offer) -> None:
-    found = choose([made_up("cheap", 10, 100), other], TrainingLimits())
-    assert found.why is not None and found.why.values["bargain"] is None
+    choice = choose([made_up("cheap", 10, 100), other], TrainingLimits())
+    assert choice.why is not None and choice.why.values["bargain"] is None

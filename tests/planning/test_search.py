@@ -25,12 +25,12 @@ def gpt(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_global_batch_is_kept(gpt: str) -> None:
-    found = plan(
+    result = plan(
         gpt, options=OPTIONS, samples=1e4, instances=["p4d", "g5.xlarge"], machines=[1, 2, 3],
         global_batch=96,
     )  # fmt: skip
-    assert {offer.devices for offer in found.offers} == {1, 2, 3, 8, 16, 24}
-    for offer in found.offers:
+    assert {offer.devices for offer in result.offers} == {1, 2, 3, 8, 16, 24}
+    for offer in result.offers:
         assert offer.variant is not None
         assert offer.variant.samples_per_update * offer.devices == 96
         assert offer.samples_per_s == pytest.approx(96 / offer.iteration_s)
@@ -59,11 +59,11 @@ def test_few_passes_stand_for_many(gpt: str) -> None:
     from driple.simulate.prepared_job import PreparedJob
     from driple.simulate.run import simulated_step_s
 
-    found = plan(
+    result = plan(
         gpt, options=JobOptions(seq_len=64, batch_size=1), samples=1e4, instances=["p4d"],
         schemes=["fsdp"], vary=[], global_batch=8 * 64,
     )  # fmt: skip
-    (offer,) = found.offers
+    (offer,) = result.offers
     job = load_job(gpt, JobOptions(seq_len=64, batch_size=1, grad_accumulation=64))
     whole_s = simulated_step_s(
         PreparedJob.of_job(job), Setting.parse("p4d.24xlarge@fsdp"), shipped_calibration(),
@@ -82,18 +82,18 @@ def test_a_batch_that_is_free_is_the_largest_that_fits(tmp_path: Path) -> None:
         + '[[instances]]\nname = "small"\ndevice = "A100-4G"\nnum_devices = 1\n'
         'interconnect = "PCIe"\nprice_per_hour = 1\n'
     )
-    found = plan(
+    result = plan(
         job, options=JobOptions(seq_len=256), samples=1e4, instances=["small", "p4d"],
         catalogs=[mine], vary=["batch"], schemes=["ddp"], global_batch=8 * 512,
     )  # fmt: skip
     sizes = {
         name: max(
-            one.variant.batch_size for one in found.offers if one.name == name and one.variant
+            one.variant.batch_size for one in result.offers if one.name == name and one.variant
         )
         for name in ("small", "p4d.24xlarge")
     }
     assert sizes["small"] < sizes["p4d.24xlarge"]
-    assert all(offer.fits == "yes" for offer in found.offers)
+    assert all(offer.fits == "yes" for offer in result.offers)
 
 
 FACTS = {
@@ -124,8 +124,8 @@ def test_an_offer_holds_a_slower_host_as_a_prediction_does(gpt: str, setting: st
     from driple import predict
 
     options = JobOptions(seq_len=64, batch_size=1)
-    found = plan(gpt, options=options, samples=1e4, settings=[setting], schemes=["ddp"], vary=[])
-    (offer,) = found.offers
+    result = plan(gpt, options=options, samples=1e4, settings=[setting], schemes=["ddp"], vary=[])
+    (offer,) = result.offers
     (answer,) = predict(gpt, setting, options=options, method="simulator").answers
     ends = answer.iteration_time_s.interval
     assert answer.slow_host is not None and ends is not None and ends.high is not None
@@ -140,9 +140,9 @@ def test_an_offer_holds_a_slower_host_as_a_prediction_does(gpt: str, setting: st
 
 def test_an_offer_that_is_not_recommended_says_what_stands_in_for_its_device(gpt: str) -> None:
     """Without a price nothing is recommended."""
-    found = plan(gpt, options=OPTIONS, samples=1e4, devices=["MI300X"], schemes=["ddp"], vary=[])
-    assert found.choice.best is None and found.offers
-    assert any("no measured run on MI300X" in words for words in sentences(found.remarks))
+    result = plan(gpt, options=OPTIONS, samples=1e4, devices=["MI300X"], schemes=["ddp"], vary=[])
+    assert result.choice.best is None and result.offers
+    assert any("no measured run on MI300X" in words for words in sentences(result.remarks))
 
 
 UNET = f"{CASES / 'unet.py'}:UNet"
@@ -208,10 +208,10 @@ def test_any_scheme_tries_degrees_that_fit(gpt: str) -> None:
     """Those that suit of their own accord, and tensor groups; a name beside is tried alone."""
 
     def tried(*schemes: str) -> set[str]:
-        found = plan(
+        result = plan(
             gpt, options=OPTIONS, samples=1e4, settings=["8xA100"], vary=[], schemes=schemes
         )
-        return {one.candidate.setting.scheme.suffix for one in found.offers if one.candidate}
+        return {one.candidate.setting.scheme.suffix for one in result.offers if one.candidate}
 
     usual, every, named = tried(), tried("any"), tried("any", "fsdp")
     assert usual < every
@@ -221,11 +221,11 @@ def test_any_scheme_tries_degrees_that_fit(gpt: str) -> None:
 
 def test_degrees_are_answered_by_placements_that_have_them(gpt: str) -> None:
     """One device has no tp2: it is refused with the reason, in place of an answer without."""
-    found = plan(
+    result = plan(
         gpt, options=OPTIONS, samples=1e4, instances=["p3.2xlarge", "p3.8xlarge"], schemes=["tp2"]
     )
-    assert {offer.scheme for offer in found.offers} == {"tp2"}
-    (alone,) = {one.reason for one in found.refused if one.name == "p3.2xlarge"}
+    assert {offer.scheme for offer in result.offers} == {"tp2"}
+    (alone,) = {one.reason for one in result.refused if one.name == "p3.2xlarge"}
     assert "tp2 needs groups of 2 devices" in alone
     with pytest.raises(SettingError, match="--scheme tp3 needs groups of 3 devices"):
         plan(
@@ -236,11 +236,11 @@ def test_degrees_are_answered_by_placements_that_have_them(gpt: str) -> None:
 
 def test_a_scheme_that_no_machine_runs_is_said_beside_the_answer_in_another(gpt: str) -> None:
     """tp16 has 16 devices here and not as many heads: the answer in fsdp said nothing of it."""
-    found = plan(
+    result = plan(
         gpt, options=OPTIONS, samples=1e4, settings=["8xA100", "16xA100"], schemes=["tp16", "fsdp"]
     )
-    assert {offer.scheme for offer in found.offers} == {"fsdp"}
-    (words,) = sentences(one for one in found.remarks if one.code == "scheme_refused")
+    assert {offer.scheme for offer in result.offers} == {"fsdp"}
+    (words,) = sentences(one for one in result.remarks if one.code == "scheme_refused")
     assert "--scheme tp16 runs on none of these machines: tp16 does not divide" in words
     for named in (["tp2", "fsdp"], ["any", "fsdp"], []):  # one device runs neither tp2 nor fsdp
         answered = plan(
@@ -250,12 +250,12 @@ def test_a_scheme_that_no_machine_runs_is_said_beside_the_answer_in_another(gpt:
 
 
 def test_a_refused_scheme_is_said_beside_a_setting_that_states_its_own(gpt: str) -> None:
-    found = plan(
+    result = plan(
         gpt, options=OPTIONS, samples=1e4, settings=["8xA100@fsdp", "4xA100"],
         schemes=["tp3", "fsdp"],
     )  # fmt: skip
-    assert {offer.scheme for offer in found.offers} == {"fsdp"}
-    (words,) = sentences(one for one in found.remarks if one.code == "scheme_refused")
+    assert {offer.scheme for offer in result.offers} == {"fsdp"}
+    (words,) = sentences(one for one in result.remarks if one.code == "scheme_refused")
     assert "tp3 needs groups of 3 devices" in words
 
 
@@ -270,9 +270,9 @@ def test_degrees_of_a_training_config_are_not_answered_by_one_device(
     )
     options = JobOptions(config=read_training_config(file))
     assert options.config.scheme == "tp4"
-    found = plan(gpt, options=options, samples=1e4, instances=["g5.xlarge", "g5.12xlarge"])
-    assert {(offer.name, offer.scheme) for offer in found.offers} == {("g5.12xlarge", "tp4")}
-    (alone,) = {one.reason for one in found.refused if one.name == "g5.xlarge"}
+    result = plan(gpt, options=options, samples=1e4, instances=["g5.xlarge", "g5.12xlarge"])
+    assert {(offer.name, offer.scheme) for offer in result.offers} == {("g5.12xlarge", "tp4")}
+    (alone,) = {one.reason for one in result.refused if one.name == "g5.xlarge"}
     assert "tp4 needs groups of 4 devices" in alone
     with pytest.raises(ConfigError, match="tp4 needs groups of 4 devices"):
         plan(gpt, options=options, samples=1e4, instances=["g5.xlarge"])

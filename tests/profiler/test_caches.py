@@ -21,8 +21,8 @@ def test_files_of_folders_are_found(tmp_path: Path) -> None:
     for name in ("a", "b/c", "b/d/e"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    found = {str(file.relative_to(tmp_path)) for file in data_files([tmp_path])}
-    assert found == {"a", "b/c", "b/d/e"}
+    files = {str(file.relative_to(tmp_path)) for file in data_files([tmp_path])}
+    assert files == {"a", "b/c", "b/d/e"}
     assert [*data_files([tmp_path / "a"])] == [tmp_path / "a"]
 
 

@@ -66,11 +66,11 @@ def test_buckets_of_real_ddp() -> None:
     import torch
 
     tensors = [torch.empty(size // 4, device="meta") for size in sizes]
-    found, _ = dist._compute_bucket_assignment_by_size(  # type: ignore[attr-defined]
+    assigned, _ = dist._compute_bucket_assignment_by_size(  # type: ignore[attr-defined]
         tensors, [int(MIB), int(25 * MIB)]
     )
     ours = bucketed(gradients_of([float(size) for size in sizes]))
-    assert ours.count.tolist() == [len(bucket) for bucket in found]
+    assert ours.count.tolist() == [len(bucket) for bucket in assigned]
 
 
 def test_overlap_hides_what_fits_into_the_backward_pass() -> None:
@@ -103,13 +103,13 @@ def test_the_papers_two_conclusions_follow_from_the_model() -> None:
 
 def observations(channel: Channel, noise: float = 0.0) -> list[Observation]:
     random = np.random.default_rng(0)
-    found = []
+    seen = []
     for model, (count, nbytes) in enumerate([(60, 2e5), (160, 1.6e5), (20, 6e6), (16, 3e6),
                                              (300, 2e5), (170, 1e4)]):  # fmt: skip
         gradients = gradients_of([nbytes] * count, 0.3)
         buckets = bucketed(gradients)
         true = communication_stall(gradients, buckets, channel, 2)
-        found.append(
+        seen.append(
             Observation(
                 model=f"m{model}",
                 link=channel.name,
@@ -120,7 +120,7 @@ def observations(channel: Channel, noise: float = 0.0) -> list[Observation]:
                 step_s=0.4,
             )
         )
-    return found
+    return seen
 
 
 @pytest.mark.parametrize("per", ["gradient", "bucket"])

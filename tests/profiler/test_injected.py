@@ -144,9 +144,9 @@ class UsedInStep4:
             self._reader = None
 
 
-def is_found(found: StallProfile, stall: str, injected_s: float) -> bool:
+def is_found(stall_profile: StallProfile, stall: str, injected_s: float) -> bool:
     """Whether a profile has that delay, or could not look for it."""
-    stalls = found.stalls()
+    stalls = stall_profile.stalls()
     return stall not in stalls or stalls[stall].seconds == pytest.approx(injected_s, rel=WITHIN)
 
 

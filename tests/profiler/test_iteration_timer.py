@@ -36,8 +36,8 @@ def train(timer: IterationTimer, clock: Clock, source: Iterator[Any], waits: lis
 
 
 def written(tmp_path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((tmp_path / "rank0.json").read_text())
-    return found
+    record: dict[str, Any] = json.loads((tmp_path / "rank0.json").read_text())
+    return record
 
 
 def test_iterations_after_the_warm_up_are_timed_and_end_the_process(tmp_path: Path) -> None:

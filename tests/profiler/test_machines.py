@@ -72,8 +72,8 @@ def test_all_machines_launch_and_the_leader_gets_every_rank() -> None:
     thread = threading.Thread(target=lambda: other.follow(launch))
     thread.start()
     for number in range(2):
-        found = leader.order(1000 + number, 10, lambda: [result(0, number)])  # noqa: B023  # called at once
-        assert found == [result(0, number), result(1, number)]
+        results = leader.order(1000 + number, 10, lambda: [result(0, number)])  # noqa: B023  # called at once
+        assert results == [result(0, number), result(1, number)]
     leader.stop()
     thread.join(10)
     assert not thread.is_alive()

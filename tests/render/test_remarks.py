@@ -61,8 +61,8 @@ def calls_of_remark() -> Iterator[tuple[str, str, set[str] | None]]:
 def names_of(words: object) -> tuple[set[str], set[str], bool]:
     """Names that a sentence needs, all that it takes, and whether it takes any other."""
     if isinstance(words, str):
-        found = {name for _, name, _, _ in string.Formatter().parse(words) if name}
-        return found, found, False
+        names = {name for _, name, _, _ in string.Formatter().parse(words) if name}
+        return names, names, False
     assert callable(words)
     parameters = inspect.signature(words).parameters.values()
     named = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}

@@ -21,9 +21,9 @@ V100 = CalibratedDevice(device_named("V100"), EFFICIENCY, "V100")
 def test_times_are_those_of_the_graph_at_that_batch_size(batch_size: int) -> None:
     graph = BatchedGraph.of((16, net(16)), (32, net(32)))
     wanted = PreparedJob(net(batch_size)).times(V100)
-    found = graph.job(batch_size, Program()).times(V100)
+    times = graph.job(batch_size, Program()).times(V100)
     for name in ("duration_s", "busy_s", "memory_s"):
-        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-9)
+        np.testing.assert_allclose(getattr(times, name), getattr(wanted, name), rtol=1e-9)
 
 
 def test_other_pairs_are_refused() -> None:

@@ -63,11 +63,11 @@ def test_factors_mean_the_same_as_in_a_catalogue_file(
 
 
 def test_tuning_finds_a_slow_host_and_slow_memory() -> None:
-    found = tune(steps(16, **FACTORS))
-    assert np.median(np.abs(found.before - 1)) > 0.15
-    assert found.median_pct < 3
-    assert found.helps
-    assert found.factors["host"] == pytest.approx(2.0, rel=0.15)
+    fit = tune(steps(16, **FACTORS))
+    assert np.median(np.abs(fit.before - 1)) > 0.15
+    assert fit.median_pct < 3
+    assert fit.helps
+    assert fit.factors["host"] == pytest.approx(2.0, rel=0.15)
 
 
 def test_factors_of_a_device_without_published_rows_are_held_less() -> None:
@@ -78,9 +78,9 @@ def test_factors_of_a_device_without_published_rows_are_held_less() -> None:
 
 
 def test_runs_of_the_usual_device_leave_it_as_it_is() -> None:
-    found = tune(steps(8))
-    assert list(found.factors.values()) == pytest.approx([1.0] * len(TUNED), abs=0.01)
-    assert not found.helps
+    fit = tune(steps(8))
+    assert list(fit.factors.values()) == pytest.approx([1.0] * len(TUNED), abs=0.01)
+    assert not fit.helps
 
 
 def test_runs_of_one_group_are_left_out_together() -> None:
@@ -103,7 +103,7 @@ def test_runs_say_whether_they_tell_of_the_host() -> None:
     many = [PreparedJob(net(2**17, depth=20 + i)) for i in range(5)]
     usual = shipped_calibration().device("V100")
     for jobs, host_runs in ((few, 5), (many, 0), ([*few, *many], 5)):
-        found = tune(
+        fit = tune(
             [
                 tuned_step(
                     one, usual, name=str(i), group=str(i), seconds=1.1 * seconds_on(one, usual.spec)
@@ -111,7 +111,7 @@ def test_runs_say_whether_they_tell_of_the_host() -> None:
                 for i, one in enumerate(jobs)
             ]
         )
-        assert found.host_runs == host_runs
+        assert fit.host_runs == host_runs
 
 
 def test_factors_that_no_catalogue_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,10 +28,10 @@ class Model(nn.Module):
 
     def forward(self, tokens):  # type: ignore[no-untyped-def]
         """Mean of the scores: a loss, whose value does not matter."""
-        found = self.embed(tokens)
+        hidden = self.embed(tokens)
         for layer in self.layers:
-            found = layer(found)
-        return self.head(found).mean()
+            hidden = layer(hidden)
+        return self.head(hidden).mean()
 
 
 @cache

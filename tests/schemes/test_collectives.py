@@ -40,12 +40,14 @@ def test_one_device_exchanges_nothing(kind: CollectiveKind) -> None:
 @pytest.mark.parametrize(("count", "machines"), SHAPES)
 def test_bytes_are_those_of_theory(count: int, machines: int) -> None:
     """2 (n - 1) / n S for an all-reduce, which is a reduce-scatter and an all-gather."""
-    found = {kind: group(count, machines).sent_bytes(kind, SIZES) for kind in COLLECTIVES}
-    assert found["all_reduce"] == pytest.approx(2 * (count - 1) / count * SIZES)
-    assert found["all_reduce"] == pytest.approx(found["all_gather"] + found["reduce_scatter"])
+    sent_bytes = {kind: group(count, machines).sent_bytes(kind, SIZES) for kind in COLLECTIVES}
+    assert sent_bytes["all_reduce"] == pytest.approx(2 * (count - 1) / count * SIZES)
+    assert sent_bytes["all_reduce"] == pytest.approx(
+        sent_bytes["all_gather"] + sent_bytes["reduce_scatter"]
+    )
     # Over all devices: each shard goes to the n - 1 others, a broadcast reaches n - 1 devices.
-    assert count * found["all_gather"] == pytest.approx((count - 1) * SIZES)
-    assert count * found["broadcast"] == pytest.approx((count - 1) * SIZES)
+    assert count * sent_bytes["all_gather"] == pytest.approx((count - 1) * SIZES)
+    assert count * sent_bytes["broadcast"] == pytest.approx((count - 1) * SIZES)
 
 
 @pytest.mark.parametrize("kind", COLLECTIVES)
@@ -124,8 +126,8 @@ def test_of_two_links_of_a_family_the_faster_is_never_slower(count: int) -> None
     calibration, hardware = shipped_calibration(), shipped_hardware()
     families: dict[tuple[str, bool], list[ReachedLink]] = {}
     for link in hardware.links.values():
-        found = ReachedLink(link, calibration.link(link))
-        families.setdefault((link.kind, link.through_host), []).append(found)
+        reached_link = ReachedLink(link, calibration.link(link))
+        families.setdefault((link.kind, link.through_host), []).append(reached_link)
     for links in families.values():
         links.sort(key=lambda one: one.link.bytes_per_s)
         times = [

@@ -60,10 +60,10 @@ def test_lanes_share_as_runs_by_themselves(
     machines: list[int], sharing: float, chosen: list[tuple[int, ...]]
 ) -> None:
     wiring = Wiring(machines, SharedLink(10.0, sharing=sharing, copy_s_per_byte=0.01), 30.0)
-    found = by_lanes(wiring, chosen)
+    rates = by_lanes(wiring, chosen)
     for lane in range(LANES):
         for (row, slot), rate in one_by_one(wiring, chosen, lane).items():
-            assert found[row][slot] == pytest.approx(rate, rel=1e-9, abs=1e-9)
+            assert rates[row][slot] == pytest.approx(rate, rel=1e-9, abs=1e-9)
 
 
 def test_lanes_without_a_change_keep_their_rates() -> None:

@@ -89,14 +89,14 @@ def _looked_at(node: ast.AST) -> list[ast.expr]:
 
 
 def test_no_module_outside_schemes_compares_their_names() -> None:
-    found = {
+    compared = {
         (module, name)
         for path in sorted(PACKAGE.rglob("*.py"))
         if (module := path.relative_to(PACKAGE).as_posix()).partition("/")[0] != "schemes"
         for name in compared_names(path.read_text(encoding="utf-8"), module)
     }
-    assert found - ALLOWED.keys() == set(), "make it a property of the scheme, in its own file"
-    assert ALLOWED.keys() - found == set(), "these exceptions are needed no more"
+    assert compared - ALLOWED.keys() == set(), "make it a property of the scheme, in its own file"
+    assert ALLOWED.keys() - compared == set(), "these exceptions are needed no more"
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ def group(count: int, **facts: float) -> DeviceGroup:
 
 def test_a_device_copies_its_own_part_beside_what_it_sends() -> None:
     """Four devices: three quarters sent and a half of one copied; half of that in an all-reduce."""
-    found = group(4, own_part=0.5)
-    assert found.seconds("all_gather", LARGE) == pytest.approx((0.75 + 0.125) * 10, rel=1e-4)
-    assert found.seconds("all_reduce", LARGE) == pytest.approx((1.5 + 0.0625) * 10, rel=1e-4)
-    assert found.seconds("broadcast", LARGE) == group(4).seconds("broadcast", LARGE)
+    devices = group(4, own_part=0.5)
+    assert devices.seconds("all_gather", LARGE) == pytest.approx((0.75 + 0.125) * 10, rel=1e-4)
+    assert devices.seconds("all_reduce", LARGE) == pytest.approx((1.5 + 0.0625) * 10, rel=1e-4)
+    assert devices.seconds("broadcast", LARGE) == group(4).seconds("broadcast", LARGE)
 
 
 def test_a_collective_without_data_takes_its_start_and_latencies() -> None:

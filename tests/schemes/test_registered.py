@@ -111,9 +111,9 @@ def test_inspect_shows_what_a_device_of_it_holds(instant: str, gpt: str) -> None
     """An eighth of parameters, gradients and states, each tensor rounded up to 512 bytes."""
     kept = {}
     for name in (MANY, instant):
-        found = driple.inspect(gpt, name, options=OPTIONS, memory=True).memory
-        assert found is not None
-        kinds = dict(zip(KINDS, found.timeline.nbytes[-1].tolist(), strict=False))
+        memory = driple.inspect(gpt, name, options=OPTIONS, memory=True).memory
+        assert memory is not None
+        kinds = dict(zip(KINDS, memory.timeline.nbytes[-1].tolist(), strict=False))
         kept[name] = [kinds[kind] for kind in ("parameters", "gradients", "optimizer")]
     for whole, shard in zip(kept[MANY], kept[instant], strict=True):
         assert whole / 8 <= shard <= 1.2 * whole / 8

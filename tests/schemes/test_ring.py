@@ -118,8 +118,8 @@ def test_meters_show_each_message_and_the_pauses_between() -> None:
     made = plan((0.5, 100), (0.0, 50), (2.5, 50))
     for record in simulate_ring(ring(2), [made] * 2, 1):
         wanted = [(0, 0), (0.5, 100), (1.5, 100), (2.0, 0), (3.0, 100), (3.5, 0)]
-        found = [(time, rate / MB) for time, rate in record.tx]
-        assert found == [pytest.approx(pair) for pair in wanted]
+        rates = [(time, rate / MB) for time, rate in record.tx]
+        assert rates == [pytest.approx(pair) for pair in wanted]
         assert record.rx == record.tx
         assert record.step_ends_s == [pytest.approx(3.5)]
 

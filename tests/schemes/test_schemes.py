@@ -38,12 +38,14 @@ def seconds(job: PreparedJob, name: str, scheme: str = DDP) -> float:
 
 @pytest.mark.parametrize("count", [1, 2, 5, 8])
 def test_on_one_machine_the_hierarchical_ring_is_the_ring(job: PreparedJob, count: int) -> None:
-    found = [
+    simulations = [
         simulate(job, Setting.parse(f"{count}xV100/PCIe").with_scheme(scheme), STILL, num_steps=3)
         for scheme in ALL_REDUCE
     ]
-    assert found[0].iteration_time_s == pytest.approx(found[1].iteration_time_s, rel=1e-12)
-    assert found[0].targets.values == pytest.approx(found[1].targets.values, rel=1e-9)
+    assert simulations[0].iteration_time_s == pytest.approx(
+        simulations[1].iteration_time_s, rel=1e-12
+    )
+    assert simulations[0].targets.values == pytest.approx(simulations[1].targets.values, rel=1e-9)
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])
@@ -90,14 +92,14 @@ def test_a_slower_link_within_machines_never_makes_a_step_shorter(
     times = []
     for factor in (1.0, 0.3, 0.01):
         slower = replace(topology.within, bytes_per_s=factor * topology.within.bytes_per_s)
-        found = simulate(
+        simulation = simulate(
             job,
             Setting.parse("2x4xV100/PCIe+400G"),
             STILL,
             num_steps=3,
             topology=replace(topology, within=slower),
         )
-        times.append(found.iteration_time_s)
+        times.append(simulation.iteration_time_s)
     assert times == sorted(times)
     assert times[-1] > 2 * times[0]
 
@@ -122,9 +124,9 @@ def test_a_ring_over_machines_is_no_faster_than_over_either_of_its_links(job: Pr
 
 def test_no_error_is_stated_for_a_scheme_without_published_runs() -> None:
     setting = Setting.parse("2x8xV100-SXM2/NVLink+100G@hierarchical")
-    found = stated_error(setting, JobKind(), runs=[])
-    assert found.num_runs == 0
-    assert "hierarchical" in stated_error_sentence(found)
+    error = stated_error(setting, JobKind(), runs=[])
+    assert error.num_runs == 0
+    assert "hierarchical" in stated_error_sentence(error)
 
 
 def test_unknown_schemes_and_taken_names_are_refused(job: PreparedJob) -> None:

@@ -62,8 +62,8 @@ def test_bytes_are_those_of_the_zero_paper(count: int) -> None:
         HSDP: 3 * whole - root,
     }
     for scheme, nbytes in wanted.items():
-        found = sent_bytes(record_on(job, f"{count}xH100/NVLink", scheme))
-        assert found == pytest.approx(share * nbytes, rel=1e-6), scheme
+        sent = sent_bytes(record_on(job, f"{count}xH100/NVLink", scheme))
+        assert sent == pytest.approx(share * nbytes, rel=1e-6), scheme
 
 
 def test_hybrid_shards_send_gradients_between_machines() -> None:
@@ -110,12 +110,12 @@ def test_under_autocast_half_the_bytes_are_gathered() -> None:
 def test_passes_of_accumulation(scheme: str, gathers: int | None, sends: int) -> None:
     """Of four passes, DDP and ZeRO-1 exchange in the last, ZeRO-2 and FSDP in each."""
     single, four = transformer(), transformer(4)
-    found = sent_bytes(record_on(four, "8xH100", scheme))
+    sent = sent_bytes(record_on(four, "8xH100", scheme))
     if gathers is None:
-        assert found == pytest.approx(4 * sent_bytes(record_on(single, "8xH100", scheme)), rel=1e-6)
+        assert sent == pytest.approx(4 * sent_bytes(record_on(single, "8xH100", scheme)), rel=1e-6)
     else:
         wanted = (gathers + sends) * 7 / 8 * parameter_bytes(single)
-        assert found == pytest.approx(wanted, rel=1e-6)
+        assert sent == pytest.approx(wanted, rel=1e-6)
     computing = sum(s.duration_s for s in four.exchange_plan(
         STILL.device("H100"), scheme_named(scheme).rule("buckets")  # type: ignore[arg-type]
     ).segments)  # fmt: skip
@@ -169,9 +169,9 @@ def test_graphs_of_tensorflow_can_be_sharded(scheme: str) -> None:
     """Without a table of parameters: groups by size, gradients by size."""
     job = PreparedJob(net(8))
     whole = job.graph.received_bytes
-    found = sent_bytes(record_on(job, "8xH100", scheme))
+    sent = sent_bytes(record_on(job, "8xH100", scheme))
     turns = 2 if scheme in (ZERO1, ZERO2) else 3
-    assert found == pytest.approx(turns * 7 / 8 * whole, rel=1e-6)
+    assert sent == pytest.approx(turns * 7 / 8 * whole, rel=1e-6)
 
 
 @pytest.mark.parametrize("scheme", (DDP, *SHARDED))
@@ -179,7 +179,7 @@ def test_a_thousand_devices_are_simulated_within_a_second(scheme: str) -> None:
     job, setting = transformer(), Setting.parse("128x8xH100/NVLink+3200G").with_scheme(scheme)
     record_on(job, "8xH100", scheme)  # times of ops are known then
     began_s = time.process_time()
-    found = simulate(job, setting, shipped_calibration())
+    simulation = simulate(job, setting, shipped_calibration())
     assert time.process_time() - began_s < 1.5  # 1 s on a quiet machine
-    assert len(found.records) == 1024
-    assert found.targets.values[0][0] <= 100
+    assert len(simulation.records) == 1024
+    assert simulation.targets.values[0][0] <= 100

@@ -104,11 +104,11 @@ def test_degrees_of_one_are_ddp() -> None:
     alone = SplitGroups(tensor=DeviceGroup(count=1), replicas=DeviceGroup(count=1))
     assert split_plans(job, device, alone, Degrees()).plans == (job.exchange_plan(device, BUCKETS),)
     topology = topology_of(plain)
-    found = [
+    records = [
         simulate_steps(job, replace(topology, scheme=scheme), STILL, num_steps=3)
         for scheme in (topology.scheme, SPLIT)
     ]
-    assert found[0] == found[1]
+    assert records[0] == records[1]
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -121,8 +121,8 @@ def test_bytes_of_a_tensor_group(count: int, passes: int) -> None:
     """
     moves = 2 * (4 * LAYERS + 2) + 2 * LAYERS + 1
     wanted = passes * moves * (count - 1) / count * ACTIVATIONS
-    found = records_on(gpt2(passes), f"{count}xH100/NVLink@tp{count}")
-    assert {round(sent_bytes(one)) for one in found} == {round(wanted)}
+    records = records_on(gpt2(passes), f"{count}xH100/NVLink@tp{count}")
+    assert {round(sent_bytes(one)) for one in records} == {round(wanted)}
 
 
 def test_gradients_of_separate_matrices_are_summed_once() -> None:

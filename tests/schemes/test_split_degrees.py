@@ -76,8 +76,8 @@ def test_bytes_of_experts(devices: int, degree: int, passes: int) -> None:
     sums = 2 * (devices - 1) / devices * gradients_of(job, experts=False)
     copies = devices // degree
     sums += 2 * (copies - 1) / copies * gradients_of(job, experts=True) / degree
-    found = records_on(job, f"{devices}xH100/NVLink@ep{degree}")
-    assert {round(sent_bytes(one)) for one in found} == {round(moved + sums)}
+    records = records_on(job, f"{devices}xH100/NVLink@ep{degree}")
+    assert {round(sent_bytes(one)) for one in records} == {round(moved + sums)}
 
 
 @pytest.mark.parametrize("states", ["zero1", "zero2", "fsdp"])
@@ -87,7 +87,7 @@ def test_bytes_of_shared_states(states: str) -> None:
     FSDP gathers blocks twice, but for what is outside of blocks, which stays gathered.
     """
     job = mixed()
-    (found,) = {round(sent_bytes(one)) for one in records_on(job, f"8xH100/NVLink@ep4-{states}")}
+    (sent,) = {round(sent_bytes(one)) for one in records_on(job, f"8xH100/NVLink@ep4-{states}")}
     moved = LAYERS * 4 * 3 / 4 * SENT
     table = job.graph.parameters
     gathers = 0.0
@@ -95,7 +95,7 @@ def test_bytes_of_shared_states(states: str) -> None:
         own = nbytes / 4 * 1 / 2 if "experts" in name else nbytes * 7 / 8
         turns = 2 if states == "fsdp" and ".layers." in name else 1
         gathers += own * (1 + turns)
-    assert found == pytest.approx(moved + gathers, rel=1e-5)
+    assert sent == pytest.approx(moved + gathers, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_bytes_of_shared_states(states: str) -> None:
 def test_bytes_of_contexts(scheme: str, moved: float) -> None:
     """Beside the gradients, which devices of a context group add up like replicas."""
     gradients = gradients_of(plain(), experts=False)
-    found = {round(sent_bytes(one)) for one in records_on(plain(), f"2xH100/NVLink@{scheme}")}
-    assert found == {round(moved + gradients)}
+    sent = {round(sent_bytes(one)) for one in records_on(plain(), f"2xH100/NVLink@{scheme}")}
+    assert sent == {round(moved + gradients)}
 
 
 @pytest.mark.parametrize("passes", [2, 4])

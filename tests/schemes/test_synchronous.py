@@ -98,8 +98,8 @@ def test_steps_at_once_are_those_in_turn(made: tuple[ClusterSpec, list[StepPlan]
             continue  # workers that are alike differ in their random slowness
         for field in ("start_s", "end_s", "busy_share", "memory_share"):
             expected = [getattr(part, field) for part in record.computing]
-            found = [getattr(part, field) for part in other.computing]
-            assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+            actual = [getattr(part, field) for part in other.computing]
+            assert actual == pytest.approx(expected, rel=1e-9, abs=1e-9)
         times_s = np.linspace(0.0, record.step_ends_s[-1], 50)
         for name in ("tx", "rx"):
             expected_bytes = bytes_until(getattr(record, name), times_s)

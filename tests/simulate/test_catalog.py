@@ -82,8 +82,8 @@ def test_a_device_without_a_counter_window_has_the_targets_of_one_step(name: str
 def test_relatives_of_new_generations_are_found(name: str) -> None:
     """A generation without measurements was a bare ValueError; the maker counts first."""
     measured = ["T4", "V100", "A100", "3090", "K80", "MI100"]
-    found = nearest_relative(DEVICES[name], measured)
-    assert DEVICES[found].maker == DEVICES[name].maker
+    relative = nearest_relative(DEVICES[name], measured)
+    assert DEVICES[relative].maker == DEVICES[name].maker
 
 
 def test_new_links_take_the_efficiency_of_their_kind() -> None:

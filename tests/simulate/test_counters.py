@@ -77,13 +77,15 @@ def test_steps_too_short_or_too_long_for_counters_are_refused() -> None:
             device_trace(record(step_s, step_s / 2, 3))
 
 
-@pytest.mark.parametrize(("share", "found"), [(1.01, "101 %"), (-0.5, "-50 %"), (6.62, "662 %")])
+@pytest.mark.parametrize(("share", "largest"), [(1.01, "101 %"), (-0.5, "-50 %"), (6.62, "662 %")])
 @pytest.mark.parametrize("window_s", [0.0, WINDOW_S])
-def test_no_sample_above_100_pct_is_shown(share: float, found: str, window_s: float) -> None:
+def test_no_sample_above_100_pct_is_shown(share: float, largest: str, window_s: float) -> None:
     """Neither cut off nor shown: a device in use for more than all of the time is a fault."""
     odd = record(1.0, 1.0, 5)
     odd.computing[:] = [Computing(one.start_s, one.end_s, 1.0, share) for one in odd.computing]
-    with pytest.raises(SimulationError, match=f"device_mem_util of {found}, needed is 0 to 100 %"):
+    with pytest.raises(
+        SimulationError, match=f"device_mem_util of {largest}, needed is 0 to 100 %"
+    ):
         device_trace(odd, window_s=window_s)
 
 

@@ -30,10 +30,10 @@ def test_a_measured_device_is_as_measured() -> None:
 def test_others_are_like_their_generation_or_the_usual_one() -> None:
     """With the tensor cores' share by their FLOP/s per byte/s."""
     for name, known, origin in (("A100", DEVICE, "Ampere"), ("H100", REACHED.usual, "")):
-        found, where = REACHED.of(device(name))
+        reached, where = REACHED.of(device(name))
         assert where == origin
-        assert found.tensor == pytest.approx(known.tensor * tensor_factor(device(name), 0.5))
-        assert replace(found, tensor=known.tensor) == known
+        assert reached.tensor == pytest.approx(known.tensor * tensor_factor(device(name), 0.5))
+        assert replace(reached, tensor=known.tensor) == known
 
 
 def test_more_flops_for_each_byte_reach_a_smaller_share() -> None:

@@ -49,12 +49,12 @@ def test_a_convolution_under_autocast_is_priced_in_half_precision() -> None:
     with torch.device("meta"):
         model, labels = workload.build(), torch.zeros(64, dtype=torch.int64)
         images = torch.zeros(64, 3, 224, 224)
-    found = []
+    times_s = []
     for precision in ("fp32", "amp-fp16"):
         graph = traced_step(
             model, images, lambda outputs: workload.loss()(outputs, labels),
             StepOptions(precision=precision),
         )  # type: ignore[arg-type]  # fmt: skip
         times = PreparedJob(graph).times(shipped_calibration().device("V100"))
-        found.append(float(times.duration_s.sum()))
-    assert found[0] > 1.5 * found[1]
+        times_s.append(float(times.duration_s.sum()))
+    assert times_s[0] > 1.5 * times_s[1]

@@ -97,7 +97,7 @@ def in_type(graph: OpGraph, dtype: int) -> OpGraph:
 def test_what_a_device_reaches_lies_between_those_of_measured_ones() -> None:
     """A device without rows that is better than a measured one has no lower rate."""
     model = gpu_model(3)
-    known, found = DEVICES["V100"], 0
+    known, num_better = DEVICES["V100"], 0
     for device in DEVICES.values():
         if device.is_cpu or device.missing(
             ("fp16_flops", "fp32_flops", "tf32_flops", "bytes_per_s")
@@ -105,10 +105,10 @@ def test_what_a_device_reaches_lies_between_those_of_measured_ones() -> None:
             continue
         shares, rate = model.devices.of(device)[0], model.devices.measured["V100"].memory
         if is_better(device, known):
-            found += 1
+            num_better += 1
             mine = shares.memory * device.bytes_per_s
             assert mine >= rate * known.bytes_per_s * (1 - 1e-9)
-    assert found > 5
+    assert num_better > 5
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -136,9 +136,9 @@ def test_kernels_that_reach_few_bytes_keep_their_rate() -> None:
     """Those that reach nearly all follow the memory, either way."""
     shares = np.array([[0.5, 0.01], [0.5, 1.4]])
     for gain in (0.5, 1.0, 2.0):
-        found = shares_with(shares, gain)
-        rates = found[:, 1] * gain / shares[:, 1]
-        assert (found[:, 0] == shares[:, 0]).all()
+        moved = shares_with(shares, gain)
+        rates = moved[:, 1] * gain / shares[:, 1]
+        assert (moved[:, 0] == shares[:, 0]).all()
         assert rates[0] == pytest.approx(1.0, rel=0.01)
         assert rates[1] == pytest.approx(gain, rel=0.15)
 
@@ -172,11 +172,11 @@ def test_a_library_and_a_compiler_change_only_what_they_are_fitted_for() -> None
 
 def test_smooth_max_is_near_the_larger_and_above_both() -> None:
     first, other = np.array([1.0, 2.0, 0.0, 0.0]), np.array([1.0, 0.5, 3.0, 0.0])
-    found = smooth_max(first, other, 4.0, np)
-    assert (found >= np.maximum(first, other)).all()
-    assert found[2] == pytest.approx(3.0)
-    assert found[3] == 0
-    assert found[0] == pytest.approx(2**0.25)
+    largest = smooth_max(first, other, 4.0, np)
+    assert (largest >= np.maximum(first, other)).all()
+    assert largest[2] == pytest.approx(3.0)
+    assert largest[3] == 0
+    assert largest[0] == pytest.approx(2**0.25)
 
 
 def test_an_unknown_library_is_refused() -> None:

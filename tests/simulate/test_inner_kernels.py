@@ -40,11 +40,11 @@ def job(steps: int) -> PreparedJob:
 def test_a_stack_of_layers_starts_kernels_for_each_step_layer_and_direction() -> None:
     """Two forward, four backward, in whatever order batch and steps are."""
     table = job(STEPS).kinds.table
-    found = dict(zip(table.facts.kinds, table.inner_kernels.tolist(), strict=True))
+    kernels = dict(zip(table.facts.kinds, table.inner_kernels.tolist(), strict=True))
     cells = STEPS * LAYERS * 2
-    assert found["lstm"] == 2 * cells
-    assert found["lstm_gradient"] == 4 * cells
-    assert sum(found.values()) == 6 * cells
+    assert kernels["lstm"] == 2 * cells
+    assert kernels["lstm_gradient"] == 4 * cells
+    assert sum(kernels.values()) == 6 * cells
     host, apart = inner_starts(table, Runtime())
     assert host.sum() == pytest.approx(6 * cells * INNER_OPS)
     assert not apart.any()  # their time is in what such layers were fitted to

@@ -114,8 +114,8 @@ def test_on_tensor_cores_the_layout_is_turned_unless_a_compiler_chose_it(
         compute_s
     )
     matmul = table(memory_kind=PRODUCT)
-    found, _ = seconds(matmul, product_s=2.0, memory_s=0.1, tensor=True)
-    assert found == pytest.approx(2.0 / 0.25 * 2.7 * 1.7)
+    kernel_s, _ = seconds(matmul, product_s=2.0, memory_s=0.1, tensor=True)
+    assert kernel_s == pytest.approx(2.0 / 0.25 * 2.7 * 1.7)
 
 
 @pytest.mark.parametrize(("kind", "saving", "traffic"), [(WINDOW3, 5.1, 6.1), (WINDOW5, 5.2, 6.2)])
@@ -123,10 +123,10 @@ def test_saved_multiplications_cost_more_traffic(kind: int, saving: float, traff
     """Taken where that is faster, of the gradient by the input here."""
     made = table(product_kind=kind, gradient=1, memory_kind=PRODUCT)
     memory_s = 0.01 / 0.8 * 9.7
-    found, _ = seconds(made, product_s=100.0, saved_s=2.0, memory_s=0.01)
-    assert found == pytest.approx(2.0 * 3.1 / 0.5 * saving + memory_s * traffic)
-    found, _ = seconds(made, product_s=0.1, saved_s=2.0, memory_s=0.01)
-    assert found == pytest.approx(0.1 * 3.1 / 0.5 * KERNELS.product[kind])
+    kernel_s, _ = seconds(made, product_s=100.0, saved_s=2.0, memory_s=0.01)
+    assert kernel_s == pytest.approx(2.0 * 3.1 / 0.5 * saving + memory_s * traffic)
+    kernel_s, _ = seconds(made, product_s=0.1, saved_s=2.0, memory_s=0.01)
+    assert kernel_s == pytest.approx(0.1 * 3.1 / 0.5 * KERNELS.product[kind])
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -140,8 +140,8 @@ def test_what_moves_memory_has_factors_of_precision_and_fusing(
     wanted *= KERNELS.fused_memory[kind] if fused else 1.0
     wanted *= KERNELS.half_memory[kind] if half and not (fused and kind == BIAS_GRADIENT) else 1.0
     start_s = 1e-3 * (8.0 if kind == POOL else 1.0) * (0.9 if fused else 1.0)
-    found = seconds(table(half=half, memory_kind=kind), memory_s=2.0, fused=fused)
-    assert found == pytest.approx((wanted, start_s))
+    kernel_and_start = seconds(table(half=half, memory_kind=kind), memory_s=2.0, fused=fused)
+    assert kernel_and_start == pytest.approx((wanted, start_s))
 
 
 def test_what_moves_nothing_takes_no_time() -> None:

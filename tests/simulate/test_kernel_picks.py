@@ -101,6 +101,6 @@ def test_groups_of_a_window_of_one_pixel_are_convolved_one_after_another(
     window: int, last: bool, turns: float
 ) -> None:
     op = convolution("conv", (window, window), 16, 16, dtype=FLOAT16, last=last, groups=27)
-    found = op_facts([op], [None])
-    assert found.turns[0, TURNS.index("groups")] == turns
-    assert found.turns[0, TURNS.index("cells")] == 0
+    facts = op_facts([op], [None])
+    assert facts.turns[0, TURNS.index("groups")] == turns
+    assert facts.turns[0, TURNS.index("cells")] == 0

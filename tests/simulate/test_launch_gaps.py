@@ -26,8 +26,8 @@ def times(batch_size: int, *, op_s: float | None = None) -> OpTimes:
     return PreparedJob(net(batch_size)).times(device)
 
 
-def busy_share(found: OpTimes) -> float:
-    return float(found.busy_s.sum() / found.duration_s.sum())
+def busy_share(op_times: OpTimes) -> float:
+    return float(op_times.busy_s.sum() / op_times.duration_s.sum())
 
 
 def test_a_slow_host_leaves_the_device_idle() -> None:
@@ -51,7 +51,7 @@ def test_a_slower_host_never_makes_the_device_busier() -> None:
 
 
 def test_memory_is_used_no_longer_than_kernels_run() -> None:
-    found = times(1, op_s=1e-3)
-    assert (found.memory_s <= found.busy_s).all()
-    assert (found.busy_s <= found.duration_s * (1 + 1e-12)).all()
-    assert np.isfinite(found.duration_s).all()
+    op_times = times(1, op_s=1e-3)
+    assert (op_times.memory_s <= op_times.busy_s).all()
+    assert (op_times.busy_s <= op_times.duration_s * (1 + 1e-12)).all()
+    assert np.isfinite(op_times.duration_s).all()

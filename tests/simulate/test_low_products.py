@@ -57,14 +57,14 @@ def test_four_bits_are_faster_than_eight() -> None:
 def test_bytes_and_casts_are_those_counted_by_hand() -> None:
     """Operands of one byte and a result of two; three bytes for casting an element once."""
     table, device = OpTable.of([product(64, 32, 128, "fp8")]), DEVICES["H100"]
-    found = low_products(table, device)
-    assert found is not None
+    low_times = low_products(table, device)
+    assert low_times is not None
     read = 64 * 128 + 128 * 32
-    assert found.memory_s[0] * device.bytes_per_s == pytest.approx(read + 2 * 64 * 32)
-    assert found.cast_s[0] * device.bytes_per_s * 0.8 == pytest.approx(3 * read)
+    assert low_times.memory_s[0] * device.bytes_per_s == pytest.approx(read + 2 * 64 * 32)
+    assert low_times.cast_s[0] * device.bytes_per_s * 0.8 == pytest.approx(3 * read)
     plain = peak_seconds(OpTable.of([product(64, 32, 128)]), device)
     low = peak_seconds(table, device)
-    assert low.compute_s[0] / plain.compute_s[0] == pytest.approx(found.faster[0])
+    assert low.compute_s[0] / plain.compute_s[0] == pytest.approx(low_times.faster[0])
     assert plain.cast_s is None
 
 

@@ -116,7 +116,7 @@ def test_a_convolution_of_few_groups_is_nearly_a_dense_one() -> None:
         return dict(zip(INPUTS, row, strict=True))
 
     for groups in (1, 2, 32):
-        found = inputs_of(groups)
-        assert found["grouped_convolution"] == pytest.approx(1 - 1 / groups)
-        assert found["half_grouped"] == pytest.approx(1 - 1 / groups)
-        assert found["convolution"] + found["grouped_convolution"] == pytest.approx(1)
+        inputs = inputs_of(groups)
+        assert inputs["grouped_convolution"] == pytest.approx(1 - 1 / groups)
+        assert inputs["half_grouped"] == pytest.approx(1 - 1 / groups)
+        assert inputs["convolution"] + inputs["grouped_convolution"] == pytest.approx(1)

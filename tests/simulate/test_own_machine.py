@@ -19,9 +19,9 @@ NETWORK = replace(RING, machines=2, ranks=2, seconds=(2e-5, 2e-4, 2e-3))
 
 
 def model() -> GpuModel:
-    found = shipped_calibration().model
-    assert isinstance(found, GpuModel)
-    return found
+    gpu_model = shipped_calibration().model
+    assert isinstance(gpu_model, GpuModel)
+    return gpu_model
 
 
 def test_an_op_takes_the_host_as_long_as_measured() -> None:

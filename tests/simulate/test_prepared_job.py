@@ -80,9 +80,9 @@ def test_closed_forms_say_that_they_take_asynchronous_training_for_synchronous(
     layout: Layout, sync: bool, part: str
 ) -> None:
     graph = replace(net(8, sync=sync), layout=layout)
-    found = sentences(closed_form_assumptions(graph, Setting.parse("V100-P1w2/ho-PCIe")))
-    assert bool(found) == bool(part)
-    assert part in (found or ("",))[-1]
+    texts = sentences(closed_form_assumptions(graph, Setting.parse("V100-P1w2/ho-PCIe")))
+    assert bool(texts) == bool(part)
+    assert part in (texts or ("",))[-1]
 
 
 @pytest.mark.parametrize("layout", ["servers", "unplaced", "one_machine", "all_reduce"])

@@ -23,9 +23,9 @@ def product(dtype: int, kind: str = "matmul") -> OpSignature:
 
 
 def efficiency_of(name: str) -> GpuEfficiency:
-    found = shipped_calibration().device(name).efficiency
-    assert isinstance(found, GpuEfficiency)
-    return found
+    efficiency = shipped_calibration().device(name).efficiency
+    assert isinstance(efficiency, GpuEfficiency)
+    return efficiency
 
 
 @pytest.mark.parametrize("name", ["H100", "A100-80G", "B200", "H200", "V100"])
@@ -49,9 +49,9 @@ def test_products_reach_the_shares_of_the_tables_and_nothing_else_changes(name: 
 
 
 def test_products_of_steps_take_longer_than_back_to_back() -> None:
-    found = product_shares_of(DEVICES["L40S"])
-    assert found is not None
-    assert found.half == pytest.approx(MEASURED["L40S"].half / IN_STEPS)
+    shares = product_shares_of(DEVICES["L40S"])
+    assert shares is not None
+    assert shares.half == pytest.approx(MEASURED["L40S"].half / IN_STEPS)
 
 
 @pytest.mark.parametrize("name", ["MI300X", "4090", "V100", "T4"])

@@ -169,9 +169,9 @@ def test_odd_input_is_refused() -> None:
 def test_a_calibration_comes_back_from_its_file() -> None:
     text = json.dumps(CALIBRATION.to_dict())
     assert Calibration.from_json(text) == CALIBRATION
-    found = CALIBRATION.error_of(Setting.parse("V100"), "PCIe3")
-    assert found is not None
-    assert found.rows == 20
+    error = CALIBRATION.error_of(Setting.parse("V100"), "PCIe3")
+    assert error is not None
+    assert error.rows == 20
     assert CALIBRATION.error_of(Setting.parse("V100-R1/ho-PCIe"), "PCIe3") is None
     for odd in (
         "{}",
@@ -209,9 +209,9 @@ def test_the_error_that_is_stated_is_the_nearest_that_was_checked() -> None:
     calibration = replace(CALIBRATION, errors=errors)
 
     def stated(setting: str, link: str = "PCIe3") -> tuple[float, set[str]]:
-        found = calibration.error_of(Setting.parse(setting), link)
-        assert found is not None
-        return found.p90_pct, set(to_dict(found)) & {"new_device", "one_device", "setting"}
+        error = calibration.error_of(Setting.parse(setting), link)
+        assert error is not None
+        return error.p90_pct, set(to_dict(error)) & {"new_device", "one_device", "setting"}
 
     assert stated("GTX1060-P1w2/ho-1G") == (10.0, set())
     assert stated("V100-P1w2/ho-1G") == (20.0, {"one_device"})

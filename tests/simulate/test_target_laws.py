@@ -88,9 +88,9 @@ def targets(record: WorkerRecord) -> np.ndarray:
     return targets_of_record(record, device_named("V100").counter_window_s).values
 
 
-def check(found: np.ndarray, wanted: np.ndarray, **tolerance: float) -> None:
+def check(actual: np.ndarray, wanted: np.ndarray, **tolerance: float) -> None:
     """Compare with the names of the targets in the message."""
-    told = dict(zip(TARGET_NAMES, found.ravel().tolist(), strict=True))
+    told = dict(zip(TARGET_NAMES, actual.ravel().tolist(), strict=True))
     assert told == pytest.approx(
         dict(zip(TARGET_NAMES, wanted.ravel().tolist(), strict=True)), **tolerance
     )
@@ -143,8 +143,8 @@ def test_unlike_segments_count_by_their_seconds() -> None:
         ),
     )
     (record,) = simulate_cluster(cluster(), [plan], NUM_STEPS)
-    found = targets(record)
-    assert found[:2].tolist() == [pytest.approx([95, 3, 2]), pytest.approx([48, 3, 2])]
+    values = targets(record)
+    assert values[:2].tolist() == [pytest.approx([95, 3, 2]), pytest.approx([48, 3, 2])]
 
 
 @pytest.mark.parametrize("workers", [2, 4])

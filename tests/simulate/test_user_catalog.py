@@ -66,9 +66,11 @@ def test_one_row_adds_a_device_to_simulations(job: PreparedJob, row: Path, name:
     """The answer says whose measurements stand in for it, and states an error or why not."""
     setting = parse_setting(name, [row])
     calibration = shipped_calibration(setting)
-    found = simulate(job, setting, calibration, num_steps=3)
-    assert found.iteration_time_s > 0
-    assert any("no measured run on Z9" in sentence for sentence in sentences(found.assumptions))
+    simulation = simulate(job, setting, calibration, num_steps=3)
+    assert simulation.iteration_time_s > 0
+    assert any(
+        "no measured run on Z9" in sentence for sentence in sentences(simulation.assumptions)
+    )
     assert stated_error_sentence(stated_error(setting, job.graph))
     if setting.num_workers > 1:
         assert quick_step_s(job, setting) > 0
@@ -91,7 +93,7 @@ def test_one_row_adds_an_instance_to_plans(job: PreparedJob, row: Path) -> None:
         ROW + '[[instances]]\nname = "z.8"\ndevice = "Z9"\nnum_devices = 8\n'
         'interconnect = "PCIe"\nnetwork_gbps = 100\nprices = [{per_hour = 8.0}]\n'
     )
-    found = plan(
+    result = plan(
         job.graph,
         options=JobOptions(batch_size=8),
         samples=1600,
@@ -99,7 +101,7 @@ def test_one_row_adds_an_instance_to_plans(job: PreparedJob, row: Path) -> None:
         machines=[1, 2],
         catalogs=[row],
     )
-    first, two = sorted(found.offers, key=lambda offer: offer.machines)
+    first, two = sorted(result.offers, key=lambda offer: offer.machines)
     assert two.setting == "2xz.8"
     assert two.iteration_s >= first.iteration_s
     assert first.cost is not None

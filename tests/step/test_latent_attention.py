@@ -49,12 +49,12 @@ def test_parameters_of_a_device(degree: int) -> None:
     counted = WHOLE | {name: size // degree for name, size in BY_HEADS.items()}
     for layer in range(LAYERS):
         before = f"model.layers.{layer}.self_attn."
-        found = {
+        nbytes_of = {
             name.removeprefix(before).removesuffix(".weight"): nbytes
             for name, nbytes in zip(table.names, table.nbytes.tolist(), strict=True)
             if name.startswith(before)
         }
-        assert found == {name: TYPE_BYTES * size for name, size in counted.items()}
+        assert nbytes_of == {name: TYPE_BYTES * size for name, size in counted.items()}
 
 
 @pytest.mark.parametrize("degree", [2, 4])

@@ -38,10 +38,10 @@ def test_segments_lie_between_arrivals_and_departures() -> None:
     graph = with_traffic(chain_graph(6), [(100, 0), (200, 3)], [(300, 1), (400, 5)])
     plan = plan_step(graph, times(graph), pulled_from=[0, 1], pushed_to=[1, 0])
     assert [(m.server, m.nbytes) for m in plan.pulls] == [(0, 100), (1, 200)]
-    found = [
+    segments = [
         (s.needs, round(s.duration_s * 1000), [m.nbytes for m in s.sends]) for s in plan.segments
     ]
-    assert found == [(1, 1 + 2, [300]), (1, 3, []), (2, 4 + 5 + 6, [400])]
+    assert segments == [(1, 1 + 2, [300]), (1, 3, []), (2, 4 + 5 + 6, [400])]
     assert plan.compute_s == pytest.approx(0.021)
 
 

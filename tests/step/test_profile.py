@@ -61,8 +61,8 @@ def periods(profile: StepProfile) -> list[float]:
 
 def test_targets_of_a_hand_made_step() -> None:
     """Update, forward and backward follow each other from step to step, so they are one burst."""
-    found = {name: usage.num_bursts for name, usage in step().usage().items()}
-    assert found == {"device_util": 1, "device_mem_util": 1, "net_tx": 2, "net_rx": 1}
+    counts = {name: usage.num_bursts for name, usage in step().usage().items()}
+    assert counts == {"device_util": 1, "device_mem_util": 1, "net_tx": 2, "net_rx": 1}
     wanted = [
         [100 * (0.02 + 0.03 + 0.01) / 0.08, 0.08, 0.02],
         [100 * (0.008 + 0.018 + 0.01) / 0.08, 0.08, 0.02],

@@ -49,17 +49,17 @@ def test_split_does_not_depend_on_the_unit(amount: np.ndarray, factor: float) ->
 @given(arrays(np.bool_, st.integers(1, 60)))
 def test_runs_add_up_and_alternate(is_burst: np.ndarray) -> None:
     """Runs cover the trace once, and neighbours differ."""
-    found = runs(is_burst, drop_cut=False)
-    assert found.length.sum() == len(is_burst)
-    assert (np.repeat(found.is_burst, found.length) == is_burst).all()
-    assert (found.is_burst[1:] != found.is_burst[:-1]).all()
+    stretches = runs(is_burst, drop_cut=False)
+    assert stretches.length.sum() == len(is_burst)
+    assert (np.repeat(stretches.is_burst, stretches.length) == is_burst).all()
+    assert (stretches.is_burst[1:] != stretches.is_burst[:-1]).all()
 
 
 def test_runs_at_the_ends_are_left_out_if_enough_remain() -> None:
     """The ends of a trace cut its first and its last run."""
-    found = runs(np.array([1, 0, 0, 1, 1, 0], dtype=bool))
-    assert found.length.tolist() == [2, 2]
-    assert found.is_burst.tolist() == [False, True]
+    stretches = runs(np.array([1, 0, 0, 1, 1, 0], dtype=bool))
+    assert stretches.length.tolist() == [2, 2]
+    assert stretches.is_burst.tolist() == [False, True]
     assert runs(np.array([1, 0, 1], dtype=bool)).length.tolist() == [1, 1, 1]
 
 

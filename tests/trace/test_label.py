@@ -122,8 +122,8 @@ def test_a_flat_trace_is_busy_from_one_unit_on(unit: str) -> None:
     for level, pattern in ((0.99, "I"), (1.0, "B"), (1.5, "B")):
         label = label_trace(trace_of([level] * 4, unit=unit), 0.4)
         assert label.pattern == pattern
-        found = (label.burst_amount, label.idle_amount, label.num_bursts)
-        assert found == ((level, 0.0, 1) if pattern == "B" else (0.0, pytest.approx(level), 0))
+        figures = (label.burst_amount, label.idle_amount, label.num_bursts)
+        assert figures == ((level, 0.0, 1) if pattern == "B" else (0.0, pytest.approx(level), 0))
 
 
 def test_two_samples_are_enough() -> None:

@@ -17,23 +17,23 @@ def runs(*values: float) -> np.ndarray:
 
 def test_two_runs_by_hand() -> None:
     """1 and 3 differ by their mean, 2: 100 %; a workload that ran once does not count."""
-    found = repeatability(
+    variation = repeatability(
         {"a": runs(1.0, 3.0), "b": runs(2.0, 2.0), "c": runs(5.0)},
         {"a": np.array([1.0, 1.0]), "b": np.array([1.0, 3.0]), "c": np.array([1.0])},
     )
-    assert found.workloads == 2
-    assert [found.smape_pct[name] for name in TARGET_NAMES] == [50.0] * 12
-    assert found.smape_pct["iteration_time"] == 50.0
-    assert found.smape_pct_by_workload == {"a": 100.0, "b": 0.0}
+    assert variation.workloads == 2
+    assert [variation.smape_pct[name] for name in TARGET_NAMES] == [50.0] * 12
+    assert variation.smape_pct["iteration_time"] == 50.0
+    assert variation.smape_pct_by_workload == {"a": 100.0, "b": 0.0}
     # Deviations are sqrt(2) / 2 and 0; their median is half of the first.
-    assert found.median_cv[TARGET_NAMES[0]] == pytest.approx(np.sqrt(2) / 4, abs=1e-4)
+    assert variation.median_cv[TARGET_NAMES[0]] == pytest.approx(np.sqrt(2) / 4, abs=1e-4)
 
 
 def test_every_pair_of_runs_counts() -> None:
     """1, 1 and 3: one pair is equal, two differ by 100 %."""
     times_s = {"a": np.array([1.0, 1.0, 3.0])}
-    found = repeatability({"a": runs(1.0, 1.0, 3.0)}, times_s)
-    assert found.smape_pct_by_workload["a"] == pytest.approx(200 / 3, abs=0.01)
+    variation = repeatability({"a": runs(1.0, 1.0, 3.0)}, times_s)
+    assert variation.smape_pct_by_workload["a"] == pytest.approx(200 / 3, abs=0.01)
 
 
 def test_nothing_ran_twice() -> None:
@@ -45,9 +45,9 @@ def test_normal_runs_differ_by_a_known_multiple_of_their_deviation() -> None:
     """2 / sqrt(pi) times the coefficient of variation, as the module says."""
     variation = 0.03
     rows = 1 + variation * np.random.default_rng(0).standard_normal((400, 12))
-    found = repeatability({"a": rows}, {"a": rows[:, 0]})
+    figures = repeatability({"a": rows}, {"a": rows[:, 0]})
     expected = 100 * variation * 2 / np.sqrt(np.pi)
-    assert found.smape_pct_by_workload["a"] == pytest.approx(expected, rel=0.03)
+    assert figures.smape_pct_by_workload["a"] == pytest.approx(expected, rel=0.03)
 
 
 def test_zeros_are_equal() -> None:
@@ -61,8 +61,8 @@ def test_variation_is_that_of_its_definition_for_numbers_of_any_size() -> None:
     for factor in (1.0, 1e-12):
         rows = factor * base
         rows[:, 11] = 0.0
-        found = repeatability({"one": rows}, {"one": np.array([1.0, 1.0])})
-        shares = list(found.median_cv.values())
+        variation = repeatability({"one": rows}, {"one": np.array([1.0, 1.0])})
+        shares = list(variation.median_cv.values())
         assert shares[0] == pytest.approx(np.sqrt(2) / 2, abs=1e-4)
         assert shares[1] == shares[11] == 0.0
 
@@ -70,7 +70,7 @@ def test_variation_is_that_of_its_definition_for_numbers_of_any_size() -> None:
 def test_figures_are_rounded_for_their_file() -> None:
     """Variations to four digits after the point, percentages to two."""
     rows = np.array([[1.0] * 12, [1.1] * 12])
-    found = repeatability({"one": rows}, {"one": np.array([1.0, 1.1])})
-    assert set(found.median_cv.values()) == {0.0673}  # 0.0707107 / 1.05
-    assert set(found.smape_pct.values()) == {9.52}  # 0.1 / 1.05
-    assert found.smape_pct_by_workload == {"one": 9.52}
+    variation = repeatability({"one": rows}, {"one": np.array([1.0, 1.1])})
+    assert set(variation.median_cv.values()) == {0.0673}  # 0.0707107 / 1.05
+    assert set(variation.smape_pct.values()) == {9.52}  # 0.1 / 1.05
+    assert variation.smape_pct_by_workload == {"one": 9.52}

@@ -78,10 +78,10 @@ def status_of(child: int) -> int:
 
 
 def is_as_left_alone(folder: Path, alone: Path) -> bool:
-    found, wanted = runfiles.load_state(folder), runfiles.load_state(alone)
-    if found is None or wanted is None or found.epoch != wanted.epoch:
+    state, wanted = runfiles.load_state(folder), runfiles.load_state(alone)
+    if state is None or wanted is None or state.epoch != wanted.epoch:
         return False
-    return all(torch.equal(found.best[name], wanted.best[name]) for name in wanted.best)
+    return all(torch.equal(state.best[name], wanted.best[name]) for name in wanted.best)
 
 
 def main(base: Path, stride: int, pairs: int) -> None:

@@ -52,8 +52,8 @@ def test_the_saved_checkpoint_predicts_what_was_scored(
     assert checkpoint.residuals is not None
     graph_of = {item.workload: item.graph for item in DATASET.examples}
     for name, expected in zip(result.workloads["test"], result.predictions["test"], strict=True):
-        found = predict(graph_of[name], checkpoint).targets.flat
-        np.testing.assert_allclose(found, expected, rtol=1e-4)
+        predicted = predict(graph_of[name], checkpoint).targets.flat
+        np.testing.assert_allclose(predicted, expected, rtol=1e-4)
 
 
 def test_intervals_come_from_the_validation_part_and_left_out_families(

@@ -67,5 +67,5 @@ def test_what_the_inspector_tells_of_other_costs_is_kept() -> None:
     law = chosen(old, ratios * told, outputs_of(ratios))
     assert law.read is old
     durations = [i for i in range(12) if i % 3]
-    found = np.exp(law.log_targets(contexts(1, NUM_LABELS)))
-    assert np.median(np.abs(np.log(found / told)[:, durations])) < 0.3
+    chosen_targets = np.exp(law.log_targets(contexts(1, NUM_LABELS)))
+    assert np.median(np.abs(np.log(chosen_targets / told)[:, durations])) < 0.3

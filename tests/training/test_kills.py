@@ -26,15 +26,15 @@ def kill_and_resume(folder: Path, stride: int, pairs: int) -> dict[str, Any]:
         text=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def test_killed_at_some_points_and_resumed(tmp_path: Path) -> None:
     """Every 17th of all points, and a pair that trains in one folder at the same time."""
-    found = kill_and_resume(tmp_path, 17, 1)
-    assert found["points"] > 30
-    assert found["wrong"] == []
+    result = kill_and_resume(tmp_path, 17, 1)
+    assert result["points"] > 30
+    assert result["wrong"] == []
 
 
 @pytest.mark.slow

@@ -34,8 +34,8 @@ def rows(*values: float) -> np.ndarray:
 
 def test_nrmse_by_hand() -> None:
     """Errors 3 and 4: RMSE sqrt(12.5); over the largest training label 10."""
-    found = nrmse(rows(5.0, 1.0), rows(2.0, 5.0), largest=rows(10.0)[0])
-    assert found == pytest.approx([0.35355339] * 12)
+    errors = nrmse(rows(5.0, 1.0), rows(2.0, 5.0), largest=rows(10.0)[0])
+    assert errors == pytest.approx([0.35355339] * 12)
 
 
 def test_smape_by_hand() -> None:
@@ -53,11 +53,11 @@ def test_iteration_time_error_by_hand() -> None:
     predicted = rows(0.1, 0.1)
     predicted[:, RX_BURST], predicted[:, RX_IDLE] = 0.2, 0.4
     assert predicted_times_s(predicted) == pytest.approx([0.6, 0.6])
-    found = score(
+    scores = score(
         predicted, rows(1.0, 1.0), true_times_s=np.array([0.5, 1.0]), train_labels=rows(2.0)
     )
-    assert found.iteration_time_mape_pct == pytest.approx(30.0)
-    assert found.num_workloads == 2
+    assert scores.iteration_time_mape_pct == pytest.approx(30.0)
+    assert scores.num_workloads == 2
 
 
 def test_the_training_part_gives_the_scale() -> None:

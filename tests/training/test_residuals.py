@@ -22,10 +22,10 @@ def made_up(seed: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
 def test_what_near_graphs_share_is_found() -> None:
     """Of new graphs among the learned ones most of the residual is told."""
     learned, known = made_up(0, 200)
-    found = fit_residuals(learned, known, *made_up(1, 60))
-    assert found is not None
+    residuals = fit_residuals(learned, known, *made_up(1, 60))
+    assert residuals is not None
     contexts, wanted = made_up(2, 50)
-    assert np.abs(wanted - found.at(contexts)).mean() < 0.25 * np.abs(wanted).mean()
+    assert np.abs(wanted - residuals.at(contexts)).mean() < 0.25 * np.abs(wanted).mean()
 
 
 def test_noise_is_not_learned() -> None:
@@ -33,18 +33,18 @@ def test_noise_is_not_learned() -> None:
     learned, _ = made_up(0, 60)
     validation, _ = made_up(1, 60)
     noise = np.random.default_rng(2)
-    found = fit_residuals(
+    residuals = fit_residuals(
         learned, noise.normal(size=(60, 12)), validation, noise.normal(size=(60, 12))
     )
-    assert found is None or np.abs(found.at(made_up(3, 50)[0])).mean() < 0.2
+    assert residuals is None or np.abs(residuals.at(made_up(3, 50)[0])).mean() < 0.2
 
 
 def test_only_the_training_part_is_learned_from() -> None:
     """Other validation graphs may choose another length; the learned graphs are the training's."""
     learned, known = made_up(0, 80)
-    found = fit_residuals(learned, known, *made_up(1, 20))
-    assert found is not None
-    np.testing.assert_array_equal(found.learned, learned.astype(np.float32))
+    residuals = fit_residuals(learned, known, *made_up(1, 20))
+    assert residuals is not None
+    np.testing.assert_array_equal(residuals.learned, learned.astype(np.float32))
 
 
 def test_the_order_of_graphs_changes_nothing() -> None:

@@ -65,10 +65,10 @@ def state_tensors(folder: Path) -> dict[str, np.ndarray]:
 def assert_same_run(run_folder: Path, other: Path) -> None:
     """Log, weights, best weights and optimizer equal to the bit."""
     assert timeless_log(run_folder) == timeless_log(other)
-    found, wanted = state_tensors(run_folder), state_tensors(other)
-    assert found.keys() == wanted.keys()
-    assert any("exp_avg_sq" in name for name in found)
-    for name, array in found.items():
+    state, wanted = state_tensors(run_folder), state_tensors(other)
+    assert state.keys() == wanted.keys()
+    assert any("exp_avg_sq" in name for name in state)
+    for name, array in state.items():
         assert array.tobytes() == wanted[name].tobytes(), name
     a, b = (load_checkpoint(folder / "checkpoint.safetensors") for folder in (run_folder, other))
     assert all(a.weights[name].tobytes() == b.weights[name].tobytes() for name in a.weights)
@@ -352,11 +352,11 @@ def test_only_the_training_part_is_learned_from(tmp_path: Path, part: str) -> No
     preset = small_preset(schedule="constant")
     result = train(dataset, SPLIT, preset, tmp_path / "changed", options=ONE_THREAD)
     wanted = run(tmp_path / "wanted", preset)
-    found, own = result.checkpoint, wanted.checkpoint
-    assert "Unheard" not in found.op_type_table
-    assert found.op_type_table == own.op_type_table
-    assert found.input_scaler.to_dict() == own.input_scaler.to_dict()
-    assert found.target_scaler.to_dict() == own.target_scaler.to_dict()
+    checkpoint, own = result.checkpoint, wanted.checkpoint
+    assert "Unheard" not in checkpoint.op_type_table
+    assert checkpoint.op_type_table == own.op_type_table
+    assert checkpoint.input_scaler.to_dict() == own.input_scaler.to_dict()
+    assert checkpoint.target_scaler.to_dict() == own.target_scaler.to_dict()
     losses = [[record.train_loss for record in one.history] for one in (result, wanted)]
     assert losses[0] == losses[1]
     if part == "test":

@@ -154,8 +154,8 @@ def test_the_checkpoint_predicts_what_the_cached_layers_gave(
     result = tuned(pretrained, tmp_path, **changed)
     by_name = {item.workload: item.graph for item in NEW.examples}
     for workload, row in zip(result.workloads["test"], result.predictions["test"], strict=True):
-        found = predict(by_name[workload], result.checkpoint).targets.flat
-        assert found == pytest.approx(row, rel=1e-4, abs=1e-6)
+        predicted = predict(by_name[workload], result.checkpoint).targets.flat
+        assert predicted == pytest.approx(row, rel=1e-4, abs=1e-6)
 
 
 def test_residuals_are_those_of_the_new_setting(tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ def test_servers_are_those_of_the_new_setting(pretrained: Checkpoint, tmp_path: 
     config = TransferConfig(train=QUICK)
     made = transfer(pretrained, new, SPLIT, config, tmp_path, options=ONE_THREAD).checkpoint
     written = load_checkpoint(tmp_path / "checkpoint.safetensors")
-    found = [one.input_config.num_servers for one in (pretrained, made, written)]
-    assert found == [1, 2, 2]
+    servers = [one.input_config.num_servers for one in (pretrained, made, written)]
+    assert servers == [1, 2, 2]
 
 
 def test_alignment_knows_a_setting_that_is_slower_by_a_factor(

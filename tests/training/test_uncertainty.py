@@ -32,42 +32,42 @@ ROWS = {name: PREDICTED.tolist() for name in LABELS}
 
 def test_shares_are_counted() -> None:
     """Half of the workloads hold their labels; both hold their iteration times."""
-    found = coverage_of([(SURE, ROWS)], LABELS, TIMES, FAMILIES)
-    assert found.targets == pytest.approx(0.5)
-    assert found.iteration_time == 1.0
-    assert found.median_width_pct == pytest.approx(100 * np.expm1([0.1, 1.0]).mean())
+    coverage = coverage_of([(SURE, ROWS)], LABELS, TIMES, FAMILIES)
+    assert coverage.targets == pytest.approx(0.5)
+    assert coverage.iteration_time == 1.0
+    assert coverage.median_width_pct == pytest.approx(100 * np.expm1([0.1, 1.0]).mean())
 
 
 def test_a_family_that_is_missed_shows() -> None:
     """Half of all labels are held: all of one family and none of the other; so are the targets."""
     odd = {**LABELS, "far": np.where(np.arange(12) == 3, 20.0, LABELS["far"])}
-    found = coverage_of([(SURE, ROWS), (SURE, ROWS)], odd, {**TIMES, "near": 9.0}, FAMILIES)
-    assert found.by_family == {
+    coverage = coverage_of([(SURE, ROWS), (SURE, ROWS)], odd, {**TIMES, "near": 9.0}, FAMILIES)
+    assert coverage.by_family == {
         "branch": FamilyCoverage(
             num_predictions=2, targets=pytest.approx(11 / 12), iteration_time=1.0
         ),
         "chain": FamilyCoverage(num_predictions=2, targets=0.0, iteration_time=0.0),
     }
-    assert list(found.by_target) == list(TARGET_NAMES)
-    assert list(found.by_target.values()) == [0.5] * 3 + [0.0] + [0.5] * 8
+    assert list(coverage.by_target) == list(TARGET_NAMES)
+    assert list(coverage.by_target.values()) == [0.5] * 3 + [0.0] + [0.5] * 8
 
 
 def test_warned_workloads_are_scored_apart() -> None:
     """One is warned of, and its error is its own."""
     labels = {**LABELS, "near": PREDICTED}
-    found = coverage_of([(SURE, ROWS)], labels, TIMES, FAMILIES)
-    assert found.num_warned == 1
-    assert found.smape_warned_pct == pytest.approx(200 * 0.2 / 2.2)
-    assert found.smape_others_pct == 0.0
-    assert "1 prediction warned of" in coverage_sentence(found)
+    coverage = coverage_of([(SURE, ROWS)], labels, TIMES, FAMILIES)
+    assert coverage.num_warned == 1
+    assert coverage.smape_warned_pct == pytest.approx(200 * 0.2 / 2.2)
+    assert coverage.smape_others_pct == 0.0
+    assert "1 prediction warned of" in coverage_sentence(coverage)
 
 
 def test_without_warnings_there_is_nothing_to_tell_apart() -> None:
     calm = replace(SURE, warnings={"near": (), "far": ()}, far=None)
-    found = coverage_of([(calm, ROWS)], LABELS, TIMES, FAMILIES)
-    assert (found.num_warned, found.smape_warned_pct) == (0, None)
-    assert found.targets == 0.0
-    assert "no workload was warned of" in coverage_sentence(found)
+    coverage = coverage_of([(calm, ROWS)], LABELS, TIMES, FAMILIES)
+    assert (coverage.num_warned, coverage.smape_warned_pct) == (0, None)
+    assert coverage.targets == 0.0
+    assert "no workload was warned of" in coverage_sentence(coverage)
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ class Asker:
         answer = self.client.get(path)
         while answer.status_code == 202:
             time.sleep(0.1)
-            found = re.search(r"/view/([\w-]+)", answer.text)
-            assert found is not None
-            answer = self.client.get(f"/view/{found[1]}")
+            match = re.search(r"/view/([\w-]+)", answer.text)
+            assert match is not None
+            answer = self.client.get(f"/view/{match[1]}")
         return answer
 
 

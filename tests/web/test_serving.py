@@ -30,9 +30,9 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         env=os.environ | {"TMPDIR": str(temporary)},
     )  # fmt: skip
     assert process.stderr is not None
-    found = re.search(r"http://127\.0\.0\.1:(\d+)", process.stderr.readline())
-    assert found is not None
-    yield int(found[1])
+    match = re.search(r"http://127\.0\.0\.1:(\d+)", process.stderr.readline())
+    assert match is not None
+    yield int(match[1])
     below = children(process.pid)
     assert below
     process.send_signal(signal.SIGINT)
@@ -59,9 +59,9 @@ def ask(port: int, method: str, path: str, body: Any = None) -> tuple[int, dict[
     headers = {} if body is None else {"content-type": "application/json"}
     connection.request(method, path, content, headers)
     answer = connection.getresponse()
-    found = answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+    reply = answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
     connection.close()
-    return found
+    return reply
 
 
 def finished(port: int, path: str, body: Any) -> bytes:

@@ -160,12 +160,12 @@ def _other_side(given: _Shape, window: _Shape, op: OpSignature, *, to_image: boo
     channels = _channels(given, here, strides)
     if channels is None:
         return (given[0], *(_UNKNOWN,) * (len(given) - 1))
-    found = [
+    sizes = [
         size if size == _UNKNOWN else size * stride if to_image else ceil(size / stride)
         for size, stride in zip(given, strides, strict=True)
     ]
-    found[channels] = there
-    return tuple(found)
+    sizes[channels] = there
+    return tuple(sizes)
 
 
 def _channels(given: tuple[int, ...], size: int, strides: tuple[int, ...]) -> int | None:

@@ -118,9 +118,9 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
         GraphError: the graph lacks the signatures of its ops, as in the public Driple data.
     """
     graph.require_signatures()
-    found = SignatureCosts.of(graph.signatures)
-    costs = found.costs
-    left = [product.left_elements if product else 0.0 for product in found.products]
+    signatures = SignatureCosts.of(graph.signatures)
+    costs = signatures.costs
+    left = [product.left_elements if product else 0.0 for product in signatures.products]
     table = np.array(
         [
             [c.flops, c.bytes_read, c.bytes_written, c.parameters, elements]
@@ -136,7 +136,7 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
         for op_type, number in zip(graph.op_types, numbers, strict=True):
             if not costs[number].known:
                 unknown[op_type] += 1
-                kinds[op_type] = found.signatures[number].kind
+                kinds[op_type] = signatures.signatures[number].kind
     return GraphCost(
         flops=rows[:, 0],
         bytes_read=rows[:, 1],
@@ -146,5 +146,5 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
         executions=graph.executions,
         unknown=dict(sorted(unknown.items())),
         without_formula=frozenset(name for name, kind in kinds.items() if not has_formula(kind)),
-        by_signature=found,
+        by_signature=signatures,
     )

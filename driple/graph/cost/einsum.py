@@ -29,11 +29,11 @@ def index_sizes(op: OpSignature) -> dict[str, int] | None:
 
     A dimension of unknown size counts as 1, as everywhere.
     """
-    found = indices_of(op)
-    if found is None:
+    indices = indices_of(op)
+    if indices is None:
         return None
     sizes: dict[str, int] = {}
-    for term, tensor in zip(found[0], op.inputs, strict=True):
+    for term, tensor in zip(indices[0], op.inputs, strict=True):
         if tensor.shape is None:
             return None
         before, rest, after = term.partition(_REST)

@@ -128,13 +128,13 @@ def _recurrent(op: OpSignature, flops: float) -> Product | None:
 
 def _einsum(op: OpSignature) -> Product | None:
     """The product of an Einsum of two inputs: which indices they share decides the sides."""
-    found, sizes = indices_of(op), index_sizes(op)
-    if found is None or sizes is None or len(op.inputs) != 2:
+    indices, sizes = indices_of(op), index_sizes(op)
+    if indices is None or sizes is None or len(op.inputs) != 2:
         return None
-    left, right = found[0]
+    left, right = indices[0]
     sides = dict.fromkeys("mnkc", 1.0)
     for name, size in sizes.items():
-        where = name in left, name in right, name in found[1]
+        where = name in left, name in right, name in indices[1]
         side = {(True, False, True): "m", (False, True, True): "n", (True, True, True): "c"}
         sides[side.get(where, "k")] *= size
     return Product(sides["m"], sides["n"], sides["k"], sides["c"])

@@ -107,13 +107,13 @@ def _tensor(read: Read) -> Tensor:
 def _readers(step: DerivedStep) -> list[tuple[str, int]]:
     """Each parameter's name, with each node that reads it."""
     names = list(step.parameters)
-    found = {
+    readers = {
         (read.tensor.storage.parameter, i)
         for i, node in enumerate(step.tape.nodes)
         for read in node.inputs
         if read.tensor is not None and read.tensor.storage.parameter >= 0
     }
-    return [(names[parameter], i) for parameter, i in sorted(found)]
+    return [(names[parameter], i) for parameter, i in sorted(readers)]
 
 
 def _table(step: DerivedStep, readers: Sequence[tuple[str, int]]) -> ParameterTable:

@@ -39,10 +39,10 @@ def fold(op_type: str, attributes: Attributes, values: Sequence[Array | None]) -
         return None
     try:
         with np.errstate(all="ignore"):
-            found = rule(attributes, values)
+            result = rule(attributes, values)
     except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError, MemoryError):
         return None  # an op that its own inputs contradict: inference says what is wrong with it
-    return found if found is not None and found.size <= MOST_VALUES else None
+    return result if result is not None and result.size <= MOST_VALUES else None
 
 
 def _at(values: Sequence[Array | None], position: int) -> Array | None:
@@ -51,10 +51,10 @@ def _at(values: Sequence[Array | None], position: int) -> Array | None:
 
 def _known(values: Sequence[Array | None], count: int) -> list[Array]:
     """The first inputs, all of which must be known."""
-    found = [value for value in values[:count] if value is not None]
-    if len(found) < count:
+    first = [value for value in values[:count] if value is not None]
+    if len(first) < count:
         raise ValueError("a value is not known")
-    return found
+    return first
 
 
 def _numbers(
@@ -187,10 +187,10 @@ def _transpose(attributes: Attributes, values: Sequence[Array | None]) -> Array:
 def _many(function: Callable[[Array, Array], Any]) -> Callable[[Attributes, Any], Array]:
     def rule(_: Attributes, values: Sequence[Array | None]) -> Array:
         parts = _known(values, len(values))
-        found = parts[0]
+        result = parts[0]
         for part in parts[1:]:
-            found = np.asarray(function(found, part))
-        return found
+            result = np.asarray(function(result, part))
+        return result
 
     return rule
 

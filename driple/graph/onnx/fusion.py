@@ -35,20 +35,20 @@ def fused_nodes(
     for node in sizes.nodes:
         for name in node.input:
             reader[name] = node
-    found: list[Any] = []
+    merged: list[Any] = []
     gone: set[str] = set()  # outputs of nodes that another one computes too
     for node in sizes.nodes:
         if node.output and node.output[0] in gone:
             continue
         after = reader.get(node.output[0]) if len(node.output) == 1 else None
         if after is None or reads[node.output[0]] != 1 or node.output[0] in kept:
-            found.append(node)
+            merged.append(node)
             continue
         fused = _gated(node, after) or _with_bias(node, after, sizes, parameters)
         if fused is not None:
             gone.add(after.output[0])
-        found.append(node if fused is None else fused)
-    return found
+        merged.append(node if fused is None else fused)
+    return merged
 
 
 def _gated(gate: Any, product: Any) -> Any:
@@ -68,9 +68,9 @@ def _with_bias(node: Any, added: Any, sizes: Sizes, parameters: Collection[str])
     shape = sizes.tensors[bias].shape if bias in parameters else None
     if weight is None or len(weight) != 2 or shape != (weight[1],):
         return None
-    found = _copy(node, "MatMul", [*node.input, bias])
-    found.output[0] = added.output[0]
-    return found
+    product = _copy(node, "MatMul", [*node.input, bias])
+    product.output[0] = added.output[0]
+    return product
 
 
 def _copy(node: Any, op_type: str, inputs: Sequence[str]) -> Any:

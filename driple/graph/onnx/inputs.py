@@ -64,14 +64,14 @@ class BoundInputs:
 
     def open_forms(self) -> tuple[str, ...]:
         """Inputs with open sizes as `--input` takes them, with `?` for each of those."""
-        found = []
+        forms = []
         for name, sizes in self.sizes.items():
             shape = self.shape_of(name, unset=-1)
             if sizes is None or shape is None:
-                found.append(f"{name}=?")
+                forms.append(f"{name}=?")
             elif -1 in shape:
-                found.append(f"{name}={'x'.join('?' if n == -1 else str(n) for n in shape)}")
-        return tuple(found)
+                forms.append(f"{name}={'x'.join('?' if n == -1 else str(n) for n in shape)}")
+        return tuple(forms)
 
 
 def bind_inputs(inputs: Sequence[Any], options: ReadOptions) -> BoundInputs:
@@ -106,13 +106,13 @@ def _sizes_of(value: Any) -> tuple[_Size, ...] | None:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
         return None
-    found: list[_Size] = []
+    sizes: list[_Size] = []
     for dim in kind.shape.dim:
         if dim.HasField("dim_value") and dim.dim_value > 0:
-            found.append(int(dim.dim_value))
+            sizes.append(int(dim.dim_value))
         else:
-            found.append(dim.dim_param or None)
-    return tuple(found)
+            sizes.append(dim.dim_param or None)
+    return tuple(sizes)
 
 
 def _given(

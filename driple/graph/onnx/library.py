@@ -134,7 +134,7 @@ def checked_attributes(node: Any, schema: Any) -> Mapping[str, Any]:
     Raises:
         GraphError: one of another type, or a text that is not UTF-8.
     """
-    found = attributes_of(node)
+    attributes = attributes_of(node)
     for each in node.attribute:
         known = schema.attributes.get(each.name)
         if known is not None and int(known.type) != each.type:
@@ -148,7 +148,7 @@ def checked_attributes(node: Any, schema: Any) -> Mapping[str, Any]:
                     f"node {name_of(node)}, a {node.op_type}: attribute {each.name[:40]} is "
                     f"{text[:40]!r}, which is no UTF-8; the file is corrupt"
                 )
-    return found
+    return attributes
 
 
 def _is_text(content: bytes) -> bool:
@@ -189,7 +189,7 @@ def outputs_of(
             name: numpy_helper.from_array(np.array(value, order="C"), name)
             for name, value in values.items()
         }
-        found: Mapping[str, Any] = shape_inference.infer_node_outputs(
+        outputs: Mapping[str, Any] = shape_inference.infer_node_outputs(
             schema, node, dict(types), data, opset_imports=list(opsets)
         )
-        return found
+        return outputs

@@ -129,12 +129,12 @@ def _constants(graph: Any) -> dict[str, tuple[list[int], bool]]:
             for attribute in node.attribute:
                 if attribute.HasField("t"):
                     tensors[node.output[0]] = attribute.t
-    found = {}
+    constants = {}
     for name in wanted & set(tensors):
         tensor = tensors[name]
         small = len(tensor.dims) <= 1 and all(0 < size <= _MOST_PARTS for size in tensor.dims)
         is_whole = tensor.data_type in (TensorProto.INT64, TensorProto.INT32)
         if small and is_whole and not tensor.external_data:
             values = [int(size) for size in array_of(tensor, f"list {name[:60]!r}").reshape(-1)]
-            found[name] = (values, not tensor.dims)
-    return found
+            constants[name] = (values, not tensor.dims)
+    return constants

@@ -265,9 +265,9 @@ def _all_nodes(graph: Any) -> Iterator[Any]:
                 todo.extend(attribute.graphs)
 
 
-def _counted(found: Counter[str]) -> str:
-    listed = [f"{count} {name[:40]}" for name, count in found.most_common(_FEW)]
-    return ", ".join(listed) + (", ..." if len(found) > _FEW else "")
+def _counted(counts: Counter[str]) -> str:
+    listed = [f"{count} {name[:40]}" for name, count in counts.most_common(_FEW)]
+    return ", ".join(listed) + (", ..." if len(counts) > _FEW else "")
 
 
 def _drop_values(model: Any) -> None:

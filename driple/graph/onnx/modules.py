@@ -49,10 +49,10 @@ def _from_scopes(text: str) -> str:
 def _from_path(name: str) -> str:
     """Parts of a path joined by dots; a part that begins with the one before takes its place."""
     parts = [part for part in name[:_LONGEST].split("/") if part][:-1][:_MOST_PARTS]
-    found: list[str] = []
+    kept: list[str] = []
     for part in parts:
-        if found and part.startswith(f"{found[-1]}."):
-            found[-1] = part
+        if kept and part.startswith(f"{kept[-1]}."):
+            kept[-1] = part
         else:
-            found.append(part)
-    return ".".join(found)
+            kept.append(part)
+    return ".".join(kept)

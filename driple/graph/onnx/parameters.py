@@ -83,10 +83,10 @@ def find_parameters(model: Any, sizes: Sizes) -> tuple[str, ...]:
     made = set(rearranged.values())
     uses = _uses(sizes.nodes, stored)
     marked = _marked(model.graph)
-    found = []
+    names = []
     for name in sizes.tensors:
         if name in made:
-            found.append(name)
+            names.append(name)
         if name in rearranged:
             continue
         is_used = name in uses.weights or (
@@ -98,8 +98,8 @@ def find_parameters(model: Any, sizes: Sizes) -> tuple[str, ...]:
         if name not in stored or name in uses.statistics or not marked.get(name, is_used):
             continue
         if marked.get(name) or not name.endswith(_BUFFERS):
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class _Uses:
 
 
 def _uses(nodes: Sequence[Any], stored: set[str]) -> _Uses:
-    found = _Uses()
+    uses = _Uses()
     roots = {name: frozenset({name}) for name in stored}
     depth = dict.fromkeys(stored, 0)
     for node in nodes:
@@ -131,18 +131,18 @@ def _uses(nodes: Sequence[Any], stored: set[str]) -> _Uses:
             if name not in roots:
                 continue
             if position in _STATISTICS.get(node.op_type, ()):
-                found.statistics.update(roots[name])
+                uses.statistics.update(roots[name])
             elif position in _WEIGHTS.get(node.op_type, ()):
-                found.weights.update(roots[name])
+                uses.weights.update(roots[name])
             elif node.op_type in _JOINED:
-                found.joined.update(roots[name])
-    return found
+                uses.joined.update(roots[name])
+    return uses
 
 
 def _rearranged(sizes: Sizes, stored: set[str]) -> dict[str, str]:
     """Stored tensors that are cut and joined again to one weight of a recurrent layer, and it."""
     maker = {name: node for node in sizes.nodes for name in node.output if name}
-    found: dict[str, str] = {}
+    whole: dict[str, str] = {}
     taken: set[str] = set()
     weights = (
         name
@@ -158,9 +158,9 @@ def _rearranged(sizes: Sizes, stored: set[str]) -> dict[str, str]:
             continue
         (leaf,) = leaves
         if prod(shape) == prod(sizes.tensors[leaf].shape or ()):
-            found[leaf] = name
+            whole[leaf] = name
             taken.add(leaf)
-    return found
+    return whole
 
 
 def _leaves(name: str, maker: Mapping[str, Any], stored: set[str]) -> tuple[frozenset[str], bool]:
@@ -182,12 +182,12 @@ def _leaves(name: str, maker: Mapping[str, Any], stored: set[str]) -> tuple[froz
 
 def _marked(graph: Any) -> dict[str, bool]:
     """Whether PyTorch's exporter calls a tensor a parameter, where it calls it anything."""
-    found = {}
+    marks = {}
     for value in graph.value_info:
         for entry in value.metadata_props:
             if entry.key == _KIND:
-                found[value.name] = entry.value == "PARAMETER"
-    return found
+                marks[value.name] = entry.value == "PARAMETER"
+    return marks
 
 
 def _may_join(name: str, facts: TensorFacts) -> bool:
@@ -203,15 +203,15 @@ def _may_join(name: str, facts: TensorFacts) -> bool:
 
 def _neutral(sizes: Sizes) -> set[str]:
     """Constants that are all zeros or all ones, which an exporter gives a norm without weights."""
-    found = set()
+    neutral = set()
     for node in sizes.nodes:
         value = sizes.tensors[node.output[0]].value if node.op_type == "Constant" else None
         if value is None or not value.size or value.dtype.kind != "f":
             continue
         first = float(value.flat[0])
         if first in (0.0, 1.0) and bool((value == first).all()):
-            found.add(node.output[0])
-    return found
+            neutral.add(node.output[0])
+    return neutral
 
 
 def _copies(stored: set[str], sizes: Sizes) -> set[str]:

@@ -181,7 +181,7 @@ def letters(text: str) -> tuple[int, ...]:
 
 def count_of(shape: Sequence[int]) -> int:
     """Product of sizes; an unknown one counts as 1."""
-    found = 1
+    count = 1
     for size in shape:
-        found *= 1 if size == -1 else size
-    return found
+        count *= 1 if size == -1 else size
+    return count

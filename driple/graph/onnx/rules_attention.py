@@ -20,15 +20,15 @@ _HEADS = ("q_num_heads", "kv_num_heads", "kv_num_heads")  # of queries, keys, va
 
 def _reads(call: Call) -> list[Read]:
     """Queries, keys and values as [batch, heads, length, width]."""
-    found = []
+    reads = []
     for position, name in enumerate(_HEADS):
         tensor = call.needed(position)
         shape = tensor.sizes
         heads = call.attributes.get(name, 0)
         if len(shape) == 3 and heads:
             shape = (shape[0], heads, shape[1], max(shape[2] // heads, 1))
-        found.append(Read(tensor, shape))
-    return found
+        reads.append(Read(tensor, shape))
+    return reads
 
 
 def _numbers(call: Call) -> tuple[tuple[str, tuple[int, ...]], ...]:

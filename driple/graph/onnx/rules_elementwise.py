@@ -38,13 +38,13 @@ def _activation(kind: str, *, reads: str = "x", kernels: Sequence[str] = ()) -> 
     steps = tuple(kernels) or (f"{kind}_gradient",)
 
     def backward(call: Call, gradients: Gradients) -> Gradients:
-        found = first_gradient(gradients)
-        if found is None:
+        gradient = first_gradient(gradients)
+        if gradient is None:
             return ()
         kept = {"x": call.inputs[0], "y": call.outputs[0]}.get(reads)
         for step in steps[:-1]:
             kept = call.like(step, [kept], call.x())
-        return (call.like(steps[-1], [found, kept], call.x()),)
+        return (call.like(steps[-1], [gradient, kept], call.x()),)
 
     return Rule(_plain(kind), backward)
 
@@ -151,11 +151,11 @@ def _where_gradient(call: Call, gradients: Gradients) -> Gradients:
         return ()
     by = [_in_output_shape(call, "where", [call.inputs[0], given]) if call.needs(i) else None
           for i in (1, 2)]  # fmt: skip
-    found = [
+    summed = [
         None if gradient is None or target is None else call.summed(gradient, target)
         for gradient, target in zip(by, call.inputs[1:3], strict=True)
     ]
-    return (None, *found)
+    return (None, *summed)
 
 
 def _mean_gradient(call: Call, gradients: Gradients) -> Gradients:

@@ -175,10 +175,10 @@ def _matmul_gradient(call: Call, gradients: Gradients) -> Gradients:
 def _factor(call: Call, left: Read, right: Read, target: StepTensor, shape: Shape) -> StepTensor:
     """The gradient by a factor, summed over a batch that the factor does not have."""
     made = _made_shape(left.shape or (), right.shape or ())
-    found = _product(call, left, right, made, target, dtype=target.dtype)
+    product = _product(call, left, right, made, target, dtype=target.dtype)
     if made != shape and prod(made) != prod(shape):
-        return call.summed(found, target)
-    return view_of(found, target.shape)
+        return call.summed(product, target)
+    return view_of(product, target.shape)
 
 
 def _gemm_sides(call: Call) -> tuple[Read, Read]:
@@ -244,17 +244,17 @@ def _einsum_gradient(call: Call, gradients: Gradients) -> Gradients:
     if whole is None:
         return ()
     given, output = _equation(call)
-    found: list[StepTensor | None] = []
+    by_input: list[StepTensor | None] = []
     for i, target in enumerate(call.inputs):
         if target is None or not call.needs(i):
-            found.append(None)
+            by_input.append(None)
             continue
         others = [j for j in range(len(call.inputs)) if j != i]
         terms = [output, *(given[j] for j in others)]
         numbers = (("equation", letters(f"{','.join(terms)}->{given[i]}")),)
         reads = [whole, *(call.inputs[j] for j in others)]
-        found.append(call.like("einsum", reads, target, numbers=numbers))
-    return found
+        by_input.append(call.like("einsum", reads, target, numbers=numbers))
+    return by_input
 
 
 LINEAR_RULES: Mapping[str, Rule] = MappingProxyType(

@@ -186,10 +186,10 @@ def _loss_gradient(call: Call, gradients: Gradients) -> Gradients:
     if given is None:
         return ()
     reads = [call.input(1), few_numbers(1), given]
-    found = call.like("nll_loss_gradient", reads, call.x())
+    gradient = call.like("nll_loss_gradient", reads, call.x())
     if call.op_type == "SoftmaxCrossEntropyLoss":
-        found = call.like("log_softmax_gradient", [found, *call.saved], call.x())
-    return (found,)
+        gradient = call.like("log_softmax_gradient", [gradient, *call.saved], call.x())
+    return (gradient,)
 
 
 NORM_RULES: Mapping[str, Rule] = MappingProxyType(

@@ -16,10 +16,10 @@ _STATES = (5, 6)
 
 
 def _numbers(call: Call) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    found = [("rnn_mode", letters(_MODES[call.op_type]))]
+    numbers = [("rnn_mode", letters(_MODES[call.op_type]))]
     if _directions(call) == 2:
-        found.append(("direction", letters("bidirectional")))
-    return tuple(sorted(found))
+        numbers.append(("direction", letters("bidirectional")))
+    return tuple(sorted(numbers))
 
 
 def _directions(call: Call) -> int:

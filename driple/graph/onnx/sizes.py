@@ -83,25 +83,25 @@ def infer_sizes(model: Any, inputs: BoundInputs) -> Sizes:
         GraphError: shapes that contradict each other, or nodes in no order.
     """
     walk = _first_walk(model, inputs)
-    found = Sizes(
+    sizes = Sizes(
         tensors=walk.tensors,
         nodes=tuple(walk.nodes),
         stored=frozenset(walk.stored),
         guessed=tuple(walk.guessed),
     )
     if not inputs.open_forms():
-        return found
+        return sizes
     try:
         other = _Walk(model, inputs, _OTHER).tensors
     except GraphError:
         # The open dimensions do not fit together but as they are: nothing is certain.
-        return replace(found, open=frozenset(found.tensors))
+        return replace(sizes, open=frozenset(sizes.tensors))
     changed = (
         name
-        for name, facts in found.tensors.items()
+        for name, facts in sizes.tensors.items()
         if name not in other or facts.shape != other[name].shape
     )
-    return replace(found, open=frozenset(changed))
+    return replace(sizes, open=frozenset(changed))
 
 
 class _TooSmallError(GraphError):
@@ -222,7 +222,7 @@ class _Inference:
             if op_type == "CastLike":
                 op_type, attributes = "Cast", {"to": _ELEM_TYPES.get(read[1].dtype, 0)}
             value = fold(op_type, attributes, known)
-        found = {}
+        facts_of = {}
         for i, name in enumerate(node.output):
             if name:
                 kind = shapes.get(name)
@@ -230,8 +230,8 @@ class _Inference:
                 if i == 0 and value is not None:
                     facts = TensorFacts(value.shape, facts.dtype, value)
                 _check(facts, f"node {name_of(node)} gives")
-                found[name] = facts
-        return found
+                facts_of[name] = facts
+        return facts_of
 
     def _shapes(self, schema: Any, node: Any, read: list[TensorFacts]) -> Mapping[str, Any]:
         """`TypeProto` of each output, as far as ONNX's own rules give one."""

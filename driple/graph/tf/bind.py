@@ -256,15 +256,15 @@ def _forms(
     nodes: Sequence[RawNode], sources: Sequence[int], shapes: _Shapes, numbers: Collection[int]
 ) -> list[tuple[str, bool]]:
     """Every output as `--input` takes it, and whether a size of it is unknown; these come first."""
-    found = []
+    forms = []
     for i in sources:
         known = shapes[i] or (None,)
         for slot, shape in enumerate(known):
             name = f"{nodes[i].name[:100]}:{slot}" if len(known) > 1 else nodes[i].name[:100]
             of_unknown_rank = _SCALAR if i in numbers else "SHAPE"
             written = of_unknown_rank if shape is None else _written(shape)[:80]
-            found.append((f"{name}={written}", shape is None or -1 in shape))
-    return sorted(found, key=lambda pair: not pair[1])
+            forms.append((f"{name}={written}", shape is None or -1 in shape))
+    return sorted(forms, key=lambda pair: not pair[1])
 
 
 def _listing(

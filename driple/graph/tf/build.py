@@ -254,14 +254,16 @@ def _state_bytes(
     nodes: Sequence[RawNode], sizes: Sequence[OutputSize | None], places: Places
 ) -> int:
     """Bytes of the slot variables of updates that are written as arithmetic, of what reads them."""
-    found: dict[int, int] = {}
+    bytes_of: dict[int, int] = {}
     if places.slots.variables.any():
         for i, variable in enumerate(places.holder):
             size = sizes[i]
             if variable >= 0 and places.slots.variables[variable] and size is not None:
                 is_handle = nodes[i].op == "VarHandleOp"
-                found[variable] = max(found.get(variable, 0), 0 if is_handle else size.tensor_bytes)
-    return min(sum(found.values()), _MOST_BYTES)
+                bytes_of[variable] = max(
+                    bytes_of.get(variable, 0), 0 if is_handle else size.tensor_bytes
+                )
+    return min(sum(bytes_of.values()), _MOST_BYTES)
 
 
 def _remote(

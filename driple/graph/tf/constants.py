@@ -74,8 +74,8 @@ def constant_of(
         if kind is None or len(content) != num * kind.itemsize:
             return Constant(dtype, shape, None)
         array = np.frombuffer(content, dtype=kind)
-        found = array.astype(np.int64) if kind.kind == "b" else array
-        return Constant(dtype, shape, tuple(found.tolist()))
+        flat = array.astype(np.int64) if kind.kind == "b" else array
+        return Constant(dtype, shape, tuple(flat.tolist()))
     if dtype not in _LISTED or len(values) > num:
         return Constant(dtype, shape, None)
     if dtype == _FLOAT:

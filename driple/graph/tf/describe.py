@@ -42,7 +42,7 @@ def describe_nodes(
     plain: dict[tuple[object, ...], tuple[Tensor, ...]] = {}
     outputs = [_outputs(node, plain) for node in nodes]
     number_of: dict[OpSignature, int] = {}
-    found = []
+    numbers = []
     for i in kept:
         node = nodes[i]
         read = []
@@ -55,8 +55,8 @@ def describe_nodes(
         signature = OpSignature.of_op_type(
             node.op, tuple(read), outputs[i], tuple(sorted(node.numbers.items()))
         )
-        found.append(number_of.setdefault(signature, len(number_of)))
-    return tuple(number_of), np.array(found, dtype=np.int32)
+        numbers.append(number_of.setdefault(signature, len(number_of)))
+    return tuple(number_of), np.array(numbers, dtype=np.int32)
 
 
 def _outputs(
@@ -74,11 +74,11 @@ def _outputs(
 
 def _parameters(nodes: Sequence[RawNode], inputs: DataInputs, order: Iterable[int]) -> list[bool]:
     """Whether the output of a node is the value of a variable."""
-    found = [False] * len(nodes)
+    is_parameter = [False] * len(nodes)
     for i in order:
         op = nodes[i].op
         if op in _VARIABLES:
-            found[i] = True
+            is_parameter[i] = True
         elif op in _HANDS_ON and inputs[i]:
-            found[i] = found[inputs[i][0][0]]
-    return found
+            is_parameter[i] = is_parameter[inputs[i][0][0]]
+    return is_parameter

@@ -189,7 +189,7 @@ def _changing(
     They are those of a While that its body does not return as they are, and what the call itself is
     given of a loop around it.
     """
-    found = {k - first: at for k, at in call.carried.items() if k >= first}
+    changing = {k - first: at for k, at in call.carried.items() if k >= first}
     if is_loop:
         returned = [body.returns.get(name, "") for name in body.outputs]
         identity = {node.name: node for node in body.nodes if node.op == "Identity" and node.inputs}
@@ -198,8 +198,8 @@ def _changing(
             while source != name and steps and node_of(source) in identity:
                 source, steps = identity[node_of(source)].inputs[0], steps - 1
             if source != name:
-                found[k] = (call.name, k)
-    return found
+                changing[k] = (call.name, k)
+    return changing
 
 
 def _carried(

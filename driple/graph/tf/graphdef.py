@@ -177,12 +177,12 @@ def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[Remark, ...]]:
 
 def _signatures(meta: Any) -> dict[str, tuple[str, ...]]:
     """Tensors that each signature of a MetaGraphDef gives, by its name."""
-    found = {
+    tensors_of = {
         _text(entry.key): tuple(_text(item.value.name) for item in entry.value.outputs)
         for entry in meta.signature_def
         if entry.key != _INIT_SIGNATURE
     }
-    return {name: outputs for name, outputs in found.items() if any(outputs)}
+    return {name: outputs for name, outputs in tensors_of.items() if any(outputs)}
 
 
 def _train_ops(meta: Any) -> tuple[str, ...]:

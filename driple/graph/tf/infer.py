@@ -306,9 +306,9 @@ def _notes(nodes: Sequence[RawNode], walk: _Walk, numbers: Sequence[int]) -> tup
     def few(positions: Sequence[int]) -> tuple[str, ...]:
         return tuple(nodes[i].name[:80] for i in positions[:_FEW])
 
-    odd, found = walk.contradictions, []
+    odd, remarks = walk.contradictions, []
     if odd:
-        found.append(remark("shapes_contradict", num_names=len(odd), names=few(odd)))
+        remarks.append(remark("shapes_contradict", num_names=len(odd), names=few(odd)))
     if numbers:
-        found.append(remark("inputs_without_shape", num_names=len(numbers), names=few(numbers)))
-    return tuple(found)
+        remarks.append(remark("inputs_without_shape", num_names=len(numbers), names=few(numbers)))
+    return tuple(remarks)

@@ -40,15 +40,15 @@ def named_update(
     """
     if update.optimizer:
         return update
-    found = {
+    optimizers = {
         _WORDS[word]
         for name in variables
         if name.endswith(_RATE)
         and (word := _NUMBER.sub("", name.removesuffix(_RATE).rpartition("/")[2])) in _WORDS
     }
-    if len(found) != 1:
+    if len(optimizers) != 1:
         return update
-    (optimizer,) = found
+    (optimizer,) = optimizers
     if optimizer == "sgd" and update.state_bytes:
         optimizer = "momentum"
     trained_bytes = int(parameters.nbytes[parameters.is_trained].sum())

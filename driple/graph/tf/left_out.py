@@ -33,28 +33,28 @@ def left_out(ops: StepOps, links: GraphLinks, runs: BoolArray) -> dict[str, int]
         "gradients that nobody reads": ops.gradients(),
         "not needed by an update": rest,
     }
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for reason, mask in reasons.items():
         number = int((mask & rest).sum())
         if number:
-            found[reason] = number
+            counts[reason] = number
         rest = rest & ~mask
-    return found
+    return counts
 
 
 def leads_only_to(links: GraphLinks, ends: BoolArray, among: BoolArray) -> BoolArray:
     """Some nodes, and those of `among` all of whose readers are such nodes."""
-    found = ends.copy()
+    taken = ends.copy()
     unread = [len(readers) for readers in links.readers]
     todo = np.flatnonzero(ends).tolist()
     while todo:
         i = todo.pop()
         for source in (*links.data[i], *links.control[i]):
             unread[source] -= 1
-            if not unread[source] and among[source] and not found[source]:
-                found[source] = True
+            if not unread[source] and among[source] and not taken[source]:
+                taken[source] = True
                 todo.append(source)
-    return found
+    return taken
 
 
 def _with_all_after(links: GraphLinks, starts: BoolArray, among: BoolArray) -> BoolArray:

@@ -364,18 +364,18 @@ _OPTIMIZERS: Mapping[str, str] = MappingProxyType(
 
 def _table() -> dict[str, tuple[str, ...]]:
     """Op types of each kind, the most usual first."""
-    found: dict[str, tuple[str, ...]] = {}
+    op_types_of: dict[str, tuple[str, ...]] = {}
     for line in _OP_TYPES.replace("\n  ", " ").strip().splitlines():
         kind, _, op_types = line.partition(":")
-        found[kind] = tuple(op_types.split())
+        op_types_of[kind] = tuple(op_types.split())
     for optimizer, names in _OPTIMIZERS.items():
         for kind, prefix in (("update", ""), ("sparse_update", "Sparse")):
-            found[f"{kind}_{optimizer}"] = tuple(
+            op_types_of[f"{kind}_{optimizer}"] = tuple(
                 f"{resource}{prefix}Apply{name}"
                 for name in names.split()
                 for resource in ("", "Resource")
             )
-    return found
+    return op_types_of
 
 
 _TABLE: Mapping[str, tuple[str, ...]] = MappingProxyType(_table())
@@ -422,9 +422,9 @@ _HOST = re.compile(
 @cache
 def kind_of_op_type(op_type: str) -> str:
     """The kind of an op type; `other` is all of which nothing is known."""
-    found = _KIND_OF.get(op_type)
-    if found is not None:
-        return found
+    listed = _KIND_OF.get(op_type)
+    if listed is not None:
+        return listed
     for pattern, kind in ((_COLLECTIVE, "collective"), (_HOST, "host"), (_UPDATE, "update_other")):
         if pattern.fullmatch(op_type):
             return kind

@@ -201,11 +201,11 @@ class _Placer:
     def _roots(self) -> list[int]:
         """The node whose device each one shares by `_class`; itself without."""
         index = {node.name: i for i, node in enumerate(self.nodes)}
-        found = []
+        roots = []
         for i, node in enumerate(self.nodes):
             at = i
             if not node.colocated:
-                found.append(i)
+                roots.append(i)
                 continue
             for _ in range(_MOST_HOPS):
                 names = self.nodes[at].colocated
@@ -213,8 +213,8 @@ class _Placer:
                 if after == at:
                     break
                 at = after
-            found.append(at)
-        return found
+            roots.append(at)
+        return roots
 
     def _choose(self) -> DevicePlace:
         """The worker's device: job and task, and for GPUs kind and index."""
@@ -263,22 +263,22 @@ class _Placer:
                 return device
             return replace(device, job=home.job, task=device.task or home.task)
 
-        found = [at_home(device) for device in self.own]
+        devices = [at_home(device) for device in self.own]
         for i in self.order:
-            device = found[i]
+            device = devices[i]
             for other in (self.root[i], self.holder[i]):
                 if other not in (-1, i) and (device.job is None or device.kind is None):
                     device = _joined(device, at_home(self.own[other]))
-            found[i] = device
+            devices[i] = device
         for i in reversed(self.order):  # a constant goes to its readers
-            if found[i] == _NOWHERE and not self.inputs[i]:
-                there = {found[reader] for reader in self.links.readers[i] if self.runs[reader]}
+            if devices[i] == _NOWHERE and not self.inputs[i]:
+                there = {devices[reader] for reader in self.links.readers[i] if self.runs[reader]}
                 if len(there) == 1:
-                    found[i] = there.pop()
+                    devices[i] = there.pop()
         for i in self.order:
-            if found[i] == _NOWHERE and self.ops[i] in _METADATA and self.inputs[i]:
-                found[i] = found[self.inputs[i][0][0]]
-        return found
+            if devices[i] == _NOWHERE and self.ops[i] in _METADATA and self.inputs[i]:
+                devices[i] = devices[self.inputs[i][0][0]]
+        return devices
 
     def _layout(self) -> Layout:
         running = [self.ops[i] for i in np.flatnonzero(self.runs).tolist()]
@@ -331,45 +331,45 @@ class _Placer:
     def kept(self) -> BoolArray:
         """The nodes of the worker's compute device."""
         chosen = self.chosen
-        found = self.runs & ~self.is_remote
-        for i in np.flatnonzero(found).tolist():
+        kept = self.runs & ~self.is_remote
+        for i in np.flatnonzero(kept).tolist():
             device = self.devices[i]
             if device.kind is None:
-                found[i] = not self.pipeline[i]
+                kept[i] = not self.pipeline[i]
             elif chosen.kind is None:
-                found[i] = not self.pipeline[i] or device.kind == "GPU"
+                kept[i] = not self.pipeline[i] or device.kind == "GPU"
             else:
-                found[i] = device.kind == chosen.kind and (device.index or 0) == chosen.index
-                found[i] &= device.kind == "GPU" or not self.pipeline[i]
-        return found & ~self._before_input(found)
+                kept[i] = device.kind == chosen.kind and (device.index or 0) == chosen.index
+                kept[i] &= device.kind == "GPU" or not self.pipeline[i]
+        return kept & ~self._before_input(kept)
 
     def _before_input(self, kept: BoolArray) -> BoolArray:
         """Nodes without a device that only the input pipeline reads: they run beside it."""
-        found = np.zeros(len(self.nodes), dtype=np.bool_)
+        before = np.zeros(len(self.nodes), dtype=np.bool_)
         for i in reversed(self.order):
             if kept[i] and self.devices[i].kind is None:
                 readers = [reader for reader in self.links.readers[i] if self.runs[reader]]
-                found[i] = bool(readers) and all(
-                    self.pipeline[reader] or found[reader] for reader in readers
+                before[i] = bool(readers) and all(
+                    self.pipeline[reader] or before[reader] for reader in readers
                 )
-        return found
+        return before
 
     def is_apart(self, kept: BoolArray) -> BoolArray:
         """Nodes of the worker's other GPUs, or of its other processors where it has no GPU."""
         kind = self.chosen.kind or "GPU"
-        found = [device.kind == kind for device in self.devices]
-        return np.array(found, dtype=np.bool_) & ~kept & ~self.is_remote
+        is_same_kind = [device.kind == kind for device in self.devices]
+        return np.array(is_same_kind, dtype=np.bool_) & ~kept & ~self.is_remote
 
     def fetched(self) -> npt.NDArray[np.int32]:
         """The variable whose whole value a node gives, where no server is named."""
         gives = self._mask(VARIABLES | HANDS_ON | {"ReadVariableOp"})
-        found = np.where(gives & (self.layout != "servers"), np.array(self.holder), -1)
-        return found.astype(np.int32)
+        variables = np.where(gives & (self.layout != "servers"), np.array(self.holder), -1)
+        return variables.astype(np.int32)
 
     def numbers(self, kept: BoolArray) -> npt.NDArray[np.int32]:
         """A number for each device; servers that are taken for granted are one."""
         known: dict[object, int] = {}
-        found = []
+        numbers = []
         for i, device in enumerate(self.devices):
             key: object = device
             if kept[i]:
@@ -377,8 +377,8 @@ class _Placer:
             elif self.is_remote[i]:
                 servers = self.layout == "servers"
                 key = (device.job, device.task or 0, device.kind == "GPU") if servers else "server"
-            found.append(known.setdefault(key, len(known)))
-        return np.array(found, dtype=np.int32)
+            numbers.append(known.setdefault(key, len(known)))
+        return np.array(numbers, dtype=np.int32)
 
 
 def _joined(device: DevicePlace, other: DevicePlace) -> DevicePlace:

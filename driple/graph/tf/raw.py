@@ -58,11 +58,11 @@ def costly_numbers(
     letters: Mapping[str, tuple[int, ...]], attributes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
     """`RawNode.numbers`: letters, and those attributes that decide a cost; zeros say nothing."""
-    found = {name: values for name, values in letters.items() if any(values)}
+    numbers = {name: values for name, values in letters.items() if any(values)}
     for name, values in attributes.items():
         if name in NUMBERS and any(values):
-            found[name] = values
-    return found
+            numbers[name] = values
+    return numbers
 
 
 def colocated_with(classes: Iterable[str]) -> tuple[str, ...]:

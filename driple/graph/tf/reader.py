@@ -113,15 +113,15 @@ def _graph_in(folder: Path) -> Path:
     for name in _SAVED_MODELS:
         if (folder / name).exists():
             return folder / name
-    found = sorted(
+    names = sorted(
         item.name for item in islice(folder.iterdir(), _MOST_LOOKED_AT)
         if item.name.removesuffix(".gz").endswith(GRAPH_SUFFIXES)
     )  # fmt: skip
-    if not found:
+    if not names:
         raise GraphError(
             f"it is a directory without a SavedModel or graph file; give a {GRAPH_FORMATS} file"
         )
-    named = ", ".join(found[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
+    named = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
     raise GraphError(f"it is a directory without a SavedModel; give a graph file in it: {named}")
 
 

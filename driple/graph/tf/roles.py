@@ -120,19 +120,19 @@ class _Roles:
     def _descending(self, order: Sequence[int], passes: int) -> list[bool]:
         """Whether each node is of a backward pass, or reads what such a node gives."""
         scoped = self.ops.gradient_scopes()
-        found: list[bool] = (scoped if scoped.any() else self.ops.gradient_types).tolist()
+        descending: list[bool] = (scoped if scoped.any() else self.ops.gradient_types).tolist()
         sources = self.sources
         for i in np.flatnonzero(self.ops.applies).tolist():
             position = _gradient_input(self.nodes[i].op)
             if position < len(sources[i]):
-                found[sources[i][position]] = True
+                descending[sources[i][position]] = True
         for i in chain.from_iterable(repeat(order, passes)):
-            if not found[i]:
+            if not descending[i]:
                 for source in sources[i]:
-                    if found[source]:
-                        found[i] = True
+                    if descending[source]:
+                        descending[i] = True
                         break
-        return found
+        return descending
 
     def found(self) -> Roles:
         """Phases of the kept nodes, and the table of parameters."""
@@ -164,49 +164,49 @@ class _Roles:
 
     def _trained(self) -> dict[int, list[int]]:
         """Variables that change by a gradient, with the ops that change them."""
-        found: dict[int, list[int]] = {}
+        trained: dict[int, list[int]] = {}
         is_parameter = self.ops.variables & ~self.places.slots.variables
         for i in self.updates:
             variable = self.holder[i]
             if variable >= 0 and is_parameter[variable] and self.is_backward[i]:
-                found.setdefault(variable, []).append(i)
-        return found
+                trained.setdefault(variable, []).append(i)
+        return trained
 
     def _readers(self, kept: Iterable[int]) -> dict[int, list[int]]:
         """Kept nodes that read each variable's value, but for those of its update."""
-        found: dict[int, list[int]] = {}
+        readers_of: dict[int, list[int]] = {}
         holder = self.holder
         for i in kept:
             for source in self.sources[i]:
                 variable = holder[source]
                 if variable >= 0 and holder[i] != variable and not self.is_update[i]:
-                    found.setdefault(variable, []).append(i)
+                    readers_of.setdefault(variable, []).append(i)
         is_variable = self.ops.variables
-        return {v: list(dict.fromkeys(each)) for v, each in found.items() if is_variable[v]}
+        return {v: list(dict.fromkeys(each)) for v, each in readers_of.items() if is_variable[v]}
 
     def _sizes_of(self, variables: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Elements and bytes of each variable: of its value, as the step reads or holds it."""
-        found = dict.fromkeys(variables, (0, 0))
+        sizes = dict.fromkeys(variables, (0, 0))
         for i, variable in enumerate(self.holder):
             size = self.sizes[i]
-            if variable in found and size is not None and self.nodes[i].op != "VarHandleOp":
-                found[variable] = max(found[variable], (size.elements, size.tensor_bytes))
-        return found
+            if variable in sizes and size is not None and self.nodes[i].op != "VarHandleOp":
+                sizes[variable] = max(sizes[variable], (size.elements, size.tensor_bytes))
+        return sizes
 
     def _makers(self, updates: Iterable[int]) -> list[int]:
         """Kept nodes of the backward pass that complete the gradient which some updates take."""
-        found, todo = [], list(updates)
+        makers, todo = [], list(updates)
         seen = set(todo)
         while todo and len(seen) < _MOST_PASSED:
             i = todo.pop()
             if self.kept[i] and not self.is_update[i]:
-                found.append(i)
+                makers.append(i)
                 continue
             for source in self.sources[i]:
                 if source not in seen and self.is_backward[source] and self.runs[source]:
                     seen.add(source)
                     todo.append(source)
-        return sorted(found)
+        return sorted(makers)
 
 
 def _gradient_input(op_type: str) -> int:

@@ -260,16 +260,16 @@ def rule(*ops: str) -> Callable[[ShapeRule], ShapeRule]:
     return register
 
 
-def refined(known: Shape, found: Shape) -> tuple[Shape, bool]:
+def refined(known: Shape, other: Shape) -> tuple[Shape, bool]:
     """A shape with its unknown dimensions filled by another; and whether the two contradict."""
-    if known is None or found is None:
-        return (found if known is None else known), False
-    if known == found:
+    if known is None or other is None:
+        return (other if known is None else known), False
+    if known == other:
         return known, False
-    if len(known) != len(found):
+    if len(known) != len(other):
         return known, True
-    contradicts = any(a != b and a >= 0 and b >= 0 for a, b in zip(known, found, strict=True))
-    return tuple(b if a < 0 else a for a, b in zip(known, found, strict=True)), contradicts
+    contradicts = any(a != b and a >= 0 and b >= 0 for a, b in zip(known, other, strict=True))
+    return tuple(b if a < 0 else a for a, b in zip(known, other, strict=True)), contradicts
 
 
 def merged(*shapes: Shape) -> Shape:

@@ -131,11 +131,11 @@ def _listed_types(node: RawNode) -> tuple[int, ...]:
         rules = _PER_OUTPUT[node.op]
         told = [node.types[key][0] if key in node.types else kind for key, kind in rules]
         return (*told, *told[-1:] * (len(node.shapes or ()) - len(told)))
-    found = next((node.types[key] for key in _TYPE_LISTS if key in node.types), ())
+    listed = next((node.types[key] for key in _TYPE_LISTS if key in node.types), ())
     per_output = node.types.get("T", ())
-    if not found and len(per_output) > 1 and len(per_output) == len(node.shapes or ()):
+    if not listed and len(per_output) > 1 and len(per_output) == len(node.shapes or ()):
         return per_output
-    return found
+    return listed
 
 
 def _single_type(node: RawNode) -> int:

@@ -77,23 +77,23 @@ def find_slots(
         holder: the variable whose handle, reference or value each node has, or -1.
     """
     finder = _Finder(nodes, inputs, order, runs, holder)
-    found = finder.slots()
-    if found:
-        finder.take_dependent(found)
+    slots = finder.slots()
+    if slots:
+        finder.take_dependent(slots)
         finder.take_local()
-        finder.take_shared(found)
+        finder.take_shared(slots)
     return Slots(
         arithmetic=_mask(len(nodes), finder.taken),
-        without_gradient=_mask(len(nodes), finder.without_gradient(found)),
-        variables=_mask(len(nodes), found),
-        same_as=finder.same_as if found else {},
+        without_gradient=_mask(len(nodes), finder.without_gradient(slots)),
+        variables=_mask(len(nodes), slots),
+        same_as=finder.same_as if slots else {},
     )
 
 
 def _mask(num_nodes: int, positions: Iterable[int]) -> BoolArray:
-    found = np.zeros(num_nodes, dtype=np.bool_)
-    found[list(positions)] = True
-    return found
+    mask = np.zeros(num_nodes, dtype=np.bool_)
+    mask[list(positions)] = True
+    return mask
 
 
 class _Finder:
@@ -231,15 +231,15 @@ class _Finder:
 
     def without_gradient(self, slots: set[int]) -> set[int]:
         """Taken nodes that follow from variables other than slots alone: weight decay."""
-        found: set[int] = set()
+        decay: set[int] = set()
         others = self.changed - slots
         for i in self.order:
             sources = [one[0] for one in self.inputs[i] if not self._is_number(one)]
             if i in self.taken and sources and all(
-                source in found or self.holder[source] in others for source in sources
+                source in decay or self.holder[source] in others for source in sources
             ):  # fmt: skip
-                found.add(i)
-        return found
+                decay.add(i)
+        return decay
 
     def take_shared(self, slots: set[int]) -> None:
         """Take ops between one gradient and several places of its update: it crosses once."""

@@ -127,16 +127,16 @@ class _Finder:
     def step_of_target(self, target: str) -> TrainStep:
         """The step of the train op that a user names."""
         place = next((i for i, node in enumerate(self.nodes) if node.name == target), None)
-        found = self._train_ops(())
+        train_ops = self._train_ops(())
         if place is None:
-            names = ", ".join(self.nodes[i].name for i in found[:5]) or "none"
+            names = ", ".join(self.nodes[i].name for i in train_ops[:5]) or "none"
             raise GraphError(f"--set target={target[:80]} is not a node; train ops here: {names}")
         runs = self._run([place])
         if not self._is_training(runs):
             raise GraphError(
                 f"--set target={target[:80]} leads to no update of a variable; name a train op"
             )
-        return self._made([place], found, runs)
+        return self._made([place], train_ops, runs)
 
     def step_of_signature(self, name: str, signatures: Mapping[str, Sequence[str]]) -> TrainStep:
         """The nodes that one signature of a SavedModel runs."""
@@ -162,15 +162,15 @@ class _Finder:
 
     def step(self, named: Sequence[str]) -> TrainStep:
         """The step of the largest train op, all updates, gradients alone, or everything."""
-        found = self._train_ops(named)
+        train_ops = self._train_ops(named)
         starts = self.applies + self.others
-        if found:
-            runs = self._run(found[:1])
+        if train_ops:
+            runs = self._run(train_ops[:1])
             # Updates that no train op waits for are a step of their own.
-            covered = self._run(found)
+            covered = self._run(train_ops)
             loose = [] if named else [i for i in self.applies if not covered[i]]
             if not loose or self._run(loose).sum() <= runs.sum():
-                return self._made(found[:1], found, runs)
+                return self._made(train_ops[:1], train_ops, runs)
         runs = self._run(starts)
         if starts and self._is_training(runs):
             return self._made(starts, [], runs)
@@ -189,10 +189,10 @@ class _Finder:
             runs=runs, is_training=False, left_out=left_out(self.ops, self.links, runs)
         )
 
-    def _made(self, starts: list[int], found: list[int], runs: BoolArray) -> TrainStep:
-        if found:
+    def _made(self, starts: list[int], train_ops: list[int], runs: BoolArray) -> TrainStep:
+        if train_ops:
             runs |= self._loose_updates(runs)
-        names = tuple(self.nodes[i].name for i in found)
+        names = tuple(self.nodes[i].name for i in train_ops)
         notes: tuple[Remark, ...] = ()
         target = self.nodes[starts[0]].name if len(starts) == 1 else ""
         if len(names) > 1:
@@ -209,7 +209,7 @@ class _Finder:
             runs=runs,
             is_training=True,
             train_ops=names,
-            target=target if found else "",
+            target=target if train_ops else "",
             left_out=left_out(self.ops, self.links, runs),
             notes=notes,
         )
@@ -252,8 +252,8 @@ class _Finder:
             read[sources] = True
         ends = self.ops.gradients() & ~read & ~self.ops.named({"Const", "NoOp", "Shape"})
         computes = self.ops.gradient_types
-        found: list[int] = np.flatnonzero(ends).tolist()
-        return found if computes.any() else []
+        ends_read: list[int] = np.flatnonzero(ends).tolist()
+        return ends_read if computes.any() else []
 
     def _train_ops(self, named: Iterable[str]) -> list[int]:
         """Nodes that wait for updates and that nobody waits for, the largest step first."""
@@ -295,8 +295,8 @@ class _Finder:
             sources = self.links.data[i][1:] if assigns[i] else self.links.data[i]
             computed[i] |= bool(sources) and bool(computed[sources].any())
             computed[i] &= not restored[i]
-        found: list[int] = np.flatnonzero(assigns & computed).tolist()
-        return found
+        assigned: list[int] = np.flatnonzero(assigns & computed).tolist()
+        return assigned
 
     def _updates_before(self, updates: list[int]) -> dict[int, int] | None:
         """Updates that lead to each node, as bits; None if it would take too long.
@@ -318,15 +318,15 @@ class _Finder:
         return masks
 
     def _after(self, starts: Iterable[int]) -> BoolArray:
-        found = np.zeros(len(self.nodes), dtype=np.bool_)
+        reached = np.zeros(len(self.nodes), dtype=np.bool_)
         todo = list(starts)
-        found[todo] = True
+        reached[todo] = True
         while todo:
             for reader in self.links.readers[todo.pop()]:
-                if not found[reader] and not self.ignored[reader]:
-                    found[reader] = True
+                if not reached[reader] and not self.ignored[reader]:
+                    reached[reader] = True
                     todo.append(reader)
-        return found
+        return reached
 
     def _run(self, starts: Iterable[int]) -> BoolArray:
         """Ancestors of some nodes: their inputs, and nodes with effects that they wait for."""
@@ -363,18 +363,18 @@ class _Finder:
         self, start: int, runs: BoolArray, heavy: list[bool], others: set[int]
     ) -> list[int] | None:
         """Nodes that an update needs and that do not run yet; None if these are many."""
-        found, todo = {start}, [start]
+        needed, todo = {start}, [start]
         while todo:
             i = todo.pop()
             if i != start and (heavy[i] or i in others):
                 return None
             for source in self.links.data[i]:
-                if not runs[source] and source not in found:
-                    if len(found) > _MOST_LIGHT:
+                if not runs[source] and source not in needed:
+                    if len(needed) > _MOST_LIGHT:
                         return None
-                    found.add(source)
+                    needed.add(source)
                     todo.append(source)
-        return list(found)
+        return list(needed)
 
     def _everything(self) -> BoolArray:
         """Nodes of a graph without a training step: all but saving, summaries and initialisers."""

@@ -68,14 +68,14 @@ class LoopsAround:
         key = self._frames.of[node], self._nodes[node].loop
         if key not in self._found:
             frame, name = key
-            found: set[Loop] = set()
+            loops: set[Loop] = set()
             while frame:
-                found.add(frame)
+                loops.add(frame)
                 frame = self._frames.parent[frame]
-            while name and name not in found:
-                found.add(name)
+            while name and name not in loops:
+                loops.add(name)
                 name = self._outer.get(name, "")
-            self._found[key] = frozenset(found)
+            self._found[key] = frozenset(loops)
         return self._found[key]
 
 
@@ -116,15 +116,15 @@ def step_loops(
 
 def _numbers(nodes: Sequence[RawNode], holder: Sequence[int]) -> set[int]:
     """Variables of one element, such as the number of the step, as far as the file gives shapes."""
-    found = set()
+    numbers = set()
     for i, variable in enumerate(holder):
         if variable >= 0:
             node = nodes[i]
             is_handle = node.op == "VarHandleOp"
             shapes = node.shape_attributes.get("shape") if is_handle else node.shapes
             if shapes and all(_is_number(shape) for shape in shapes):
-                found.add(variable)
-    return found
+                numbers.add(variable)
+    return numbers
 
 
 def _is_number(shape: Shape) -> bool:
@@ -139,7 +139,7 @@ def _stacked(
     for target, read in enumerate(inputs):
         for number, (source, _) in enumerate(read):
             readers.setdefault(source, []).append((target, number))
-    found = set()
+    stacked = set()
     for i, node in enumerate(nodes):
         if node.op not in INPUT_OPS or inside[i]:
             continue
@@ -152,11 +152,11 @@ def _stacked(
                     else nodes[target].op in _LISTS
                 )
                 if number == 0 and takes:
-                    found.add(i)
+                    stacked.add(i)
                 elif nodes[target].op in _PASSES_ON and target not in seen:
                     seen.add(target)
                     todo.append(target)
-    return frozenset(found)
+    return frozenset(stacked)
 
 
 def _takes_element(

@@ -193,26 +193,26 @@ class _Parser:
             if fields is top and (node := self._plain_node()) is not None:
                 yield "node", node
                 continue
-            found = match(text, self.position)
-            kind = found.lastindex if found else None
-            if found is None or kind is None:
+            token = match(text, self.position)
+            kind = token.lastindex if token else None
+            if token is None or kind is None:
                 self._odd_statement()
-            elif kind == _SHARED and (same := known.get(found[_SHARED])) is not None:
+            elif kind == _SHARED and (same := known.get(token[_SHARED])) is not None:
                 fields.setdefault("attr", []).append(same)
-                self.position = found.end()
+                self.position = token.end()
                 continue
             elif kind in _SCALARS:
-                fields.setdefault(found[_NAME], []).append(found[kind])
-                self.position = found.end()
+                fields.setdefault(token[_NAME], []).append(token[kind])
+                self.position = token.end()
                 continue
             elif kind == _END:
-                self._close(found)
+                self._close(token)
             elif kind == _SHARED:
-                self._pass_space(found.start(kind) + 1)
-                self._open("attr", found.start(kind), body=found[kind])
+                self._pass_space(token.start(kind) + 1)
+                self._open("attr", token.start(kind), body=token[kind])
             else:
-                self.position = found.end()
-                self._open(found[_NAME], found.start(kind))
+                self.position = token.end()
+                self._open(token[_NAME], token.start(kind))
             fields = stack[-1][0].fields
             if fields is top:
                 yield from ((name, value) for name, values in top.items() for value in values)
@@ -261,8 +261,8 @@ class _Parser:
 
     def _pass_space(self, position: int) -> None:
         """Go to the first token from `position` on."""
-        found = _SKIPPED.match(self.text, position)
-        self.position = found.end() if found else position
+        space = _SKIPPED.match(self.text, position)
+        self.position = space.end() if space else position
 
     def _open(self, name: str, at: int, *, in_list: bool = False, body: str | None = None) -> None:
         """Open a message of the innermost one, whose brace is at `at`, before the position."""
@@ -273,12 +273,12 @@ class _Parser:
         stack[-1][0].fields.setdefault(name, []).append(child)
         stack.append((child, _CLOSING[self.text[at]], name if in_list else None, body))
 
-    def _close(self, found: re.Match[str]) -> None:
+    def _close(self, token: re.Match[str]) -> None:
         """Close the innermost message; in a list, open the next one."""
         message, closing, list_field, body = self.stack[-1]
-        if found[_END] != closing:
-            raise self._error(self.position, f"found {found[_END]!r}")
-        self.position = found.end()
+        if token[_END] != closing:
+            raise self._error(self.position, f"found {token[_END]!r}")
+        self.position = token.end()
         self.stack.pop()
         if body is not None and len(body) <= _MOST_SHARED_CHARS:
             self.known[body] = message
@@ -346,12 +346,12 @@ class _Parser:
 
     def _take(self) -> tuple[str, str]:
         """Kind and text of the next token."""
-        found = _TOKEN.match(self.text, self.position)
-        if found is None:
+        token = _TOKEN.match(self.text, self.position)
+        if token is None:
             raise self._unexpected()
-        self.position = found.end()
-        kind = found.lastgroup or ""
-        return kind, found[kind]
+        self.position = token.end()
+        kind = token.lastgroup or ""
+        return kind, token[kind]
 
     def _next_is(self, *starts: str) -> bool:
         return self.text.startswith(starts, self.position)
@@ -370,8 +370,8 @@ class _Parser:
     def _unexpected(self) -> GraphError:
         if self.position >= len(self.text):
             return self._error(self.position, "text ends in the middle")
-        found = _TOKEN.match(self.text, self.position)
-        token = found[found.lastgroup or 0] if found else self.text[self.position :][:10]
+        match = _TOKEN.match(self.text, self.position)
+        token = match[match.lastgroup or 0] if match else self.text[self.position :][:10]
         return self._error(self.position, f"found {token[:20]!r}")
 
     def _error(self, position: int, what: str) -> GraphError:

@@ -34,7 +34,7 @@ def samples_of_part(
     """
     whole: dict[int, int] = {}  # samples of the input that a node hands on
     part: dict[int, int] = {}  # the same of its splits
-    found: set[tuple[int, int]] = set()
+    parts: set[tuple[int, int]] = set()
     for i in order:
         node = nodes[i]
         first = next((size_at(shape, 0) for shape in node.shapes or () if shape), -1)
@@ -45,7 +45,7 @@ def samples_of_part(
         if source is None:
             continue
         if source in part and kept[i]:
-            found.add((part[source], whole[source]))
+            parts.add((part[source], whole[source]))
         if node.op in _PASSES_ON or node.op in _SPLITS:
             whole[i] = whole[source]
             if source in part:
@@ -53,5 +53,5 @@ def samples_of_part(
             elif node.op in _SPLITS and 0 < first < whole[source]:
                 part[i] = first
             if kept[i] and i in part:
-                found.add((part[i], whole[i]))
-    return max(found, key=lambda pair: pair[0], default=None)
+                parts.add((part[i], whole[i]))
+    return max(parts, key=lambda pair: pair[0], default=None)

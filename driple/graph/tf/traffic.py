@@ -127,14 +127,14 @@ def _nearest(
     onwards: Callable[[int], Sequence[int]],
 ) -> list[int]:
     """Nodes of the compute device that some nodes of the worker are, or lead to."""
-    found, seen, todo = [], set(starts), list(starts)
+    nearest, seen, todo = [], set(starts), list(starts)
     while todo and len(seen) < _MOST_PASSED:
         i = todo.pop()
         if kept[i]:
-            found.append(i)
+            nearest.append(i)
             continue
         for after in onwards(i):
             if after not in seen:
                 seen.add(after)
                 todo.append(after)
-    return sorted(found)
+    return sorted(nearest)

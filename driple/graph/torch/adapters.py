@@ -171,7 +171,7 @@ def _targets(model: nn.Module, lora: LoraAdapters, heads: dict[str, nn.Module]) 
             )
         return paths
     named = {path: module for path, module in model.named_modules() if path}
-    found: dict[str, None] = {}
+    targets: dict[str, None] = {}
     for target in lora.targets:
         paths = [path for path in named if path == target or path.endswith(f".{target}")]
         if not paths:
@@ -186,8 +186,8 @@ def _targets(model: nn.Module, lora: LoraAdapters, heads: dict[str, nn.Module]) 
                 f"--lora targets {odd}, a {type(named[odd]).__name__}, and only linear layers are "
                 "adapted; name linear layers"
             )
-        found |= dict.fromkeys(paths)
-    return [*found]
+        targets |= dict.fromkeys(paths)
+    return [*targets]
 
 
 def _freeze(model: nn.Module, heads: dict[str, nn.Module]) -> list[Remark]:

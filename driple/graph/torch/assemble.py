@@ -145,7 +145,7 @@ def _gradient_nodes(
     recorder: StepRecorder, parameters: Sequence[tuple[str, nn.Parameter]], rows: SparseRows
 ) -> Mapping[int, int]:
     """The node that completes the gradient of each parameter that has one, by position."""
-    found = {}
+    node_of = {}
     for number, (_, parameter) in enumerate(parameters):
         gradient = rows.gradient_of(parameter)
         gradient = parameter.grad if gradient is None else gradient
@@ -153,10 +153,10 @@ def _gradient_nodes(
             continue
         memory = recorder.allocation_of(gradient)
         if memory is not None and memory.written_by >= 0:
-            found[number] = memory.written_by
-    if not found:
+            node_of[number] = memory.written_by
+    if not node_of:
         raise ConfigError("no parameter has a gradient; give a model that can be trained")
-    return found
+    return node_of
 
 
 def _update_of(

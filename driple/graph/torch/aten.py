@@ -135,18 +135,18 @@ def _conv_numbers(images: Tensor, weight: Tensor, rest: Sequence[Any]) -> Number
     op's arguments from its strides on.
     """
     strides, _, dilations, transposed, _, groups = rest[:6]
-    found: list[tuple[str, tuple[int, ...]]] = []
+    numbers: list[tuple[str, tuple[int, ...]]] = []
     for name, given in (("dilations", dilations), ("strides", strides)):
         sides = _sides(given, images.dim())
         if any(side != 1 for side in sides):
-            found.append((name, (1, 1, *sides)))
+            numbers.append((name, (1, 1, *sides)))
     if groups > 1:
-        found.append(("groups", (int(groups),)))
+        numbers.append(("groups", (int(groups),)))
     if transposed:
-        found.append(TRANSPOSED)
+        numbers.append(TRANSPOSED)
     if runs_channels_last(images, weight):
-        found.append(CHANNELS_LAST)
-    return tuple(sorted(found))
+        numbers.append(CHANNELS_LAST)
+    return tuple(sorted(numbers))
 
 
 def _format(images: Tensor) -> Numbers:

@@ -85,8 +85,8 @@ def _has_parts(value: Any) -> bool:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    found = dict(getattr(value, "__dict__", {}))
+    attributes = dict(getattr(value, "__dict__", {}))
     if dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
-            found.setdefault(field.name, getattr(value, field.name, None))
-    return found
+            attributes.setdefault(field.name, getattr(value, field.name, None))
+    return attributes

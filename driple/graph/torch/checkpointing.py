@@ -39,7 +39,7 @@ def repeated_blocks(model: nn.Module) -> list[nn.Module]:
 
     Blocks within blocks do not count.
     """
-    found: list[nn.Module] = []
+    blocks: list[nn.Module] = []
     inside: set[int] = set()
     for module in model.modules():
         if id(module) in inside or not isinstance(module, nn.ModuleList | nn.Sequential):
@@ -49,9 +49,9 @@ def repeated_blocks(model: nn.Module) -> list[nn.Module]:
         for child in children:
             is_block = next(child.children(), None) is not None
             if is_block and classes.count(type(child)) > 1 and id(child) not in inside:
-                found.append(child)
+                blocks.append(child)
                 inside.update(id(one) for one in child.modules())
-    return found
+    return blocks
 
 
 @contextmanager

@@ -105,10 +105,10 @@ def _numbered(group_of: Mapping[int, _Group], count: int) -> list[int]:
         members[group.number] = members.get(group.number, 0) + 1
     kept = [number for number in sorted(members) if members[number] > 1]
     place = {number: position for position, number in enumerate(kept)}
-    found = [-1] * count
+    numbers = [-1] * count
     for node, group in group_of.items():
-        found[node] = place.get(group.number, -1)
-    return found
+        numbers[node] = place.get(group.number, -1)
+    return numbers
 
 
 def _can_fuse(op: OpSignature) -> bool:

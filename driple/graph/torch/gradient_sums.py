@@ -69,8 +69,8 @@ def sole_uses() -> tuple[int, int]:
         seen = _FirstSum()  # type: ignore[no-untyped-call]  # of torch
         with seen:
             total.backward()  # type: ignore[no-untyped-call]
-    found: tuple[int, int] = seen.uses
-    return found
+    uses: tuple[int, int] = seen.uses
+    return uses
 
 
 class _FirstSum(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch

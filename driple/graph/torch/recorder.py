@@ -343,11 +343,11 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         """The memory of a result, which is new unless it is a view or written in place."""
         storage = tensor.untyped_storage()
         key = int(storage._cdata)
-        found = self._live.get(key)
-        if found is None:
+        allocation = self._live.get(key)
+        if allocation is None:
             self._watch(key, storage, node)
-            found = self._live[key]
-        return found
+            allocation = self._live[key]
+        return allocation
 
     def _watch(self, key: int, storage: Any, node: int) -> None:
         made = Allocation(nbytes=int(storage.nbytes()), made_by=node)

@@ -149,13 +149,13 @@ def _made(results: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _tensors(values: tuple[Any, ...]) -> list[Tensor]:
-    found = []
+    tensors = []
     for value in values:
         if isinstance(value, Tensor):
-            found.append(value)
+            tensors.append(value)
         elif isinstance(value, list | tuple):
-            found += [item for item in value if isinstance(item, Tensor)]
-    return found
+            tensors += [item for item in value if isinstance(item, Tensor)]
+    return tensors
 
 
 def _memory(tensor: Tensor) -> int:

@@ -165,11 +165,11 @@ def _run(
         outputs = _called(model, batch)
         if not options.trains:
             return
-        found = _checked((loss or _returned_loss)(outputs))
+        total = _checked((loss or _returned_loss)(outputs))
         del outputs
     if options.scales_loss:
-        found = found * scale
-    found.backward()  # type: ignore[no-untyped-call]
+        total = total * scale
+    total.backward()  # type: ignore[no-untyped-call]
 
 
 @contextmanager

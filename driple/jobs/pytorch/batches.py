@@ -294,19 +294,19 @@ def num_positional(function: Callable[..., Any]) -> int | None:
 
 def _logits(outputs: Any) -> Tensor:
     """The tensor of a model's outputs that a loss compares with labels."""
-    found = outputs
-    if not isinstance(found, Tensor):
-        found = getattr(outputs, "logits", None)
-    if found is None and isinstance(outputs, Mapping):
-        found = outputs.get("logits", outputs.get("out"))  # torchvision's segmentation: out
-    if found is None:
-        found = next((one for one in tensors_of(outputs) if one.is_floating_point()), None)
-    if not isinstance(found, Tensor):
+    logits = outputs
+    if not isinstance(logits, Tensor):
+        logits = getattr(outputs, "logits", None)
+    if logits is None and isinstance(outputs, Mapping):
+        logits = outputs.get("logits", outputs.get("out"))  # torchvision's segmentation: out
+    if logits is None:
+        logits = next((one for one in tensors_of(outputs) if one.is_floating_point()), None)
+    if not isinstance(logits, Tensor):
         raise GraphError(
             f"the model returns {type(outputs).__name__}, of which no usual loss is known; give "
             "--loss FILE.py:FUNCTION of outputs and labels"
         )
-    return found
+    return logits
 
 
 def _fitting_labels(logits: Tensor) -> Tensor:

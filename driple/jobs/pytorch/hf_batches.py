@@ -251,27 +251,27 @@ def batch_of_task(task: Task, model: Any, sizes: BatchSizes) -> dict[str, Any]:
     """
     known = inspect.signature(model.forward).parameters
     batch, length = sizes.batch_size, sizes.seq_len
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     if length is not None or "input_ids" in known:
-        found |= _text(task, model.config, batch, length or _PROMPT)
+        arrays |= _text(task, model.config, batch, length or _PROMPT)
     if "pixel_values" in known or "pixel_values_videos" in known:
-        found |= image_inputs(model, set(known), batch, length or 0, sizes.input_shape or ())
+        arrays |= image_inputs(model, set(known), batch, length or 0, sizes.input_shape or ())
     if task != "image_text" and known.keys() & {"input_values", "input_features"}:
-        found |= audio_inputs(model, set(known), batch, sizes.input_shape)
+        arrays |= audio_inputs(model, set(known), batch, sizes.input_shape)
     if "flattened_patches" in known:
         patch = int(getattr(model.config.vision_config, "patch_size", 16))
-        found["flattened_patches"] = numbers(batch, _PATCHES, 2 + 3 * patch**2)
+        arrays["flattened_patches"] = numbers(batch, _PATCHES, 2 + 3 * patch**2)
     if "task_inputs" in known:
-        found["task_inputs"] = whole(batch, int(getattr(model.config, "task_seq_len", _PROMPT)))
+        arrays["task_inputs"] = whole(batch, int(getattr(model.config, "task_seq_len", _PROMPT)))
     if task == "series":
-        found |= _series(model.config, batch)
-    found |= _labels(task, model, sizes, found)
-    return {name: value for name, value in found.items() if name in known}
+        arrays |= _series(model.config, batch)
+    arrays |= _labels(task, model, sizes, arrays)
+    return {name: value for name, value in arrays.items() if name in known}
 
 
 def _text(task: Task, config: Any, batch: int, length: int) -> dict[str, Any]:
     tokens = whole(batch, _CHOICES, length) if task == "choices" else whole(batch, length)
-    found = {
+    arrays = {
         "input_ids": tokens,
         "attention_mask": tokens,
         "decoder_input_ids": tokens,
@@ -287,7 +287,7 @@ def _text(task: Task, config: Any, batch: int, length: int) -> dict[str, Any]:
         "qformer_input_ids": tokens,
         "qformer_attention_mask": tokens,
     }
-    return found
+    return arrays
 
 
 def _series(config: Any, batch: int) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _images(
             "aspect_ratio_mask": whole(batch, 1, tiles),
             "cross_attention_mask": whole(batch, length, 1, tiles),
         }
-    found: dict[str, Any] = {
+    arrays: dict[str, Any] = {
         "pixel_values": images,
         "high_res_pixel_values": numbers(batch, channels, _HIGH, _HIGH),
         "mm_token_type_ids": whole(batch, length),
@@ -121,10 +121,10 @@ def _images(
     if "image_sizes" in known:
         tiles = _tiles(config, (height, width), getattr(vision, "image_size", None) or height)
         if tiles:
-            found["pixel_values"] = numbers(batch, tiles, channels, height, width)
+            arrays["pixel_values"] = numbers(batch, tiles, channels, height, width)
         if tiles or getattr(vision, "model_type", "") == "pixtral":
-            found["image_sizes"] = torch.tensor([[height, width]] * batch)
-    return found
+            arrays["image_sizes"] = torch.tensor([[height, width]] * batch)
+    return arrays
 
 
 def _tiles(config: Any, size: tuple[int, int], side: Any) -> int:
@@ -139,11 +139,11 @@ def _tiles(config: Any, size: tuple[int, int], side: Any) -> int:
 
 def _places(model: Any, batch: int, length: int) -> dict[str, Any]:
     """Positions and kinds of tokens, which models compute from the values of the tokens."""
-    found = {"mm_token_type_ids": whole(batch, length)}
+    arrays = {"mm_token_type_ids": whole(batch, length)}
     parts = (model, getattr(model, "model", None))
     if any(hasattr(part, "get_rope_index") for part in parts):  # of time, height and width
-        found["position_ids"] = whole(3, batch, length)
-    return found
+        arrays["position_ids"] = whole(3, batch, length)
+    return arrays
 
 
 def _patches(
@@ -165,12 +165,12 @@ def _patches(
         cells = (first.in_channels * prod(int(side) for side in first.kernel_size),)
     elif isinstance(first, nn.Linear):
         cells = (first.in_features,)
-    found: dict[str, Any] = {"pixel_values": numbers(batch * rows * columns, *cells)}
-    found["image_merge_sizes"] = torch.full((batch,), merged)
+    arrays: dict[str, Any] = {"pixel_values": numbers(batch * rows * columns, *cells)}
+    arrays["image_merge_sizes"] = torch.full((batch,), merged)
     for name in sorted(_GRIDS & known):
         each = [1, rows, columns] if "thw" in name else [rows, columns]
-        found[name] = torch.tensor([each] * batch)
-    return found
+        arrays[name] = torch.tensor([each] * batch)
+    return arrays
 
 
 def _first_layer(model: nn.Module, words: Sequence[str]) -> nn.Module | None:
@@ -219,9 +219,9 @@ def audio_inputs(
     features = numbers(batch, *(shape or usual))
     length = max(features.shape[1:])
     mask = torch.ones(batch, length, dtype=torch.bool, device="meta")
-    found = {"input_features": features}
-    found |= {"input_features_mask": mask, "feature_attention_mask": mask}
-    return found if "input_ids" in known else {**found, "attention_mask": mask}
+    arrays = {"input_features": features}
+    arrays |= {"input_features_mask": mask, "feature_attention_mask": mask}
+    return arrays if "input_ids" in known else {**arrays, "attention_mask": mask}
 
 
 def _positions(audio: Any) -> int:

@@ -141,10 +141,10 @@ def hugging_face_step(
 
 def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[Remark, ...]:
     name = type(model).__name__
-    found = list(config.assumptions)
+    remarks = list(config.assumptions)
     if name != config.architecture:
-        found.append(remark("trained_as", model=name, architecture=config.architecture))
-    return (*found, *assumptions_of_transformers(model, tokens=tokens))
+        remarks.append(remark("trained_as", model=name, architecture=config.architecture))
+    return (*remarks, *assumptions_of_transformers(model, tokens=tokens))
 
 
 def _built(config: HfConfig) -> Any:
@@ -186,14 +186,14 @@ def _class_of(config: HfConfig) -> Any:
     import transformers
 
     base = transformers.PreTrainedModel
-    found = _public_class(transformers, config.architecture, base)
-    if found is not None and (_trains(found.__name__) or learns_pairs(found)):
-        return found
+    model_class = _public_class(transformers, config.architecture, base)
+    if model_class is not None and (_trains(model_class.__name__) or learns_pairs(model_class)):
+        return model_class
     known = [one for one in _classes_of(config.model_type, base) if takes_labels(one)]
     # A part of a model may stand in a table under the type of the whole.
-    found = next((one for one in known if _has_config(one, config)), next(iter(known), None))
-    if found is not None:
-        return found
+    model_class = next((one for one in known if _has_config(one, config)), next(iter(known), None))
+    if model_class is not None:
+        return model_class
     named = config.architecture or config.model_type or "without a name"
     raise ConfigError(
         f"{config.file}: architecture {named[:80]!r} (model_type {config.model_type[:80]!r}) is "
@@ -206,8 +206,8 @@ def _public_class(transformers: Any, name: str, base: type) -> Any:
     """A model class that transformers exports under this name; None if it does not."""
     if not name.isidentifier() or name.startswith("_"):
         return None
-    found = getattr(transformers, name, None)
-    return found if isinstance(found, type) and issubclass(found, base) else None
+    member = getattr(transformers, name, None)
+    return member if isinstance(member, type) and issubclass(member, base) else None
 
 
 def _classes_of(model_type: str, base: type) -> Iterator[Any]:
@@ -219,9 +219,9 @@ def _classes_of(model_type: str, base: type) -> Iterator[Any]:
         names: Mapping[str, Any] = getattr(modeling_auto, table, {})
         name = names.get(model_type)
         name = name[0] if isinstance(name, tuple | list) else name
-        found = _public_class(transformers, name or "", base)
-        if found is not None:
-            yield found
+        model_class = _public_class(transformers, name or "", base)
+        if model_class is not None:
+            yield model_class
 
 
 def _has_config(kind: Any, config: HfConfig) -> bool:

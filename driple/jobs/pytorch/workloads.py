@@ -81,7 +81,7 @@ class PyTorchWorkload:
 
 
 def _workloads() -> dict[str, PyTorchWorkload]:
-    found = [
+    workloads = [
         PyTorchWorkload(name="alexnet", builder=("alexnet", "AlexNet"), least_size=63),
         PyTorchWorkload(name="mobilenet_v2", builder=("mobilenet", "MobileNetV2")),
         PyTorchWorkload(name="squeezenet", builder=("squeezenet", "SqueezeNet")),
@@ -90,7 +90,7 @@ def _workloads() -> dict[str, PyTorchWorkload]:
     for depth in (18, 34, 50, 101, 152):
         for ending, options in (("", {}), ("-nores", {"residual": False}),
                                 ("-nonorm", {"norm": False})):  # fmt: skip
-            found.append(
+            workloads.append(
                 PyTorchWorkload(
                     name=f"resnet{depth}{ending}",
                     builder=("resnet", "ResNet"),
@@ -99,14 +99,14 @@ def _workloads() -> dict[str, PyTorchWorkload]:
             )
     for depth in (11, 13, 16, 19):
         for ending, options in (("", {}), ("-norm", {"norm": True})):
-            found.append(
+            workloads.append(
                 PyTorchWorkload(
                     name=f"vgg{depth}{ending}",
                     builder=("vgg", "VGG"),
                     arguments={"depth": depth, **options},
                 )
             )
-    found += [
+    workloads += [
         PyTorchWorkload(
             name=f"bert-{size}",
             builder=("bert", "Bert"),
@@ -117,7 +117,7 @@ def _workloads() -> dict[str, PyTorchWorkload]:
         )
         for size in ("tiny", "base", "large")
     ]
-    return {workload.name: workload for workload in found}
+    return {workload.name: workload for workload in workloads}
 
 
 WORKLOADS: Mapping[str, PyTorchWorkload] = MappingProxyType(_workloads())

@@ -172,7 +172,7 @@ class _Reading:
         if value is None:
             return
         try:
-            found = rule(value, self._values)
+            options = rule(value, self._values)
         except NotModelledError as error:
             self._leave(key, value, error)
             return
@@ -180,7 +180,7 @@ class _Reading:
             raise ConfigError(
                 f"{self._file}: field {key[:60]} must be {refused}, got {str(value)[:40]!r}"
             ) from refused
-        for name, field_value in found.items():
+        for name, field_value in options.items():
             self._say(key, name, field_value)
 
     def _say(self, key: str, name: str, value: Any) -> None:
@@ -235,16 +235,16 @@ def _parsed(file: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{file} has over {MAX_YAML_BYTES} bytes; keep only what you need")
     if file.suffix == ".toml":
         try:
-            found: Any = tomllib.loads(text)
+            fields: Any = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{file} is no TOML: {' '.join(str(error).split())[:200]}") from error
     else:
-        found = read_plain_yaml(text, str(file))
+        fields = read_plain_yaml(text, str(file))
     if not text.strip():
         raise ConfigError(f"{file} is empty; give a file of training arguments")
-    if not isinstance(found, Mapping):
-        raise ConfigError(f"{file} holds {type(found).__name__}, and fields were expected")
-    return found
+    if not isinstance(fields, Mapping):
+        raise ConfigError(f"{file} holds {type(fields).__name__}, and fields were expected")
+    return fields
 
 
 def _flat(values: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -204,10 +204,10 @@ def _whole(value: object) -> int:
 def _devices(header: Mapping[str, Any]) -> dict[int, str]:
     """Names of devices by number."""
     given = header.get("deviceProperties")
-    found: dict[int, str] = {}
+    devices: dict[int, str] = {}
     for place, device in enumerate(given if isinstance(given, list) else []):
         name = device.get("name") if isinstance(device, dict) else None
         if isinstance(name, str):
             number = _whole(device.get("id"))
-            found[place if number < 0 else number] = name[:_MOST_NAME_CHARS]
-    return found
+            devices[place if number < 0 else number] = name[:_MOST_NAME_CHARS]
+    return devices

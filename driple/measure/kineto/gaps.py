@@ -115,8 +115,8 @@ def find_gaps(
 
 def _next_real(order: IntArray, real: int) -> IntArray:
     """For each place in the order, the first from there on that is no edge; -1 if none is."""
-    found = np.where(order < real, np.arange(len(order)), len(order))
-    nearest = np.minimum.accumulate(found[::-1])[::-1]
+    positions = np.where(order < real, np.arange(len(order)), len(order))
+    nearest = np.minimum.accumulate(positions[::-1])[::-1]
     return np.where(nearest < len(order), order[np.minimum(nearest, len(order) - 1)], -1)
 
 
@@ -149,7 +149,7 @@ def _grouped(
     columns: TraceColumns,
     events: HostEvents,
 ) -> tuple[Gap, ...]:
-    found = []
+    gaps = []
     for value in np.unique(key).tolist():
         members = np.flatnonzero(key == value)
         sums = np.bincount(step[members], weights=lengths[members], minlength=num_steps)
@@ -157,7 +157,7 @@ def _grouped(
         longest = members[int(np.argmax(lengths[members]))]
         row = int(rows[longest])
         before = "" if row < 0 else columns.names[int(columns.name[events.index[row]])]
-        found.append(
+        gaps.append(
             Gap(
                 cause=_CAUSES[value // len(places)],
                 place=places[value % len(places)],
@@ -167,4 +167,4 @@ def _grouped(
                 before=before,
             )
         )
-    return tuple(sorted(found, key=lambda gap: (-gap.seconds, gap.place)))
+    return tuple(sorted(gaps, key=lambda gap: (-gap.seconds, gap.place)))

@@ -125,10 +125,10 @@ class _Threads:
         self.paths: list[tuple[str, ...]] = [()]
         self.module_of_sequence: dict[int, int] = {}
         self._path_of: dict[tuple[int, int], int] = {}
-        found = [group_of_op(name) for name in names]
+        groups = [group_of_op(name) for name in names]
         self._group = [
             -1 if group is None else self.groups.setdefault(group, len(self.groups))
-            for group in found
+            for group in groups
         ]
         self._names = names
         self._is_backward = [name.startswith(_BACKWARD_NAME) for name in names]

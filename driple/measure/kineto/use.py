@@ -45,9 +45,9 @@ class Windows:
 
     def step_of(self, time_us: FloatArray) -> IntArray:
         """The step of each time; -1 outside of all."""
-        found = np.searchsorted(self.start_us, time_us, side="right") - 1
-        outside = (found < 0) | (time_us > self.end_us[np.maximum(found, 0)])
-        return np.where(outside, -1, found).astype(np.int64)
+        steps = np.searchsorted(self.start_us, time_us, side="right") - 1
+        outside = (steps < 0) | (time_us > self.end_us[np.maximum(steps, 0)])
+        return np.where(outside, -1, steps).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -98,13 +98,13 @@ class Clock:
 
     def _steady(self, once: Callable[[], float]) -> float:
         """The median of some rounds; of the steadiest try if other load disturbs all."""
-        found: list[float] = []
+        medians: list[float] = []
         for _ in range(self.effort.tries):
             rounds = [once() for _ in range(self.effort.rounds)]
-            found.append(median(rounds))
+            medians.append(median(rounds))
             if median(rounds) < _STEADY * min(rounds):
                 break
-        return min(found)
+        return min(medians)
 
     def _wall_s(self, step: Callable[[], object], count: int) -> float:
         is_alone = self.device.type != "cuda" and torch.get_num_threads() == 1

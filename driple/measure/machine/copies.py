@@ -21,14 +21,14 @@ def copy_rates(clock: Clock, nbytes: int = _BYTES) -> list[CopyRate]:
     """
     is_gpu = clock.device.type == "cuda"
     there = torch.zeros(nbytes, dtype=torch.uint8, device=clock.device)
-    found = []
+    rates = []
     for pinned in (True, False) if is_gpu else (False,):
         here = torch.zeros(nbytes, dtype=torch.uint8, pin_memory=pinned)
         for target, source in ((there, here), (here, there)):
             seconds = clock.step_s(
                 lambda target=target, source=source: target.copy_(source, non_blocking=True)  # type: ignore[misc]
             )
-            found.append(
+            rates.append(
                 CopyRate(
                     device=clock.device.index or 0,
                     to_device=target is there,
@@ -36,4 +36,4 @@ def copy_rates(clock: Clock, nbytes: int = _BYTES) -> list[CopyRate]:
                     bytes_per_s=nbytes / seconds,
                 )
             )
-    return found
+    return rates

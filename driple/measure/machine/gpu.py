@@ -221,7 +221,7 @@ def kernel_seconds(
         kernels: that are timed.
         progress: called before each.
     """
-    found = []
+    measured = []
     for kernel in kernels:
         progress(f"{clock.device}: {kernel.name}, {kernel.precision}")
         dtype = _DTYPES[kernel.precision]
@@ -236,8 +236,8 @@ def kernel_seconds(
         tensors = [*inputs, *module.parameters(), made]
         nbytes = float(sum(one.numel() * one.element_size() for one in tensors))
         if seconds is not None:
-            found.append(MeasuredKernel(kernel=kernel, seconds=seconds, nbytes=nbytes))
-    return found
+            measured.append(MeasuredKernel(kernel=kernel, seconds=seconds, nbytes=nbytes))
+    return measured
 
 
 @contextmanager

@@ -69,21 +69,21 @@ def program_seconds(
         progress: called before each.
         programs: that are timed.
     """
-    found = []
+    timed = []
     for program in programs:
         progress(f"host: {program.name}")
-        found.append((program, clock.step_s(step_of(program, clock.device))))
-    return found
+        timed.append((program, clock.step_s(step_of(program, clock.device))))
+    return timed
 
 
 def op_times(clock: Clock, progress: Callable[[str], None] = lambda _: None) -> list[OpTime]:
     """What the host takes for a module of each kind: its call, dispatch, autograd and launches."""
-    found = []
+    times = []
     for kind, module, shape in op_modules():
         progress(f"host: {kind}")
         module.to(clock.device)
         inputs = torch.ones(shape, device=clock.device, requires_grad=True)
-        found.append(
+        times.append(
             OpTime(
                 kind=kind,
                 forward_us=_each_us(clock, module, inputs, phase="forward"),
@@ -91,7 +91,7 @@ def op_times(clock: Clock, progress: Callable[[str], None] = lambda _: None) -> 
                 autocast_us=_each_us(clock, module, inputs, phase="autocast"),
             )
         )
-    return found
+    return times
 
 
 def _each_us(clock: Clock, module: nn.Module, inputs: torch.Tensor, *, phase: str) -> float:

@@ -71,9 +71,9 @@ def _run(file: Path) -> None:
     ranks = ranks_of_environment()
     if ranks is None:
         raise MeasureError("started without RANK and WORLD_SIZE")
-    found = measure_links(ranks)
+    collectives = measure_links(ranks)
     if ranks.rank == 0:
-        file.write_text(machine_text(MachineFile(file=str(file), collectives=tuple(found))))
+        file.write_text(machine_text(MachineFile(file=str(file), collectives=tuple(collectives))))
 
 
 if __name__ == "__main__":

@@ -113,11 +113,13 @@ def measure_links(
         device = torch.device("cuda", ranks.local_rank % torch.cuda.device_count())
     backend = "nccl" if device.type == "cuda" else "gloo"
     machines = max(1, ranks.count // ranks.local_count)
-    found: list[Collective] = []
+    collectives: list[Collective] = []
     with _group(backend, device):
         for collective in COLLECTIVES:
             progress(f"links: {collective} over {ranks.count} processes")
-            found.append(_Timed(device, effort, ranks.rank, None).of(collective, backend, machines))
+            collectives.append(
+                _Timed(device, effort, ranks.rank, None).of(collective, backend, machines)
+            )
         if machines > 1 and ranks.local_count > 1:
             for machine in range(machines):
                 members = [machine * ranks.local_count + k for k in range(ranks.local_count)]
@@ -125,8 +127,8 @@ def measure_links(
                 if ranks.rank in members:
                     progress(f"links: all_reduce over {ranks.local_count} processes of a machine")
                     timed = _Timed(device, effort, ranks.local_rank, group)
-                    found.append(timed.of("all_reduce", backend, 1))
-    return found
+                    collectives.append(timed.of("all_reduce", backend, 1))
+    return collectives
 
 
 @contextmanager
@@ -165,10 +167,10 @@ def _interface_to(host: str) -> str:
             for _, name in socket.if_nameindex():
                 asked = struct.pack("256s", name.encode()[:15])
                 try:
-                    found = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, asked)
+                    answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, asked)
                 except OSError:  # an interface without an address
                     continue
-                if socket.inet_ntoa(found[20:24]) == own:
+                if socket.inet_ntoa(answer[20:24]) == own:
                     return name
     except OSError:
         return ""
@@ -177,8 +179,8 @@ def _interface_to(host: str) -> str:
 
 def _named(name: str, earlier: str) -> Callable[..., object]:
     """A collective by its name in this PyTorch."""
-    found: Callable[..., object] = getattr(dist, name, None) or getattr(dist, earlier)
-    return found
+    collective: Callable[..., object] = getattr(dist, name, None) or getattr(dist, earlier)
+    return collective
 
 
 class _Timed:

@@ -83,7 +83,7 @@ def loader_rates(
     """
     most = min(len(os.sched_getaffinity(0)), _MOST_WORKERS)
     counts = workers or [0, *(2**k for k in range(most.bit_length()) if 2**k <= most)]
-    found = []
+    rates = []
     for count in counts:
         progress(f"data: {counted(count, 'worker')}")
         try:
@@ -96,8 +96,8 @@ def loader_rates(
                 f"--data failed with {counted(count, 'worker')}: {type(error).__name__}: "
                 f"{lines[-1][:200]}"
             ) from error
-        found.append(LoaderRate(workers=count, samples_per_s=rate))
-    return found
+        rates.append(LoaderRate(workers=count, samples_per_s=rate))
+    return rates
 
 
 def _loader(data: Any, count: int) -> DataLoader[Any]:

@@ -141,11 +141,11 @@ def step_seconds(
         progress: called before each.
         programs: that are timed.
     """
-    found = []
+    timed = []
     for program in programs:
         progress(f"processor: {program.name}")
-        found.append((program, clock.step_s(_step(program))))
-    return found
+        timed.append((program, clock.step_s(_step(program))))
+    return timed
 
 
 def threads() -> int:

@@ -77,11 +77,11 @@ class GpuGauges:
             pids: processes of the job.
         """
         wall_ahead_ns = time.time_ns() - time.monotonic_ns()
-        now_ns, found = time.monotonic_ns(), []
+        now_ns, readings = time.monotonic_ns(), []
         for index, source in list(self._sources.items()):
             name = f"gpu{index}"
             try:
-                found += self._util(index, source, wall_ahead_ns)
+                readings += self._util(index, source, wall_ahead_ns)
                 running = source.process_ids()
                 values = {
                     "memory_bytes": source.memory_bytes(),
@@ -90,19 +90,19 @@ class GpuGauges:
                 }
                 if index in self._with_gpm:
                     values |= {k: round(v) for k, v in source.performance_pct().items()}
-                found += [(f"{name}.{kind}", now_ns, value) for kind, value in values.items()]
+                readings += [(f"{name}.{kind}", now_ns, value) for kind, value in values.items()]
             except MeasureError as error:
                 self.missing[name] = f"no longer read after a while: {error}"
                 del self._sources[index]
-        return found
+        return readings
 
     def _util(self, index: int, source: NvmlSource, wall_ahead_ns: int) -> list[Reading]:
         source.read()
-        found = []
+        readings = []
         for kind in _UTIL:
             samples = source.samples[kind]
             seen = self._seen_us.get((index, kind), 0)
-            found += [
+            readings += [
                 (f"gpu{index}.{kind}", 1000 * time_us - wall_ahead_ns, round(value))
                 for time_us, value in zip(samples.time_us, samples.value, strict=True)
                 if time_us > seen
@@ -110,7 +110,7 @@ class GpuGauges:
             if samples.time_us:
                 self._seen_us[index, kind] = samples.time_us[-1]
                 samples.keep_last()
-        return found
+        return readings
 
     def close(self) -> None:
         """Give NVML back."""

@@ -125,7 +125,7 @@ def counters_here(nvml: Any = None) -> dict[str, str]:
     readings = {name for name, _, _ in sources.read_gauges()}
     sources.close()
     gpus = ", ".join(dict.fromkeys(name.partition(".")[0] for name in sources.gpus.gauges))
-    found = {
+    counters = {
         "cpu": f"works, {sources.cores:g} cores",
         "memory": "works",
         "disk": "works" if "disk_read_bytes" in readings else "",
@@ -134,7 +134,7 @@ def counters_here(nvml: Any = None) -> dict[str, str]:
         "infiniband": "works",
     }
     lacking = {name: f"no: {why}" for name, why in sources.missing.items()}
-    return {name: words for name, words in (found | lacking).items() if words}
+    return {name: words for name, words in (counters | lacking).items() if words}
 
 
 def _busy(gpus: GpuGauges, tree: ProcessTree) -> list[str]:

@@ -271,11 +271,11 @@ class TurnCluster(LocalCluster):
 
     def _moved(self) -> dict[str, tuple[int, int]]:
         """Bytes sent and received by each role."""
-        found = {}
+        moved = {}
         for name in self.servers + self.workers:
             paths = self.network.counter_paths(name)
-            found[name] = (int(paths["net_tx"].read_text()), int(paths["net_rx"].read_text()))
-        return found
+            moved[name] = (int(paths["net_tx"].read_text()), int(paths["net_rx"].read_text()))
+        return moved
 
 
 class _Windows:

@@ -179,13 +179,13 @@ class Campaign:
         folder, setting, plan = self.folder, self.setting, self.plan
         file = folder / CAMPAIGN_FILE
         if file.exists():
-            found = _read_campaign(file, "restore it, or give another --output")
-            if (found.setting, found.plan) != (setting.name, plan):
+            stored = _read_campaign(file, "restore it, or give another --output")
+            if (stored.setting, stored.plan) != (setting.name, plan):
                 raise MeasureError(
-                    f"{folder} holds a campaign of another setting or plan ({found.setting}, "
-                    f"{found.plan}); give another folder"
+                    f"{folder} holds a campaign of another setting or plan ({stored.setting}, "
+                    f"{stored.plan}); give another folder"
                 )
-            return found
+            return stored
         made = CampaignRecord(setting=setting.name, plan=plan, host=host_facts(), created=_now())
         _write_json(file, to_dict(made))
         return made
@@ -314,11 +314,11 @@ def read_campaign(folder: Path) -> CampaignRecord:
 
 def _read_campaign(file: Path, advice: str) -> CampaignRecord:
     try:
-        found = read_json(file)
+        stored = read_json(file)
     except (OSError, ValueError) as error:
         raise MeasureError(f"{file} cannot be read ({error}); {advice}") from error
     return from_json(
-        CampaignRecord, found, where=f"{file} holds no campaign", error=MeasureError, advice=advice
+        CampaignRecord, stored, where=f"{file} holds no campaign", error=MeasureError, advice=advice
     )
 
 
@@ -330,11 +330,11 @@ def read_run(folder: Path) -> tuple[RunRecord, RunFacts]:
         TraceError: the samples cannot be read.
     """
     try:
-        found = read_json(folder / "run.json")
+        stored = read_json(folder / "run.json")
     except (OSError, ValueError) as error:
         raise MeasureError(f"{folder} holds no whole run ({error}); measure it again") from error
     where = f"{folder} holds no whole run, run.json"
-    facts = from_json(RunFacts, found, where=where, error=MeasureError, advice="measure it again")
+    facts = from_json(RunFacts, stored, where=where, error=MeasureError, advice="measure it again")
     return facts.record(read_samples(folder / "samples.npz")), facts
 
 

@@ -119,12 +119,12 @@ def measure_platform(cluster: TurnCluster, bits_per_s: float, share: float) -> P
             seconds.append(end_s - mine[-1])
     if not sizes:
         raise MeasureError("no packet of a tensor was seen on the worker's link; run again")
-    found, took = np.array(sizes, dtype=np.float64), np.array(seconds)
+    message_sizes, took = np.array(sizes, dtype=np.float64), np.array(seconds)
     return Platform(
         bits_per_s=bits_per_s,
         bytes_per_s=per_s,
-        fit=fit_overhead(*_typical(found, took)),
-        sizes=found,
+        fit=fit_overhead(*_typical(message_sizes, took)),
+        sizes=message_sizes,
         overhead_s=took,
     )
 

@@ -86,8 +86,8 @@ def _over_all(origins: Sequence[Provenance], examples: Sequence[Example]) -> Pro
 
 def _repeatability(origins: Sequence[Provenance]) -> Repeatability:
     """Repeatability of the only origin with repeats; for several, only the number of workloads."""
-    found = [one.repeatability or Repeatability() for one in origins]
-    repeated = [one for one in found if one.workloads]
+    repeatabilities = [one.repeatability or Repeatability() for one in origins]
+    repeated = [one for one in repeatabilities if one.workloads]
     if len(repeated) == 1:
         return repeated[0]
     return Repeatability(workloads=sum(one.workloads for one in repeated))

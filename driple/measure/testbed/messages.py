@@ -104,7 +104,7 @@ def from_line(kind: type[_Message], line: str | bytes, where: str) -> _Message:
         MeasureError: the line is not such a message.
     """
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except ValueError as error:
         raise MeasureError(f"{where} sent no JSON ({error}); run again to resume") from error
-    return from_json(kind, found, where=where, error=MeasureError, advice="run again to resume")
+    return from_json(kind, content, where=where, error=MeasureError, advice="run again to resume")

@@ -48,8 +48,8 @@ def records_of(steps: Sequence[ProfiledStep]) -> tuple[list[Node], list[StepReco
     from tensorflow.core.framework import types_pb2  # an extra, loaded when needed
     from tensorflow.python.framework.dtypes import as_dtype
 
-    found = [_parsed(step.metadata, number) for number, step in enumerate(steps)]
-    if not found or not found[0].partition_graphs:
+    metadata = [_parsed(step.metadata, number) for number, step in enumerate(steps)]
+    if not metadata or not metadata[0].partition_graphs:
         raise TraceError(
             "the first step's RunMetadata holds no partition graphs; run it with "
             "RunOptions(trace_level=FULL_TRACE, output_partition_graphs=True)"
@@ -62,10 +62,12 @@ def records_of(steps: Sequence[ProfiledStep]) -> tuple[list[Node], list[StepReco
             inputs=tuple(node.input),
             tensor=_text(node.attr["tensor_name"].s) if "tensor_name" in node.attr else "",
         )
-        for graph in found[0].partition_graphs
+        for graph in metadata[0].partition_graphs
         for node in graph.node
     ]
-    records = [_record(one, size_of, step.begin_s) for one, step in zip(found, steps, strict=True)]
+    records = [
+        _record(one, size_of, step.begin_s) for one, step in zip(metadata, steps, strict=True)
+    ]
     return nodes, records
 
 
@@ -103,9 +105,9 @@ def _text(name: bytes) -> str:
         ) from error
 
 
-def _record(found: Any, size_of: Mapping[int, int], begin_s: float | None) -> StepRecord:
+def _record(metadata: Any, size_of: Mapping[int, int], begin_s: float | None) -> StepRecord:
     made = StepRecord(ops={}, transfers={}, sizes={}, begin_s=begin_s)
-    for device in found.step_stats.dev_stats:
+    for device in metadata.step_stats.dev_stats:
         task = task_of(device.device)
         for node in device.node_stats:
             begin = node.all_start_micros / 1e6

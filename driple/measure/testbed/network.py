@@ -68,19 +68,19 @@ class Port:
             ]
         whole = f"ceil {bits_per_s:.0f}bit {burst} cburst {self.burst_kib}kb"
         part = f"htb rate {bits_per_s / (len(addresses) + 1):.0f}bit {whole} quantum {_QUANTUM}"
-        found = [
+        commands = [
             f"qdisc add dev {device} root handle 1: htb default 9",
             f"class add dev {device} parent 1: classid 1:1 htb rate {bits_per_s:.0f}bit {whole}",
             f"class add dev {device} parent 1:1 classid 1:9 {part}",
         ]
         for number, address in enumerate(addresses, 16):
-            found += [
+            commands += [
                 f"class add dev {device} parent 1:1 classid 1:{number:x} {part}",
                 f"qdisc add dev {device} parent 1:{number:x} bfifo limit {_QUEUE_BYTES}",
                 f"filter add dev {device} parent 1: protocol ip prio 1 u32 "
                 f"match ip {end} {address}/32 flowid 1:{number:x}",
             ]
-        return found
+        return commands
 
 
 class ClusterNetwork:

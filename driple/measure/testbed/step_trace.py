@@ -90,8 +90,8 @@ class _Op:
 
 def task_of(device: str) -> str:
     """`worker:0` of a device's full name."""
-    found = _TASK.search(device)
-    return f"{found['job']}:{found['task']}" if found else device
+    match = _TASK.search(device)
+    return f"{match['job']}:{match['task']}" if match else device
 
 
 def widen(spans: dict[Key, Span], key: Key, begin: float, end: float) -> None:

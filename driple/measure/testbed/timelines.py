@@ -186,7 +186,7 @@ def _num_bytes(description: str) -> int:
 def _lost_waits(steps: Sequence[_Timeline]) -> dict[Key, tuple[str, ...]]:
     """Inferred dependencies of ops without inputs: ops that always ended before they started."""
     always = set.intersection(*(set(step.ops) for step in steps))
-    found: dict[Key, tuple[str, ...]] = {}
+    waits: dict[Key, tuple[str, ...]] = {}
     for task in {task for task, _ in always}:
         here = sorted(name for place, name in always if place == task)
         begins, ends = (
@@ -200,8 +200,8 @@ def _lost_waits(steps: Sequence[_Timeline]) -> dict[Key, tuple[str, ...]]:
             before = [int(j) for j in np.flatnonzero((ends <= begins[:, [i]]).all(axis=0))]
             done = [j for j in before if inputs[j]]
             read = set().union(*(inputs[j] for j in done))
-            found[task, name] = tuple(f"^{here[j]}" for j in done if here[j] not in read)
-    return found
+            waits[task, name] = tuple(f"^{here[j]}" for j in done if here[j] not in read)
+    return waits
 
 
 def _travelling(first: _Timeline) -> list[_Travelling]:
@@ -209,7 +209,7 @@ def _travelling(first: _Timeline) -> list[_Travelling]:
     places: dict[str, list[str]] = defaultdict(list)
     for task, name in first.ops:
         places[name].append(task)
-    found: dict[Key, _Travelling] = {}
+    travelling: dict[Key, _Travelling] = {}
     for (task, reader), inputs in first.inputs.items():
         for name in map(node_of, inputs):
             parts = _RECEIVED.fullmatch(name)
@@ -221,8 +221,8 @@ def _travelling(first: _Timeline) -> list[_Travelling]:
                 base = _RECEIVED.fullmatch(reader)
                 is_control = base is not None and base["name"] == parts["name"]
                 key = task, name
-                found[key] = _Travelling(key, (others[0], parts["name"]), is_control)
-    return list(found.values())
+                travelling[key] = _Travelling(key, (others[0], parts["name"]), is_control)
+    return list(travelling.values())
 
 
 def _lacking(step: _Timeline, wanted: Counter[str]) -> str | None:

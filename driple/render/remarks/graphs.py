@@ -18,14 +18,14 @@ _LOSSES = {
 
 def _unknown(unknown_share: float, loops: Sequence[str], num_loops: int) -> str:
     """Unknown sizes and turns, to follow `since` or a colon."""
-    found = []
+    parts = []
     if unknown_share > 0:
-        found.append(f"{_percent(unknown_share)} % of the nodes have unknown dimensions")
+        parts.append(f"{_percent(unknown_share)} % of the nodes have unknown dimensions")
     if num_loops:
-        found.append(
+        parts.append(
             f"the turns of {counted(num_loops, 'loop')} are unknown ({first_of(loops, num_loops)})"
         )
-    return " and ".join(found)
+    return " and ".join(parts)
 
 
 def _percent(share: float) -> str:

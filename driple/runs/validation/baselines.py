@@ -79,10 +79,10 @@ def _fit_roofline(work: RowWork, logs: FloatArray, weights: FloatArray) -> Float
         off = (np.log(_roofline_s(_START + moved, work)) - logs) * weights
         return np.concatenate([off, moved * _PRIOR])
 
-    found: FloatArray = (
+    coefficients: FloatArray = (
         _START + least_squares(residuals, np.zeros(3), loss="soft_l1", f_scale=0.1).x
     )
-    return found
+    return coefficients
 
 
 def _roofline_s(logs: FloatArray, work: RowWork) -> FloatArray:
@@ -102,8 +102,8 @@ def linear(
     weights = np.sqrt(len(rows) * family_weights(rows))
     design = _columns(train)
     scale = np.maximum((design / measured[:, None]).mean(axis=0), 1e-30)
-    found = nnls(design / scale * (weights / measured)[:, None], weights)[0]
-    seconds: FloatArray = np.maximum(_columns(test) / scale @ found, 1e-9)
+    coefficients = nnls(design / scale * (weights / measured)[:, None], weights)[0]
+    seconds: FloatArray = np.maximum(_columns(test) / scale @ coefficients, 1e-9)
     return seconds
 
 

@@ -93,9 +93,9 @@ def run_contest(
     predicted["nothing", "simulator"] = [RowPrediction(one) for one in seconds.tolist()]
     if held_out is not None:
         for split in HELD_OUT:
-            found = [held_out.of(row.id, split) for row in rows]
-            if any(one is not None for one in found):
-                predicted[split, "simulator"] = found
+            predictions = [held_out.of(row.id, split) for row in rows]
+            if any(one is not None for one in predictions):
+                predicted[split, "simulator"] = predictions
     everything = [*known, *rows] if known else list(rows)
     work = _work(rows, steps, known, known_steps, progress)
     for split in HELD_OUT:
@@ -107,10 +107,10 @@ def run_contest(
                 predicted[split, name] = learned
     if given is not None:
         for split in ("nothing", *HELD_OUT):
-            found = [given.of(row.id, split) for row in rows]
-            count = sum(one is not None for one in found)
+            predictions = [given.of(row.id, split) for row in rows]
+            count = sum(one is not None for one in predictions)
             if count:
-                predicted[split, "given"] = found
+                predicted[split, "given"] = predictions
             if 0 < count < len(rows):
                 remarks.append(
                     remark("some_predictions", split=split, num_rows=count, num_all=len(rows))
@@ -139,7 +139,7 @@ def _baseline(
     num_known: int,
 ) -> Row:
     """A baseline's predictions of the rows after the first `num_known`, which it learns from."""
-    found: list[RowPrediction | None] = [None] * (len(rows) - num_known)
+    predictions: list[RowPrediction | None] = [None] * (len(rows) - num_known)
     for part in parts:
         test = [i for i in part.test if i >= num_known]
         train = [i for i in part.train if i < num_known or not num_known]
@@ -152,5 +152,5 @@ def _baseline(
             [rows[i] for i in test],
         )
         for i, predicted_s in zip(test, seconds.tolist(), strict=True):
-            found[i - num_known] = RowPrediction(predicted_s)
-    return found
+            predictions[i - num_known] = RowPrediction(predicted_s)
+    return predictions

@@ -122,7 +122,7 @@ def _rank_correlation(rows: Sequence[MeasuredRun], seconds: FloatArray) -> float
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for i, row in enumerate(rows):
         groups[row.source, row.job, row.task].append(i)
-    found = []
+    taus = []
     for places in groups.values():
         configurations = Counter((rows[i].setting, *rows[i].step_key[1:]) for i in places)
         if len(configurations) < _LEAST_CONFIGURATIONS:
@@ -131,8 +131,8 @@ def _rank_correlation(rows: Sequence[MeasuredRun], seconds: FloatArray) -> float
         measured = np.array([rows[i].step_s for i in places])
         tau = kendall_tau(seconds[places] / samples, measured / samples)
         if tau is not None:
-            found.append(tau)
-    return float(np.mean(found)) if found else None
+            taus.append(tau)
+    return float(np.mean(taus)) if taus else None
 
 
 def _intervals(

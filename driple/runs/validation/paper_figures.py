@@ -178,8 +178,8 @@ def _of_whole(kind: str, quantity: str, whole: Dataset) -> float:
     """A figure over a whole data set."""
     resource, _, figure = quantity.partition(".")
     if kind == "pattern share" and resource in RESOURCES:
-        found = [str(item.details.get(f"pattern_{resource}")) for item in whole.examples]
-        return 100 * found.count(figure) / len(found)
+        patterns = [str(item.details.get(f"pattern_{resource}")) for item in whole.examples]
+        return 100 * patterns.count(figure) / len(patterns)
     if kind == "range" and resource in RESOURCES and figure in FIGURES:
         column = whole.targets()[:, TARGET_NAMES.index(quantity)]
         return float(column.max() - column.min())

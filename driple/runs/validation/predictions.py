@@ -72,7 +72,7 @@ def read_predictions(
             column is called almost as one that is read.
     """
     ids = None if known is None else set(known)
-    found: dict[tuple[str, str], RowPrediction] = {}
+    predictions: dict[tuple[str, str], RowPrediction] = {}
     lines = read_table(file, ("id", "seconds"))
     ignored = ignored_columns(lines, _COLUMNS)
     if ignored is not None:
@@ -86,7 +86,7 @@ def read_predictions(
                 f"no row has the id {row_id[:60]!r}; ids are those of the rows' column id, or the "
                 f"number of a row's line, such as {known}",
             )
-        if (split, row_id) in found:
+        if (split, row_id) in predictions:
             raise line.error("id", f"row {row_id[:60]} has a prediction already")
         seconds = line.number_of("seconds")
         low = line.number_of("low") if line.text("low") else None
@@ -95,5 +95,5 @@ def read_predictions(
             raise line.error("low", "an interval needs low and high; give both or neither")
         if low is not None and high is not None and not low <= high:
             raise line.error("high", f"is below low ({high:g} < {low:g})")
-        found[split, row_id] = RowPrediction(seconds, low, high)
-    return Predictions(found)
+        predictions[split, row_id] = RowPrediction(seconds, low, high)
+    return Predictions(predictions)

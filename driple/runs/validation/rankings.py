@@ -142,15 +142,15 @@ def rank_summaries(
         rows: with measured times.
         predicted: by split, the predictions of one predictor for each row or None.
     """
-    found = []
+    summaries = []
     for what, rank in (("configurations", rank_configurations), ("devices", rank_devices)):
         for split, predictions in predicted.items():
             scores = rank(rows, predictions)
             sources = sorted({one.source for one in scores})
             groups = [(ALL_SOURCES, scores)] if len(sources) > 1 else []
             groups += [(name, [one for one in scores if one.source == name]) for name in sources]
-            found += [_summary(what, split, name, some) for name, some in groups]
-    return found
+            summaries += [_summary(what, split, name, some) for name, some in groups]
+    return summaries
 
 
 def _summary(what: str, split: str, source: str, scores: Sequence[RankScore]) -> RankSummary:
@@ -181,7 +181,7 @@ def _ranked(
         if prediction is not None and is_of(row):
             each = row.samples * (row.seq_len or 1)
             groups[group(row)][choice(row)].append((prediction.seconds / each, row.step_s / each))
-    found = []
+    scores = []
     for (source, job, place), choices in sorted(groups.items()):
         if len(choices) < LEAST_CHOICES:
             continue
@@ -192,7 +192,7 @@ def _ranked(
         tau = kendall_tau(predicted, measured)
         if tau is not None:
             slower = measured[int(predicted.argmin())] / measured.min() - 1
-            found.append(
+            scores.append(
                 RankScore(
                     source=source,
                     job=job,
@@ -202,4 +202,4 @@ def _ranked(
                     best_pct=100 * float(slower),
                 )
             )
-    return found
+    return scores

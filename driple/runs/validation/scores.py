@@ -55,7 +55,7 @@ def scores_of(rows: Sequence[MeasuredRun], predicted: Predicted) -> list[GroupSc
         rows: with measured times.
         predicted: by split and predictor, a prediction for each row or None.
     """
-    found = []
+    scores = []
     for by in BY:
         for (group, mode), places in sorted(_groups(rows, by).items()):
             for (split, predictor), predictions in predicted.items():
@@ -65,8 +65,8 @@ def scores_of(rows: Sequence[MeasuredRun], predicted: Predicted) -> list[GroupSc
                     if (prediction := predictions[i]) is not None
                 ]
                 if pairs:
-                    found.append(_scored(by, group, mode, split, predictor, pairs))
-    return found
+                    scores.append(_scored(by, group, mode, split, predictor, pairs))
+    return scores
 
 
 def task_of(row: MeasuredRun) -> str:
@@ -101,19 +101,19 @@ def _scored(  # noqa: PLR0917  # the key of the line, and the rows
     predictor: str,
     pairs: Sequence[tuple[MeasuredRun, RowPrediction]],
 ) -> GroupScore:
-    found = score([row for row, _ in pairs], [one for _, one in pairs])
+    summary = score([row for row, _ in pairs], [one for _, one in pairs])
     return GroupScore(
         by=by,
         group=group,
         mode=mode,
         split=split,
         predictor=predictor,
-        rows=found.rows,
-        families=found.families,
-        median_pct=found.median_pct,
-        p90_pct=found.p90_pct,
-        signed_pct=found.signed_pct,
-        tau=found.tau,
-        coverage_pct=found.coverage_pct,
-        width=found.width,
+        rows=summary.rows,
+        families=summary.families,
+        median_pct=summary.median_pct,
+        p90_pct=summary.p90_pct,
+        signed_pct=summary.signed_pct,
+        tau=summary.tau,
+        coverage_pct=summary.coverage_pct,
+        width=summary.width,
     )

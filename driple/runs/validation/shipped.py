@@ -58,12 +58,12 @@ def read_shipped(published: Path, *, forward: bool) -> Shipped | None:
     if not (published / ROWS).exists() or not (published / STEPS).exists():
         return None
     tables = [name for name in (ROWS, FORWARD) if (published / name).exists()]
-    found = [
+    read = [
         row
         for name in (tables if forward else tables[:1])
         for row in read_published(published / name, usable_only=True)
     ]
-    rows = unique_ids(as_asked(found), str(published))
+    rows = unique_ids(as_asked(read), str(published))
     folds = read_folds(published / FOLDS) if (published / FOLDS).exists() else {}
     held_out = None
     if (published / HELD_OUT).exists():

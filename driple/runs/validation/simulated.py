@@ -45,7 +45,7 @@ def simulate_rows(
     Raises:
         DripleError: a row's step cannot be made or simulated; the message names the row.
     """
-    found = np.empty(len(rows))
+    seconds = np.empty(len(rows))
     settings: dict[str, Setting] = {}
     job: PreparedJob | None = None
     last: tuple[object, ...] | None = None
@@ -64,5 +64,5 @@ def simulate_rows(
                 )
             except DripleError as error:
                 raise type(error)(f"{row.named} ({row.job}): {error}") from error
-        found[i] = done[row.setting]
-    return found
+        seconds[i] = done[row.setting]
+    return seconds

@@ -66,13 +66,13 @@ def compile_pairs(rows: Sequence[MeasuredRun]) -> list[CompilePair]:
     groups: dict[tuple[object, ...], dict[bool, list[int]]] = defaultdict(lambda: defaultdict(list))
     for i, row in enumerate(rows):
         groups[_key(row)][row.compiled].append(i)
-    found = []
+    pairs = []
     for both in groups.values():
         if len(both[False]) == len(both[True]) == 1:
             (eager,), (compiled,) = both[False], both[True]
             speedup = rows[eager].step_s / rows[compiled].step_s
-            found.append(CompilePair(eager, compiled, rows[eager], speedup))
-    return sorted(found, key=lambda pair: pair.eager)
+            pairs.append(CompilePair(eager, compiled, rows[eager], speedup))
+    return sorted(pairs, key=lambda pair: pair.eager)
 
 
 def _key(row: MeasuredRun) -> tuple[object, ...]:
@@ -103,16 +103,16 @@ def speedup_scores(
     """
     pairs = compile_pairs(rows)
     constants = constant_speedups(pairs, folds)
-    found, answered = [], set()
+    scores, answered = [], set()
     for (split, predictor), predictions in predicted.items():
         some, ratios = predicted_speedups(pairs, predictions)
         answered |= {pair.eager for pair in some}
-        found += _scored(split, predictor, some, ratios)
+        scores += _scored(split, predictor, some, ratios)
     if answered:
         same = [pair for pair in pairs if pair.eager in answered]
         ratios = np.array([constants[pair.eager] for pair in same])
-        found += _scored("family", CONSTANT, same, ratios)
-    return found
+        scores += _scored("family", CONSTANT, same, ratios)
+    return scores
 
 
 def predicted_speedups(

@@ -169,7 +169,7 @@ def predict_utilisation(
     """
     made: dict[tuple[object, ...], tuple[float, float]] = {}
     jobs: dict[tuple[object, ...], PreparedJob] = {}
-    found: dict[int, MeanUtilisation] = {}
+    utilisation_of: dict[int, MeanUtilisation] = {}
     order = sorted(range(len(runs)), key=lambda i: repr(runs[i].step_key))
     for i in order:
         row = runs[i]
@@ -181,8 +181,8 @@ def predict_utilisation(
             if row.step_key not in jobs:
                 jobs = {row.step_key: steps.prepared(row)}
             made[key] = _simulated(jobs[row.step_key], row, calibration)
-        found[i] = MeanUtilisation(runs[i], *made[key])
-    return [found[i] for i in sorted(found)]
+        utilisation_of[i] = MeanUtilisation(runs[i], *made[key])
+    return [utilisation_of[i] for i in sorted(utilisation_of)]
 
 
 def _simulated(job: PreparedJob, row: MeasuredRun, calibration: Calibration) -> tuple[float, float]:

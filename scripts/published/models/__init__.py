@@ -91,13 +91,13 @@ def definition_of(job: str) -> Definition:
     """
     whole = job.removeprefix(PREFIX)
     name, _, kind = whole.removesuffix(f"+{FUSED_LOSS}").partition("+")
-    found = REGISTRY.get(name)
-    if found is None or (kind and kind not in ADAPTERS):
+    definition = REGISTRY.get(name)
+    if definition is None or (kind and kind not in ADAPTERS):
         raise ConfigError(
             f"no published model is named {job[:80]!r}; see scripts/published/models/README.md"
         )
-    found = adapted(found, kind) if kind else found
-    return with_fused_loss(found) if whole.endswith(f"+{FUSED_LOSS}") else found
+    definition = adapted(definition, kind) if kind else definition
+    return with_fused_loss(definition) if whole.endswith(f"+{FUSED_LOSS}") else definition
 
 
 def built(job: str, *, batch_size: int, size: int = 0, task: str = "train") -> Built:

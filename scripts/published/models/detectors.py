@@ -201,9 +201,9 @@ def _picked(levels: Sequence[Tensor], boxes: int, side: int) -> Tensor:
     for level in levels[:4]:
         each = boxes // 4
         grid = level.new_zeros(level.shape[0], each * 2 * side, 2 * side, 2)
-        found = functional.grid_sample(level, grid.to(level.dtype), align_corners=False)
-        found = functional.avg_pool2d(found, 2)
-        whole = found.view(level.shape[0], _WIDTH, each, side, side).transpose(1, 2)
+        samples = functional.grid_sample(level, grid.to(level.dtype), align_corners=False)
+        samples = functional.avg_pool2d(samples, 2)
+        whole = samples.view(level.shape[0], _WIDTH, each, side, side).transpose(1, 2)
         made.append(whole.reshape(-1, _WIDTH, side, side))
     return torch.cat(made)
 

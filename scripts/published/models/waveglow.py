@@ -85,9 +85,9 @@ class WaveGlow(nn.Module):
             )
             x = mixed(x)
             half = x.shape[1] // 2
-            found = net(x[:, :half], mels)
-            scales.append(found[:, half:])
-            x = torch.cat([x[:, :half], torch.exp(scales[-1]) * x[:, half:] + found[:, :half]], 1)
+            scaled = net(x[:, :half], mels)
+            scales.append(scaled[:, half:])
+            x = torch.cat([x[:, :half], torch.exp(scales[-1]) * x[:, half:] + scaled[:, :half]], 1)
         return torch.cat([*early, x], 1), scales, determinants
 
 

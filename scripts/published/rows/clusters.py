@@ -139,8 +139,8 @@ def bridge_rows(text: str, file: str) -> Iterator[Raw]:
 
 
 def _release(headings: str) -> str:
-    found = re.search(r"\d\d\.\d\d(\.\d\d)? NeMo Container", headings)
-    return found[0] if found else ""
+    match = re.search(r"\d\d\.\d\d(\.\d\d)? NeMo Container", headings)
+    return match[0] if match else ""
 
 
 def _degree(text: str) -> str:
@@ -164,13 +164,13 @@ def dgxc_rows(pages: Sequence[tuple[str, str, str]]) -> Iterator[Raw]:
                 if gpus is None or not step[first].startswith(_STEP):
                     continue
                 key = (first, title, step[title])
-                found = [
+                fitting = [
                     row for headings, row in settings if _is_setting(row, headings, gpus, first)
                 ]
-                if key in seen or len(found) != 1:
+                if key in seen or len(fitting) != 1:
                     continue
                 seen.add(key)
-                yield _dgxc_row((folder, release), first, gpus[2], found[0], step[title])
+                yield _dgxc_row((folder, release), first, gpus[2], fitting[0], step[title])
 
 
 def _is_setting(row: Mapping[str, str], headings: str, gpus: re.Match[str], first: str) -> bool:
@@ -274,8 +274,8 @@ def _check(name: str, log: str, speed: float) -> str:
 def _adapters(text: str) -> str:
     """Adapters of a node that carry its training, such as `8x400Gb/s`, without those of storage."""
     part = next((part for part in re.split(r"[,+]", text) if "Compute" in part), text)
-    found = re.search(r"(\d+)x[^,]*?(\d+) ?Gb/s", part)
-    return f"network {found[1]}x{found[2]} Gb/s" if found else ""
+    match = re.search(r"(\d+)x[^,]*?(\d+) ?Gb/s", part)
+    return f"network {match[1]}x{match[2]} Gb/s" if match else ""
 
 
 def _logged(log: str) -> tuple[dict[str, Any], list[float], float]:
@@ -297,8 +297,8 @@ def _logged(log: str) -> tuple[dict[str, Any], list[float], float]:
 
 def _config(log: str, name: str) -> str:
     """A whole number that a run's printed config has; empty where none is printed."""
-    found = re.search(rf"(?m)^(?:\s*\d+:)?\s*{name}: (\d+)\s*$", log)
-    return found[1] if found else ""
+    match = re.search(rf"(?m)^(?:\s*\d+:)?\s*{name}: (\d+)\s*$", log)
+    return match[1] if match else ""
 
 
 def _low_precision(log: str) -> str:

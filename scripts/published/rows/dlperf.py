@@ -44,8 +44,8 @@ def _row(row: Raw) -> PublishedRun:
         job = "timm:resnet50"
     if "insightface" in model and re.search(r"Emore & R100 & FP32 > Data", notes):
         job = "own:insightface-r100"
-    found = _BATCH.search(notes)
-    batch = whole(row["batch_per_gpu"]) or (int(found[1]) if found else None)
+    match = _BATCH.search(notes)
+    batch = whole(row["batch_per_gpu"]) or (int(match[1]) if match else None)
     devices = whole_or(row["gpus"], 1)
     per_machine = min(8, devices)
     throughput = number(row["throughput"])

@@ -86,8 +86,8 @@ _TIMM: Mapping[str, str] = MappingProxyType({
 
 def longest_start(name: str, starts: Mapping[str, str]) -> str | None:
     """What belongs to the longest start of a name; None if it has none of them."""
-    found = [start for start in starts if name.startswith(start)]
-    return starts[max(found, key=len)] if found else None
+    starting = [start for start in starts if name.startswith(start)]
+    return starts[max(starting, key=len)] if starting else None
 
 
 def timm_family(name: str, module: str) -> str:

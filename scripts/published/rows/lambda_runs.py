@@ -183,8 +183,8 @@ def _tabled(row: Raw, batches: Batches) -> PublishedRun:
         release = "v2"
         names = ("FP32",) if not half_named else ("FP16", "AMP")
         memory = "192GB" if device == "B200" else "80GB"
-        found = [batches.get((release, memory, devices, model, name)) for name in names]
-        batch = next((int(config["global_batch"]) for config in found if config), None)
+        configs = [batches.get((release, memory, devices, model, name)) for name in names]
+        batch = next((int(config["global_batch"]) for config in configs if config), None)
     half = half_named and model not in _NOT_HALF_IN_LATER_RELEASES
     if model == "ncf" and device and device_named(device).memory_bytes >= 80e9:
         half = False  # the configuration for 80 GB lacks the flag

@@ -139,8 +139,8 @@ def _bridge(row: Raw) -> PublishedRun:
 
 def _interleaved(row: Raw) -> list[str]:
     """`vpp4` for four stages of each device (Megatron's virtual pipeline)."""
-    found = re.match(r"VP=(\d+)", row["notes"])
-    return [f"vpp{found[1]}"] if found and int(found[1]) > 1 and _first(row["pp"]) > 1 else []
+    match = re.match(r"VP=(\d+)", row["notes"])
+    return [f"vpp{match[1]}"] if match and int(match[1]) > 1 and _first(row["pp"]) > 1 else []
 
 
 def _primus(row: Raw) -> PublishedRun:

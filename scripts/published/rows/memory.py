@@ -65,7 +65,7 @@ def step_rows(
         raw: gathered rows, for what the table does not keep.
         folds: of each family.
     """
-    found = []
+    runs = []
     for row in rows:
         if row.peak_mem_gib is None or row.source not in _TRAINED_BY_STEP or not row.job:
             continue
@@ -84,7 +84,7 @@ def step_rows(
             continue
         usual = device.memory_bytes / 1e9 if device is not None else 0.0
         stated = number(origin["gpu_mem_gib"]) or 0.0
-        found.append(
+        runs.append(
             MemoryRun(
                 id=f"memory-{row.id}",
                 source=row.source,
@@ -110,7 +110,7 @@ def step_rows(
                 **{f"{row.peak_mem_kind}_bytes": GIB * row.peak_mem_gib},  # type: ignore[arg-type]
             )
         )
-    return found
+    return runs
 
 
 def _library(row: PublishedRun) -> str:
@@ -151,10 +151,10 @@ def fine_tuning_rows(
         litgpt: gathered training rows of litgpt, which have more models.
         folds: of each family.
     """
-    found = [row for one in raw if (row := _trainer(one, folds)) is not None]
-    found += [row for one in raw if one["ran"] == "no" and (row := _litgpt(one, folds)) is not None]
-    found += [row for one in litgpt if (row := _litgpt(one, folds)) is not None]
-    return found
+    runs = [row for one in raw if (row := _trainer(one, folds)) is not None]
+    runs += [row for one in raw if one["ran"] == "no" and (row := _litgpt(one, folds)) is not None]
+    runs += [row for one in litgpt if (row := _litgpt(one, folds)) is not None]
+    return runs
 
 
 def _trainer(row: Raw, folds: Mapping[str, int]) -> MemoryRun | None:
@@ -213,9 +213,9 @@ def _trainer(row: Raw, folds: Mapping[str, int]) -> MemoryRun | None:
 
 def _litgpt(row: Raw, folds: Mapping[str, int]) -> MemoryRun | None:
     """A run of litgpt, bfloat16 throughout; GB are of 10^9 bytes."""
-    found, task = _LITGPT.get(row["model"]), row["task"]
+    model, task = _LITGPT.get(row["model"]), row["task"]
     batch = whole(row["batch_per_gpu"])
-    if found is None or batch is None or "Inference" in task or "Adapter" in task:
+    if model is None or batch is None or "Inference" in task or "Adapter" in task:
         return None
     notes = row["notes"]
     config = notes.partition("config=")[2].partition(";")[0]
@@ -226,7 +226,7 @@ def _litgpt(row: Raw, folds: Mapping[str, int]) -> MemoryRun | None:
     devices = int(several[1]) if several and "OOM" not in notes else whole_or(row["gpus"], 1)
     if devices > 1 or "Multiple" in task:  # each device holds all weights while they are loaded
         return None
-    name, size = found
+    name, size = model
     job = f"own:{name}" + (f"+{kind}" if kind else "")
     family = family_of(job)
     peak = number(row.get("peak_mem_gib") or row.get("peak_allocated_gib") or "")
@@ -258,13 +258,13 @@ def _litgpt(row: Raw, folds: Mapping[str, int]) -> MemoryRun | None:
 def mlp_rows(raw: Sequence[Raw], every: int) -> list[MemoryRun]:
     """Some of GPUMemNet's multilayer perceptrons, evenly spread over their parameters."""
     ordered = sorted(raw, key=lambda row: (float(row["total_parameters"]), row["row"]))
-    found = []
+    runs = []
     for place, row in enumerate(ordered[::every]):
         widths = re.findall(r"\(linear,(\d+),(\d+)\)", row["layers"])
         first, weights = (int(one) for one in widths[0])
         inputs = weights // first - 1
         name = "-".join([str(inputs), *(one for one, _ in widths)])
-        found.append(
+        runs.append(
             MemoryRun(
                 id=f"mlp-{int(row['row']):05d}",
                 source="GPUMemNet",
@@ -280,7 +280,7 @@ def mlp_rows(raw: Sequence[Raw], every: int) -> list[MemoryRun]:
                 device_bytes=_bytes(number(row["peak_mem_gib"])),
             )
         )
-    return found
+    return runs
 
 
 def timm_batch_before(batch: int, largest: int = 512) -> int | None:
@@ -309,7 +309,7 @@ def timm_rows(rows: Iterable[PublishedRun], folds: Mapping[str, int]) -> list[Me
     for row in chosen:
         key = (row.job, row.size)
         largest[key] = max(largest.get(key, 0), row.batch_size or 0)
-    found: list[MemoryRun] = []
+    runs: list[MemoryRun] = []
     for row in chosen:
         common: dict[str, Any] = {
             "source": "timm",
@@ -327,8 +327,8 @@ def timm_rows(rows: Iterable[PublishedRun], folds: Mapping[str, int]) -> list[Me
             "generation": "Ampere",
         }
         ran = MemoryRun(id=f"timm-{row.id}", batch_size=row.batch_size or 1, **common)
-        found.append(ran)
+        runs.append(ran)
         before = timm_batch_before(row.batch_size or 1)
         if before is not None and before > largest[row.job, row.size]:
-            found.append(replace(ran, id=f"{ran.id}-before", batch_size=before, ran=False))
-    return found
+            runs.append(replace(ran, id=f"{ran.id}-before", batch_size=before, ran=False))
+    return runs

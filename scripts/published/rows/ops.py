@@ -51,8 +51,8 @@ _SAME_CHIP = {"V100-PCIe-32G": "V100", "V100-SXM2-32G": "V100-SXM2"}
 
 
 def _device(name: str) -> str:
-    found = device_named(name.removeprefix("Tesla ").replace("AMD Instinct ", "")).name
-    return _SAME_CHIP.get(found, found)
+    device = device_named(name.removeprefix("Tesla ").replace("AMD Instinct ", "")).name
+    return _SAME_CHIP.get(device, device)
 
 
 def _word(target: str) -> str:

@@ -45,18 +45,18 @@ def overview(rows: Sequence[Row], split: str) -> list[str]:
     made = []
     for setting in read_rows(HOME / "settings.csv"):
         name = setting["setting"]
-        found = {
+        by_method = {
             method: smape[name, split, method]
             for method in COLOURS
             if (name, split, method) in smape
         }
-        best = least({method: float(row["mean"]) for method, row in found.items()})
+        best = least({method: float(row["mean"]) for method, row in by_method.items()})
         cells = [name, setting["floor_smape_pct"] or "-"]
         for method in COLOURS:
-            if method not in found:
+            if method not in by_method:
                 cells.append("-")
                 continue
-            row = found[method]
+            row = by_method[method]
             text = row["mean"] + (f" ± {row['std']}" if row["std"] else "")
             text += f" ; {time[name, split, method]['mean']}"
             text += "" if row["seeds"] == ALL_SEEDS else f" (seeds {row['seeds']})"
@@ -84,11 +84,11 @@ def ratios() -> list[str]:
 
 def coverage(part: str) -> list[str]:
     """Share of labels within the 90% intervals of the shipped inspectors, pooled over settings."""
-    found: dict[str, dict[str, list[Row]]] = {}
+    by_key: dict[str, dict[str, list[Row]]] = {}
     for row in read_rows(HOME / "coverage.csv"):
         if row["part"] == part:
             key = row["setting"] if part == "all" else row["name"]
-            found.setdefault(key, {}).setdefault(row["split"], []).append(row)
+            by_key.setdefault(key, {}).setdefault(row["split"], []).append(row)
     rows = [
         [
             key,
@@ -98,7 +98,7 @@ def coverage(part: str) -> list[str]:
                 for name in ("targets_pct", "time_pct")
             ),
         ]
-        for key, splits in found.items()
+        for key, splits in by_key.items()
     ]
     head = ["setting" if part == "all" else part]
     for split in ("random", "family"):

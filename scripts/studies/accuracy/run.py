@@ -78,12 +78,12 @@ def arenas(
     labels = read_labels(folder) if folder.exists() else None
     chosen = choose_methods(dataset, simulated=labels, source=source)
     wanted = tuple(name for name in options.run.split(",") if name in chosen.methods)
-    found: dict[SplitKind, BenchmarkResult] = {}
+    results: dict[SplitKind, BenchmarkResult] = {}
     for split in SPLITS:
         for methods, stored_only in ((wanted, False), (chosen.methods, True)):
             if not methods or (not stored_only and split not in options.splits.split(",")):
                 continue
-            found[split] = run_benchmark(
+            results[split] = run_benchmark(
                 dataset,
                 BenchmarkConfig(
                     methods=methods,
@@ -98,7 +98,7 @@ def arenas(
                 summaries=summaries,
                 stored_only=stored_only,
             )
-    return found
+    return results
 
 
 def shipped_method(results: Results) -> str:
@@ -150,12 +150,12 @@ def seeds_text(seeds: Sequence[int]) -> str:
 def family_rows(setting: str, results: Results) -> Rows:
     """SMAPE of the shipped inspector by family that was held out, and between two runs."""
     method = shipped_method(results)
-    found = break_down(results["family"], method)
+    breakdown = break_down(results["family"], method)
     rows: Rows = []
     for number, (target, over) in enumerate(
-        zip([*TARGET_NAMES, ALL], found.over_floor, strict=False)
+        zip([*TARGET_NAMES, ALL], breakdown.over_floor, strict=False)
     ):
-        values = dict(zip(found.families, found.by_family[number], strict=True))
+        values = dict(zip(breakdown.families, breakdown.by_family[number], strict=True))
         known = {**values, "all": over.smape_pct, "floor": over.floor_pct, "over floor": over.ratio}
         rows += [
             {

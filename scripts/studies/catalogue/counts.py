@@ -41,5 +41,5 @@ OP_KINDS = (*dict.fromkeys(_PURPOSE_OF.values()), _OTHER)
 
 def kind_counts(kinds: Iterable[str]) -> dict[str, int]:
     """How many ops there are of each of `OP_KINDS`; gradients count with their layers."""
-    found = Counter(_PURPOSE_OF.get(kind, _OTHER) for kind in kinds)
-    return {kind: found[kind] for kind in OP_KINDS}
+    counts = Counter(_PURPOSE_OF.get(kind, _OTHER) for kind in kinds)
+    return {kind: counts[kind] for kind in OP_KINDS}

@@ -86,8 +86,8 @@ def formula_us(weights: FloatArray, features: FloatArray) -> FloatArray:
     memory_s = features[:, 1] / np.exp(memory)
     power = 1.0 + np.exp(sharpness)
     both = (compute_s**power + memory_s**power) ** (1 / power)
-    found: FloatArray = 1e6 * both + np.exp(start)
-    return found
+    us: FloatArray = 1e6 * both + np.exp(start)
+    return us
 
 
 def fit_formula(features: FloatArray, us: FloatArray) -> FloatArray:
@@ -95,8 +95,8 @@ def fit_formula(features: FloatArray, us: FloatArray) -> FloatArray:
     start = np.array([np.log(0.7), np.log(0.8), 0.1, 0.05, 0.5, np.log(1e6 * EMPTY_KERNEL_S)])
 
     def off(weights: FloatArray) -> FloatArray:
-        found: FloatArray = np.log(formula_us(weights, features) / us)
-        return found
+        logs: FloatArray = np.log(formula_us(weights, features) / us)
+        return logs
 
     fitted: FloatArray = least_squares(off, start, loss="soft_l1", f_scale=0.1).x
     return fitted
@@ -121,8 +121,8 @@ def trees_us(
 ) -> FloatArray:
     """Microseconds of kernels by formula and trees."""
     left = trees.predict(features[:, list(columns)])  # type: ignore[attr-defined]
-    found: FloatArray = formula_us(weights, features) * np.exp(left)
-    return found
+    us: FloatArray = formula_us(weights, features) * np.exp(left)
+    return us
 
 
 def errors(said: FloatArray, us: FloatArray) -> tuple[float, float, float]:

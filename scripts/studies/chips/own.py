@@ -73,20 +73,20 @@ class _Table:
 
     def _peak_s(self, ops: OpTable) -> FloatArray:
         peaks = peak_seconds(ops, device_named(self._device))
-        found: FloatArray = np.maximum(peaks.compute_s, peaks.memory_s) + EMPTY_KERNEL_S
-        return found
+        seconds: FloatArray = np.maximum(peaks.compute_s, peaks.memory_s) + EMPTY_KERNEL_S
+        return seconds
 
     @staticmethod
     def _place(ops: OpTable) -> FloatArray:
-        found: FloatArray = np.log2(np.maximum(ops.sides, 1.0))
-        return found
+        logs: FloatArray = np.log2(np.maximum(ops.sides, 1.0))
+        return logs
 
     def seconds(self, ops: OpTable) -> FloatArray:
         away, nearest = self._tree.query(self._place(ops), k=_NEAREST)
         weights = 1.0 / (away + 0.1)
         slower = (weights * self._slower[nearest]).sum(axis=1) / weights.sum(axis=1)
-        found: FloatArray = self._peak_s(ops) * np.exp(slower)
-        return found
+        seconds: FloatArray = self._peak_s(ops) * np.exp(slower)
+        return seconds
 
 
 def _tables(device: str) -> dict[str, _Table]:
@@ -130,5 +130,5 @@ def _covered(table: OpTable, part: str) -> npt.NDArray[np.bool_]:
     single = table.sides[:, 3] == 1
     sides = table.sides[:, :3]
     fits: npt.NDArray[np.bool_] = (sides.min(axis=1) >= 16) & (sides % 8 == 0).all(axis=1)
-    found: npt.NDArray[np.bool_] = fits & single & table.half
-    return found
+    covered: npt.NDArray[np.bool_] = fits & single & table.half
+    return covered

@@ -74,12 +74,12 @@ def _formats(rows: Sequence[Row]) -> list[str]:
     for device in dict.fromkeys(row["device"] for row in rows):
         cells = []
         for name in ("fp8", "fp8-block", "nvfp4"):
-            found = [
+            medians = [
                 max((row["median"] for row in pick(rows, device=device, format=name, least=least)),
                     default=None)
                 for least in _LEAST
             ]  # fmt: skip
-            cells.append(" / ".join("" if one is None else f"{one:.2f}" for one in found))
+            cells.append(" / ".join("" if one is None else f"{one:.2f}" for one in medians))
         lines.append([device, *(cell if cell.strip(" /") else "" for cell in cells)])
     return markdown(["device", "FP8", "FP8 by blocks", "NVFP4"], lines, right=True)
 

@@ -81,8 +81,8 @@ def _tables() -> Mapping[str, Kernels]:
 
 
 def _known(kernels: Kernels, device: str) -> BoolArray:
-    found: BoolArray = np.isfinite(kernels.us[device])
-    return found
+    known: BoolArray = np.isfinite(kernels.us[device])
+    return known
 
 
 def held_out(kind: str, kernels: Kernels) -> list[dict[str, Any]]:
@@ -109,9 +109,9 @@ def held_out(kind: str, kernels: Kernels) -> list[dict[str, Any]]:
                 "trees, shapes alone": trees_us(trees[_SHAPE], own, weights, _SHAPE),
             }
             shipped = errors(kernel_us(kernels.ops, name)[mine], measured)
-            found = {way: errors(us, measured) for way, us in said.items()}
+            errors_of = {way: errors(us, measured) for way, us in said.items()}
             rows.append({"kind": kind, "device": name, "count": len(measured), "shipped": shipped,
-                         **found})  # fmt: skip
+                         **errors_of})  # fmt: skip
     return rows
 
 
@@ -142,13 +142,13 @@ def networks() -> list[dict[str, Any]]:
     """Errors of collectives before and after, as fitted and left out."""
     rows = nccl.collectives()
     us, before = rows["us"].to_numpy(), nccl.seconds(rows, nccl.BEFORE.__getitem__)
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for link, some in rows.groupby("link").indices.items():
         fitted = nccl.fit_link(rows.iloc[some])
         after = nccl.seconds(rows.iloc[some], {link: fitted}.__getitem__)
-        found.append({"link": link, "what": "before", "count": len(some),
+        results.append({"link": link, "what": "before", "count": len(some),
                       "errors": nccl.errors(before[some], us[some])})  # fmt: skip
-        found.append({"link": link, "what": "fitted", "count": len(some),
+        results.append({"link": link, "what": "fitted", "count": len(some),
                       "errors": nccl.errors(after, us[some])})  # fmt: skip
     parts: dict[tuple[str, str], list[tuple[FloatArray, FloatArray]]] = {}
     for link, what, out in nccl.folds(rows):
@@ -157,9 +157,9 @@ def networks() -> list[dict[str, Any]]:
         parts.setdefault((link, what), []).append((said, us[out]))
     for (link, what), pieces in parts.items():
         said, measured = (np.concatenate(piece) for piece in zip(*pieces, strict=True))
-        found.append({"link": link, "what": f"{what} left out", "count": len(said),
+        results.append({"link": link, "what": f"{what} left out", "count": len(said),
                       "errors": nccl.errors(said, measured)})  # fmt: skip
-    return found
+    return results
 
 
 def main() -> None:

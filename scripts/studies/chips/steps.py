@@ -50,11 +50,13 @@ class _Model(GpuModel):
 
     def of(self, device: Device, memory_activity: float) -> tuple[GpuEfficiency, str]:
         """What a device reaches, and its source."""
-        found, origin = GpuModel.of(self, device, memory_activity)
+        efficiency, origin = GpuModel.of(self, device, memory_activity)
         slower = 1.0 if self.times is None else self.times / IN_STEPS
-        known = self.times is not None and found.products is not None
-        products = found.products.over(slower, slower) if known and found.products else None
-        return replace(found, products=products), origin
+        known = self.times is not None and efficiency.products is not None
+        products = (
+            efficiency.products.over(slower, slower) if known and efficiency.products else None
+        )
+        return replace(efficiency, products=products), origin
 
 
 def _model(model: GpuModel, times: float | None) -> _Model:
@@ -66,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("devices", nargs="+", metavar="DEVICE", help="such as H100")
     options = parser.parse_args(arguments)
-    found = read_shipped(PUBLISHED, forward=True)
-    if found is None:
+    benchmark = read_shipped(PUBLISHED, forward=True)
+    if benchmark is None:
         raise SystemExit(f"{PUBLISHED} has no published rows")
     drawn = np.random.default_rng(0)
     for name in options.devices:
@@ -76,13 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         shipped = shipped_calibration()
         place = re.compile(rf"x{re.escape(name)}(/|\+|$)")
         rows = [
-            row for row in found.rows
+            row for row in benchmark.rows
             if place.search(row.setting) and row.precision not in ("fp32", "tf32")
         ]  # fmt: skip
         if len(rows) > _MOST_ROWS:
             rows = [rows[i] for i in drawn.choice(len(rows), _MOST_ROWS, replace=False)]
         said = [
-            simulate_rows(rows, found.steps, replace(shipped, model=_model(model, times)))
+            simulate_rows(rows, benchmark.steps, replace(shipped, model=_model(model, times)))
             for times in (None, 1.0, _without(name))
         ]
         measured = np.array([row.step_s for row in rows])

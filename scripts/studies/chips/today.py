@@ -119,7 +119,7 @@ def _seconds(ops: OpTable, device: Device, efficiency: GpuEfficiency) -> FloatAr
     shares = efficiency.kernel_shares(peaks.facts, _RUNTIME)
     own = np.array([getattr(efficiency.shares, pipe) for pipe in PIPES])[peaks.pipes]
     reached = np.minimum(shares[:, 0] * own, most_shares(peaks.pipes))
-    found: FloatArray = kernel_seconds(
+    seconds: FloatArray = kernel_seconds(
         peaks.compute_s / reached,
         peaks.memory_s / (shares[:, 1] * efficiency.shares.memory),
         np.full(len(reached), EMPTY_KERNEL_S),
@@ -128,4 +128,4 @@ def _seconds(ops: OpTable, device: Device, efficiency: GpuEfficiency) -> FloatAr
         sharpness=efficiency.kernels.sharpness,
         xp=np,
     )
-    return found
+    return seconds

@@ -56,12 +56,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def series() -> Iterator[Row]:
     """Each row of several devices beside the smallest of its series, families left out."""
-    found = shipped(training=True)
-    if found.held_out is None:
+    benchmark = shipped(training=True)
+    if benchmark.held_out is None:
         raise SystemExit("the published rows have no held-out predictions")
     members: dict[tuple[object, ...], dict[int, list[tuple[MeasuredRun, float]]]] = {}
-    for row in found.rows:
-        predicted = found.held_out.of(row.id, "family")
+    for row in benchmark.rows:
+        predicted = benchmark.held_out.of(row.id, "family")
         if row.task == "train" and predicted is not None:
             sizes = members.setdefault((row.source, row.device, row.step_key), defaultdict(list))
             sizes[row.num_devices].append((row, predicted.seconds))
@@ -107,13 +107,13 @@ def rows() -> Iterator[Row]:
         and (row.precision not in _LOW or row.source in _LOW_SOURCES) and row.precision
         and not row.unused_why.startswith(("batch", "duplicate", "throughput"))
     ]  # fmt: skip
-    found: dict[str, dict[bool, float]] = defaultdict(dict)
+    step_s: dict[str, dict[bool, float]] = defaultdict(dict)
     for fused in (False, True):
         some = [row for row in known if fused or not row.compiled]
         for row, seconds in checked([replace(row, compiled=fused) for row in some]):
-            found[row.id][fused] = seconds
+            step_s[row.id][fused] = seconds
     for row in known:
-        both = found[row.id]
+        both = step_s[row.id]
         if both:
             yield {
                 "kind": "rows", "id": row.id, "source": row.source, "model": row.model,
@@ -125,9 +125,9 @@ def rows() -> Iterator[Row]:
 
 def mlperf() -> Iterator[Row]:
     """MLPerf's rows by fits without their families: eager, fused, and replayed as CUDA graphs."""
-    found = shipped(training=False)
-    for part in parts_of(found.rows, "family", found.folds):
-        some = [found.rows[i] for i in part.test if found.rows[i].source.startswith(MLPERF)]
+    benchmark = shipped(training=False)
+    for part in parts_of(benchmark.rows, "family", benchmark.folds):
+        some = [benchmark.rows[i] for i in part.test if benchmark.rows[i].source.startswith(MLPERF)]
         if not some:
             continue
         model = fits(training=False).without(left_out_of(part))
@@ -140,7 +140,7 @@ def mlperf() -> Iterator[Row]:
                 key = (asked.step_key, asked.setting)
                 if key not in done:
                     done[key] = simulated_step_s(
-                        found.steps.prepared(asked), Setting.parse(asked.setting), calibration,
+                        benchmark.steps.prepared(asked), Setting.parse(asked.setting), calibration,
                         num_steps=_STEPS,
                     )  # fmt: skip
                 ratios[name] = round(done[key] / row.step_s, 3)

@@ -106,12 +106,12 @@ def _of_groups(job: PreparedJob, device: CalibratedDevice) -> tuple[FloatArray, 
     length = np.where(total > 0, np.log(np.maximum(each_s, _TINY_S) / 1e-4), 0.0)
     facts = np.stack([summed(weights * column) for column in table.facts.values.T], axis=1)
     whole_s = float(times.duration_s.sum())
-    found = np.concatenate(
+    inputs = np.concatenate(
         [np.log1p(kernels)[:, None], bound[:, None], length[:, None], (total > 0)[:, None], facts],
         axis=1,
     )
     share = total / max(float(total.sum()), _TINY_S)
-    return share, found, float(np.log(max(whole_s, _TINY_S) / max(busy.sum(), _TINY_S)))
+    return share, inputs, float(np.log(max(whole_s, _TINY_S) / max(busy.sum(), _TINY_S)))
 
 
 def _of_job(row: MeasuredRun) -> list[float]:

@@ -26,8 +26,8 @@ _EPOCHS, _WIDTH, _BATCH, _RATE, _DECAY, _TOLERANCE = 12, 24, 128, 3e-3, 0.1, 0.0
 def scaled(values: FloatArray, train: IntArray) -> FloatArray:
     """Each column in standard deviations of the training rows, within four of the mean."""
     mean, spread = values[train].mean(axis=0), values[train].std(axis=0) + 1e-6
-    found: FloatArray = np.clip((values - mean) / spread, -4, 4)
-    return found
+    columns: FloatArray = np.clip((values - mean) / spread, -4, 4)
+    return columns
 
 
 def network(
@@ -77,5 +77,5 @@ def network(
             optimizer.step()
             schedule.step()
     with torch.no_grad():
-        found: FloatArray = logs(test).numpy().astype(np.float64)
-    return found
+        factor_logs: FloatArray = logs(test).numpy().astype(np.float64)
+    return factor_logs

@@ -16,11 +16,11 @@ def table(rows: Sequence[Row], split: str) -> list[str]:
     methods = list(dict.fromkeys(row["method"] for row in mine))
     lines = []
     for task in dict.fromkeys(row["task"] for row in mine):
-        found = {row["method"]: row for row in pick(mine, task=task)}
-        best = least({name: row["median_pct"] for name, row in found.items()})
-        cells = [task, str(found[methods[0]]["rows"])]
+        by_method = {row["method"]: row for row in pick(mine, task=task)}
+        best = least({name: row["median_pct"] for name, row in by_method.items()})
+        cells = [task, str(by_method[methods[0]]["rows"])]
         for name in methods:
-            text = f"{found[name]['median_pct']:.1f}; {found[name]['p90_pct']:.0f}"
+            text = f"{by_method[name]['median_pct']:.1f}; {by_method[name]['p90_pct']:.0f}"
             cells.append(f"**{text}**" if name == best else text)
         lines.append(cells)
     return markdown(["steps on one device", "rows", *methods], lines, right=True)

@@ -116,15 +116,17 @@ def score_corrections(
             counted[test] = True
         for task in TASKS:
             some = np.flatnonzero(counted & (tasks == task))
-            for name, found in predicted.items() if len(some) else ():
-                scores.append(_score(split, task, name, np.array(found)[:, some] - measured[some]))
+            for name, predicted_logs in predicted.items() if len(some) else ():
+                scores.append(
+                    _score(split, task, name, np.array(predicted_logs)[:, some] - measured[some])
+                )
     return scores
 
 
 def _those(places: Sequence[int], known: npt.NDArray[np.bool_]) -> IntArray:
     """The places of rows with a held-out prediction."""
-    found = np.asarray(places, dtype=np.int64)
-    return found[known[found]]
+    indices = np.asarray(places, dtype=np.int64)
+    return indices[known[indices]]
 
 
 def _score(split: str, task: str, method: str, off: FloatArray) -> CorrectionScore:
@@ -157,10 +159,10 @@ def ridge(
     seen, weight = columns[train], weights[train] / weights[train].sum()
     normal = (seen * weight[:, None]).T @ seen
     normal[np.diag_indices(len(normal))] += _RIDGE
-    found: FloatArray = columns[test] @ np.linalg.solve(
+    predicted: FloatArray = columns[test] @ np.linalg.solve(
         normal, (seen * weight[:, None]).T @ off[train]
     )
-    return found
+    return predicted
 
 
 def nearest(
@@ -168,14 +170,14 @@ def nearest(
 ) -> FloatArray:
     """The mean of the nearest steps by shares of time, less the further they are."""
     train, test = part
-    found = np.empty(len(test))
+    predicted = np.empty(len(test))
     for place, i in enumerate(test.tolist()):
         apart = np.abs(inputs.shares[train] - inputs.shares[i]).sum(axis=1) / 2
         apart += np.abs(inputs.steps[train, :3] - inputs.steps[i, :3]).sum(axis=1)  # same task
         near = np.argsort(apart)[:_NEIGHBOURS]
         close = np.exp(-apart[near] / _NEAR)
-        found[place] = (close * off[train[near]]).sum() / (close.sum() + 1.0)
-    return found
+        predicted[place] = (close * off[train[near]]).sum() / (close.sum() + 1.0)
+    return predicted
 
 
 def trees(
@@ -194,8 +196,8 @@ def trees(
     flat = inputs.flat()
     with threadpool_limits(1):  # threads that wait for each other cost more than they save
         model.fit(flat[train], off[train], sample_weight=weights[train])
-        found: FloatArray = model.predict(flat[test])
-    return found
+        predicted: FloatArray = model.predict(flat[test])
+    return predicted
 
 
 METHODS: Mapping[str, Method] = {

@@ -18,7 +18,7 @@ COLOURS = {"measured": "#3b6ea8", "simulated": "#c8612c"}
 
 
 def by_option(
-    found: Mapping[str, Mapping[str, Errors]],
+    by_labels: Mapping[str, Mapping[str, Errors]],
     title: str,
     name: str,
     means: Mapping[str, Sequence[float]],
@@ -26,16 +26,16 @@ def by_option(
     """A dot for each seed and a line at the mean; a panel for each kind of labels.
 
     Args:
-        found: NRMSE over seeds, by panel, number of epochs and option.
+        by_labels: NRMSE over seeds, by panel, number of epochs and option.
         title: of the picture.
         name: of its file, without an ending.
         means: NRMSE of predicting the mean, by panel; a dotted line.
     """
-    options = list(next(iter(next(iter(found.values())).values())))
-    width = 4.6 if len(found) == 2 else 3.4
-    size = width * len(found), 1.3 + 0.36 * len(options)
-    figure, axes = plt.subplots(1, len(found), figsize=size, sharey=True, squeeze=False)
-    for axis, (label, by_epochs) in zip(axes[0], found.items(), strict=True):
+    options = list(next(iter(next(iter(by_labels.values())).values())))
+    width = 4.6 if len(by_labels) == 2 else 3.4
+    size = width * len(by_labels), 1.3 + 0.36 * len(options)
+    figure, axes = plt.subplots(1, len(by_labels), figsize=size, sharey=True, squeeze=False)
+    for axis, (label, by_epochs) in zip(axes[0], by_labels.items(), strict=True):
         colour = COLOURS.get(label, "#3b6ea8")
         for number, (epochs, errors) in enumerate(by_epochs.items()):
             last = number == len(by_epochs) - 1

@@ -79,22 +79,22 @@ class Results:
 
     def together_of_both(self, label: str) -> dict[str, Errors]:
         """Figure 10: mean NRMSE of the two settings over seeds, by number of epochs and way."""
-        found = {}
+        by_epochs = {}
         for epochs, change in EPOCHS.items():
             errors, _ = self.together(label, change)
             first, other = errors.values()
-            found[epochs] = {
+            by_epochs[epochs] = {
                 way: [mean(pair) for pair in zip(first[way], other[way], strict=False)]
                 for way in (TOGETHER, TOLD, APART)
             }
-        return found
+        return by_epochs
 
 
-def table(found: dict[str, dict[str, Errors]], paper: str) -> list[str]:
+def table(by_label: dict[str, dict[str, Errors]], paper: str) -> list[str]:
     """A row per option, a column per kind of labels and number of epochs; the least error bold."""
     columns = {
         f"{label}, {epochs}": errors
-        for label, by_epochs in found.items()
+        for label, by_epochs in by_label.items()
         for epochs, errors in by_epochs.items()
     }
     rows = []
@@ -129,11 +129,11 @@ def untaught(by_label: dict[str, dict[str, Errors]], means: Mapping[str, float])
     return ["", f"{text}{'; '.join(words)}."] if words else []
 
 
-def summary(found: dict[str, dict[str, dict[str, Errors]]], results: Results) -> list[str]:
+def summary(errors: dict[str, dict[str, dict[str, Errors]]], results: Results) -> list[str]:
     """A row per choice: what the paper took, and what each kind of labels says of it."""
     both = {label: results.together_of_both(label) for label in PAIRS}
     all_found = [("One inspector of two settings", APART, both)]
-    all_found += [(choice.title, choice.paper, found[choice.figure]) for choice in CHOICES]
+    all_found += [(choice.title, choice.paper, errors[choice.figure]) for choice in CHOICES]
     rows = []
     for title, paper, by_label in all_found:
         verdicts = [Verdict.of(by_label[label], paper) for label in PAIRS]
@@ -145,24 +145,24 @@ def summary(found: dict[str, dict[str, dict[str, Errors]]], results: Results) ->
 def together(results: Results) -> tuple[list[str], dict[str, dict[str, Errors]]]:
     """Figure 10: one inspector for two settings, or two; the table, and errors by setting."""
     rows = []
-    found: dict[str, dict[str, Errors]] = {}
+    by_setting: dict[str, dict[str, Errors]] = {}
     for label in PAIRS:
         for epochs, change in EPOCHS.items():
             errors, seconds = results.together(label, change)
             for name, by_way in errors.items():
                 rows.append([label, name, epochs, *map(cell, by_way.values())])
-                found.setdefault(name, {})[epochs] = by_way
+                by_setting.setdefault(name, {})[epochs] = by_way
             cells = [f"{seconds[way]:.0f} s" for way in (TOGETHER, TOLD, APART)]
             rows.append([label, "seconds to train, in all", epochs, *cells])
-    return markdown(["labels", "setting", "trained for", TOGETHER, TOLD, APART], rows), found
+    return markdown(["labels", "setting", "trained for", TOGETHER, TOLD, APART], rows), by_setting
 
 
-def ratios(found: dict[str, dict[str, Errors]]) -> dict[str, str]:
+def ratios(errors: dict[str, dict[str, Errors]]) -> dict[str, str]:
     """Figure 10: error of one inspector over that of two, mean over the settings."""
     found_ratios = {}
     for number, epochs in enumerate(EPOCHS):
         for name, way in (("together", TOGETHER), ("told", TOLD)):
-            some = [mean(by[epochs][way]) / mean(by[epochs][APART]) for by in found.values()]
+            some = [mean(by[epochs][way]) / mean(by[epochs][APART]) for by in errors.values()]
             found_ratios[f"{name}_{number}"] = f"{mean(some):.2f}"
     return found_ratios
 
@@ -202,24 +202,24 @@ def found_errors(results: Results) -> dict[str, dict[str, dict[str, Errors]]]:
 
 def mean_predictors() -> dict[str, dict[str, float]]:
     """NRMSE of predicting the mean of the training labels: mean and deviation over seeds."""
-    found: dict[str, dict[str, float]] = json.loads((HOME / "mean-predictor.json").read_bytes())
-    return found
+    errors: dict[str, dict[str, float]] = json.loads((HOME / "mean-predictor.json").read_bytes())
+    return errors
 
 
 def parts() -> Parts:
     """Tables and sentences of the page."""
     results = Results()
-    found, means = found_errors(results), mean_predictors()
+    by_figure, means = found_errors(results), mean_predictors()
     table_10, errors_10 = together(results)
     made: dict[str, str | Sequence[str]] = {
-        "summary": summary(found, results),
+        "summary": summary(by_figure, results),
         "figure_10": table_10,
         "figure_20": parts_table(by_parts()),
         **ratios(errors_10),
         **{f"mean_{label}": f"{m['mean']:.4f} ± {m['std']:.4f}" for label, m in means.items()},
     }
     for choice in CHOICES:
-        errors = found[choice.figure]
+        errors = by_figure[choice.figure]
         verdicts = {label: Verdict.of(some, choice.paper) for label, some in errors.items()}
         made["figure_" + choice.figure.replace(".", "_")] = [
             choice.claim,

@@ -239,14 +239,14 @@ def trials(first: str, second: str, figures: Collection[str] = FIGURES) -> list[
 
 def _together(first: str, second: str, change: Change) -> list[Trial]:
     """Trials of Figure 10: one inspector of two settings, and one of each."""
-    found = []
+    wanted = []
     for seed in SEEDS:
-        found += [
+        wanted += [
             Trial(setting=f"{first} + {second}", change=change, seed=seed, way=way)
             for way in (TOGETHER, TOLD)
         ]
-        found += [Trial(setting=name, change=change, seed=seed) for name in (first, second)]
-    return found
+        wanted += [Trial(setting=name, change=change, seed=seed) for name in (first, second)]
+    return wanted
 
 
 def preset_of(trial: Trial) -> Preset:
@@ -310,8 +310,8 @@ def joined(datasets: list[Dataset], splits: list[Split]) -> tuple[Dataset, Split
     examples: list[Example] = []
     rows: dict[str, list[int]] = {name: [] for name in ("train", "validation", "test")}
     for dataset, split in zip(datasets, splits, strict=True):
-        for name, found in rows.items():
-            found += [len(examples) + int(i) for i in getattr(split, name)]
+        for name, indices in rows.items():
+            indices += [len(examples) + int(i) for i in getattr(split, name)]
         examples += [
             replace(
                 item,
@@ -402,8 +402,8 @@ def main() -> None:
     folders = {**measured_folders(), **simulated_folders()}
     for label in (arguments.labels,) if arguments.labels else PAIRS:
         names = PAIRS[label]
-        found = dict(zip(names, read_datasets([folders[name] for name in names]), strict=True))
-        run_missing(trials(*names, figures), found, arguments.threads)
+        datasets = dict(zip(names, read_datasets([folders[name] for name in names]), strict=True))
+        run_missing(trials(*names, figures), datasets, arguments.threads)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def parts() -> Parts:
     rows = read_results(RESULTS)
     measured = [row for row in rows if row["where"] != OWN]
     jobs = pick(rows, where=OWN)
-    found = {"parts": by_part(measured), "most": by_most(measured), "own": own(jobs)}
+    tables = {"parts": by_part(measured), "most": by_most(measured), "own": own(jobs)}
     lines = []
     for where in ("H100", "H200"):
         for task in ("train", "forward"):
@@ -102,4 +102,4 @@ def parts() -> Parts:
             lines.append([f"{where}, {task}", str(len(mine)), *cells])
     cells = [cell(totals(jobs, name)) for name in ("before_s", "now_s")]
     lines.append([OWN, str(len(jobs)), *cells])
-    return {**found, "totals": markdown(["steps of", "steps", "before", "now"], lines, right=True)}
+    return {**tables, "totals": markdown(["steps of", "steps", "before", "now"], lines, right=True)}

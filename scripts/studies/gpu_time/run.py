@@ -72,8 +72,8 @@ def main() -> None:
     known = shipped_known.device(OWN_DEVICE)
     for own_job in own_jobs():
         facts = {"job": own_job.name, "precision": own_job.precision, "task": "train"}
-        found = both(own_job.ready().prepared, known)
-        add_result(RESULTS, {"where": OWN, **facts, "busy_s": own_job.busy_s, **found})
+        prices = both(own_job.ready().prepared, known)
+        add_result(RESULTS, {"where": OWN, **facts, "busy_s": own_job.busy_s, **prices})
 
 
 def both(job: PreparedJob, device: CalibratedDevice) -> dict[str, dict[str, float]]:

@@ -55,7 +55,7 @@ def main() -> None:
 
 def logs_of(model: GpuModel, fold: int) -> dict[str, list[float]]:
     """ln(predicted / measured) of what the fit did not see, by what it is."""
-    found: dict[str, list[float]] = defaultdict(list)
+    logs: dict[str, list[float]] = defaultdict(list)
     calibration = replace(shipped_calibration(), model=model)
     source = shipped(training=False)
     single = [row for row in source.rows if row.scheme == "single" and row.library]
@@ -68,10 +68,10 @@ def logs_of(model: GpuModel, fold: int) -> dict[str, list[float]]:
             what += ", compiled"
         elif row.task == "train":
             what += ", timm" if row.source == "timm" else ", others"
-        found[what].append(float(np.log(step_s / row.step_s)))
+        logs[what].append(float(np.log(step_s / row.step_s)))
     for what, log in own_logs(model, fold):
-        found[what].append(log)
-    return found
+        logs[what].append(log)
+    return logs
 
 
 def own_logs(model: GpuModel, fold: int) -> Iterator[tuple[str, float]]:

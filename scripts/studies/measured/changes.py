@@ -74,22 +74,22 @@ class Changes:
     def of(cls, datasets: Sequence[Dataset]) -> Changes:
         """All ratios of all settings but the first."""
         workload = compared(datasets)
-        found: list[Ratios] = [{}, {}, {}, {}]
+        parts: list[Ratios] = [{}, {}, {}, {}]
         for dataset in datasets[1:]:
             common, ratios = ratios_to_first(datasets[0], dataset)
             sync = np.array([bool(item.details["sync"]) for item in common])
             chosen = np.array([item.workload == workload for item in common])
-            for part, rows in zip(found, (chosen, chosen | True, sync, ~sync), strict=True):
+            for part, rows in zip(parts, (chosen, chosen | True, sync, ~sync), strict=True):
                 values = np.median(ratios[rows], axis=0)
                 for target, value in zip(TARGET_NAMES, values, strict=True):
                     part[f"{dataset.setting}, {target}"] = float(value)
         return cls(
             datasets=tuple(datasets),
             workload=workload,
-            chosen=found[0],
-            median=found[1],
-            median_sync=found[2],
-            median_async=found[3],
+            chosen=parts[0],
+            median=parts[1],
+            median_sync=parts[2],
+            median_async=parts[3],
         )
 
     def table(self, resource: str) -> list[str]:

@@ -63,7 +63,7 @@ def settings_table(datasets: list[Dataset]) -> list[str]:
 
 def exemplars(dataset: Dataset) -> list[tuple[Example, str]]:
     """The three workloads of Table 1, as far as they were measured, each with its resource."""
-    found = []
+    chosen = []
     for model, sync, resource in EXEMPLARS:
         fitting = [
             item
@@ -71,8 +71,8 @@ def exemplars(dataset: Dataset) -> list[tuple[Example, str]]:
             if item.details["model"] == model and item.details["sync"] == sync
         ]
         if fitting:
-            found.append((max(fitting, key=lambda item: item.iteration_time_s), resource))
-    return found
+            chosen.append((max(fitting, key=lambda item: item.iteration_time_s), resource))
+    return chosen
 
 
 def exemplar_table(chosen: list[tuple[Example, str]]) -> list[str]:
@@ -202,16 +202,16 @@ def disturbed(dataset: Dataset) -> list[Example]:
 def disturbed_parts(datasets: list[Dataset]) -> dict[str, str]:
     """Number of disturbed labels, their disturbance, and the limits of it."""
     limits = DisturbanceLimits()
-    found = [item for dataset in datasets for item in disturbed(dataset)]
+    unsteady = [item for dataset in datasets for item in disturbed(dataset)]
     return {
         "tries": f"{limits.tries}",
         "other_cores": f"{limits.other_cores:g}",
         "steal_cores": f"{limits.steal_cores:g}",
         "gap_pct": f"{100 * limits.gap_share:g}",
-        "num_disturbed": f"{len(found)}",
+        "num_disturbed": f"{len(unsteady)}",
         "num_labels": f"{sum(len(dataset.examples) for dataset in datasets)}",
-        "most_other": f"{max(float(item.details['other_cores']) for item in found):.2f}",
-        "most_stolen": f"{max(float(item.details['steal_cores']) for item in found):.3f}",
+        "most_other": f"{max(float(item.details['other_cores']) for item in unsteady):.2f}",
+        "most_stolen": f"{max(float(item.details['steal_cores']) for item in unsteady):.3f}",
     }
 
 

@@ -119,9 +119,9 @@ def _step(
     for _ in range(options.grad_accumulation):
         with record_function(_PASS):
             with autocast_of(options.precision, "cpu"):
-                found = model(**batch) if isinstance(batch, dict) else model(batch)
-                loss = loss_of(found)
-                del found
+                outputs = model(**batch) if isinstance(batch, dict) else model(batch)
+                loss = loss_of(outputs)
+                del outputs
             loss.backward()  # type: ignore[no-untyped-call]
     with record_function(_UPDATE):
         optimizer.step()
@@ -156,21 +156,21 @@ def _events(
     nodes: Iterable[Any], ops: Container[str]
 ) -> tuple[list[_Event], list[tuple[int, str]]]:
     """Allocator events in the order of time, each with its op of `ops`, and when these begin."""
-    found: list[_Event] = []
+    events: list[_Event] = []
     starts: list[tuple[int, str]] = []
     waiting: list[tuple[Any, int]] = [(node, 0) for node in nodes]
     while waiting:
         node, owner = waiting.pop()
         if node.tag == _EventType.Allocation:
             fields = node.extra_fields
-            found.append(_Event(node.start_time_ns, fields.ptr, fields.alloc_size, owner))
+            events.append(_Event(node.start_time_ns, fields.ptr, fields.alloc_size, owner))
             continue
         name = node.name.removesuffix("_")  # in place or not
         if not owner and name in ops:
             starts.append((node.start_time_ns, name))
             owner = len(starts)
         waiting += [(child, owner) for child in node.children]
-    return sorted(found, key=lambda event: event.start_ns), sorted(starts)
+    return sorted(events, key=lambda event: event.start_ns), sorted(starts)
 
 
 def _of_kernels(events: Sequence[_Event]) -> npt.NDArray[np.bool_]:
@@ -187,11 +187,11 @@ def _of_kernels(events: Sequence[_Event]) -> npt.NDArray[np.bool_]:
 
 def _last(nodes: Iterable[Any], name: str) -> tuple[int, int]:
     """Begin and end of the last mark of a name, nanoseconds."""
-    found = (0, 0)
+    last = (0, 0)
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
         if node.name == name:
-            found = max(found, (node.start_time_ns, node.end_time_ns))
+            last = max(last, (node.start_time_ns, node.end_time_ns))
         waiting += node.children
-    return found
+    return last

@@ -39,9 +39,9 @@ class StudyModel:
 
 def loss_of(outputs: Any) -> Tensor:
     """The model's own loss, or the mean of what it returns."""
-    found = getattr(outputs, "loss", None)
-    if isinstance(found, Tensor):
-        return found
+    loss = getattr(outputs, "loss", None)
+    if isinstance(loss, Tensor):
+        return loss
     if isinstance(outputs, Mapping):
         outputs = next(iter(outputs.values()))
     if hasattr(outputs, "logits"):

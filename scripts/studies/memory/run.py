@@ -165,7 +165,7 @@ def matched_curves(
 
 def store_curves() -> None:
     """Both curves of some steps, for the picture."""
-    found = []
+    curves = []
     for name, case in SHOWN:
         study = MODELS[name]
         graph = read_for_cpu(study, case)
@@ -175,14 +175,14 @@ def store_curves() -> None:
         )
         theirs, ours = matched_curves(graph, timeline.total_bytes, measured)
         how = ", checkpointing" if case.checkpoint else ""
-        found.append(
+        curves.append(
             {
                 "title": f"{name}, {case.precision}, {case.optimizer}{how}",
                 "measured": theirs.tolist(),
                 "predicted": ours.tolist(),
             }
         )
-    atomic_write(CURVES, f"{json.dumps(found)}\n".encode(), error=DatasetError)
+    atomic_write(CURVES, f"{json.dumps(curves)}\n".encode(), error=DatasetError)
 
 
 def main() -> None:

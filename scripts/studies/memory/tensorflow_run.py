@@ -142,22 +142,22 @@ def _profiled(run: Callable[[], Any], folder: Path, optimizer: str) -> _Peak:
     tf.profiler.experimental.stop()
     live: dict[int, _Request] = {}
     now = 0
-    found = _Peak(0, 0, 0)
+    peak = _Peak(0, 0, 0)
     for request in _requests(folder):
         if request.nbytes < 0:
             now -= live.pop(request.address).nbytes if request.address in live else 0
             continue
         live[request.address] = request
         now += request.nbytes
-        if now > found.peak:
+        if now > peak.peak:
             workspace = sum(each.nbytes for each in live.values() if each.is_workspace)
             update = sum(
                 each.nbytes
                 for each in live.values()
                 if not each.is_workspace and each.op.startswith(f"{optimizer}/")
             )
-            found = _Peak(now, workspace, update)
-    return found
+            peak = _Peak(now, workspace, update)
+    return peak
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -178,7 +178,7 @@ def _requests(folder: Path) -> list[_Request]:
     (file,) = folder.rglob("*.xplane.pb")
     space = xplane_pb2.XSpace()
     space.ParseFromString(file.read_bytes())
-    found = []
+    requests = []
     for plane in space.planes:
         names = {key: one.name for key, one in plane.stat_metadata.items()}
         for line in plane.lines:
@@ -195,7 +195,7 @@ def _requests(folder: Path) -> list[_Request]:
                 }
                 is_made = kind == "MemoryAllocation"
                 nbytes = int(stats["requested_bytes"]) if is_made else -1
-                found.append(
+                requests.append(
                     _Request(
                         line.timestamp_ns + event.offset_ps / 1000,
                         int(stats["addr"]),
@@ -204,7 +204,7 @@ def _requests(folder: Path) -> list[_Request]:
                         stats.get("region_type") == "temp",
                     )
                 )
-    return sorted(found)
+    return sorted(requests)
 
 
 def main() -> None:

@@ -59,9 +59,16 @@ def far_table(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         by_family.setdefault(family(row["model"]), []).append(row)
     body = []
-    for name, found in sorted(by_family.items(), key=lambda item: -len(item[1])):
-        least, most = (100 * end(map(difference, found)) for end in (min, max))
-        body.append([name, str(len(found)), found[0]["model"], f"{least:+.1f} to {most:+.1f} %"])
+    for name, rows_of_family in sorted(by_family.items(), key=lambda item: -len(item[1])):
+        least, most = (100 * end(map(difference, rows_of_family)) for end in (min, max))
+        body.append(
+            [
+                name,
+                str(len(rows_of_family)),
+                rows_of_family[0]["model"],
+                f"{least:+.1f} to {most:+.1f} %",
+            ]
+        )
     return markdown(["family", "models", "such as", "difference"], body)
 
 

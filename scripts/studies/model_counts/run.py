@@ -107,10 +107,10 @@ def timm_row(entry: dict[str, str]) -> Row:
     options = JobOptions(batch_size=BATCH, input_shape=(3, size, size))
     started_s = time.process_time()
     try:
-        found = counted(load_job(f"timm:{name}", options))
+        counts = counted(load_job(f"timm:{name}", options))
     except (DripleError, RecursionError, MemoryError) as error:
         return {**row, "error": f"{type(error).__name__}: {str(error)[:300]}"}
-    return {**row, **found, "cpu_s": round(time.process_time() - started_s, 2)}
+    return {**row, **counts, "cpu_s": round(time.process_time() - started_s, 2)}
 
 
 def transformers_row(name: str, folder: Path) -> Row:
@@ -127,7 +127,7 @@ def transformers_row(name: str, folder: Path) -> Row:
     config.save_pretrained(folder)
     images = "image_size" in config.to_dict()
     options = JobOptions(batch_size=BATCH, seq_len=None if images else SEQ_LEN)
-    found = counted(load_job(f"hf:{folder}", options))
+    counts = counted(load_job(f"hf:{folder}", options))
     config.use_cache = False
     with torch.device("meta"):
         model = getattr(transformers, trained)(config).train()
@@ -144,7 +144,7 @@ def transformers_row(name: str, folder: Path) -> Row:
         "kind": "transformers",
         "model": name,
         "class": trained,
-        **found,
+        **counts,
         "counter_forward": forward.get_total_flops() / BATCH,
         "counter_backward": backward.get_total_flops() / BATCH,
         "model_parameters": sum(one.numel() for one in model.parameters()),

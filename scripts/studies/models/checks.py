@@ -56,9 +56,9 @@ class Halves:
     published: FloatArray
 
 
-def error(found: npt.ArrayLike, measured: npt.ArrayLike) -> FloatArray:
-    """|found - measured| / measured."""
-    off: FloatArray = np.asarray(found, dtype=np.float64) / np.asarray(measured) - 1
+def error(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> FloatArray:
+    """|predicted - measured| / measured."""
+    off: FloatArray = np.asarray(predicted, dtype=np.float64) / np.asarray(measured) - 1
     return np.abs(off)
 
 
@@ -100,7 +100,7 @@ def published_clusters(
     runs: Iterable[ZengRun], store: GraphStore, calibration: Calibration, exchange: TransferCosts
 ) -> list[tuple[ZengRun, list[ClosedForm]]]:
     """The closed forms on measured GPU clusters whose graphs are shipped."""
-    found, jobs = [], {}
+    clusters, jobs = [], {}
     for run in runs:
         name = f"{run.model}/imagenet/b{run.batch_size}/sgd/async/nchw"
         if not run.bytes_per_s or any(run.on_cpu) or name not in store.places:
@@ -120,8 +120,8 @@ def published_clusters(
             zeng_repaired(jobs[name], topology, calibration, exchange),
             zhang_pipeline(jobs[name], topology, calibration),
         ]
-        found.append((run, forms))
-    return found
+        clusters.append((run, forms))
+    return clusters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +156,7 @@ def against_simulation(
 ) -> list[AgainstSimulation]:
     """Closed form and event simulation on the same clusters."""
     device = calibration.device("V100")
-    found = []
+    rows = []
     for name in MODELS:
         job = PreparedJob(store.graph(f"{name}/imagenet/b32/sgd/async/nchw"))
         profile = profile_of(job, device)
@@ -192,7 +192,7 @@ def against_simulation(
                 chance.append(float(closed) / simulated - 1)
             layer = iteration_seconds(profile, at, exchange="layer").total_s
             even = iteration_seconds(profile, replace(at, imbalance=1.0)).total_s
-            found.append(
+            rows.append(
                 AgainstSimulation(
                     model=name,
                     workers=workers,
@@ -205,7 +205,7 @@ def against_simulation(
                     chance=tuple(chance),
                 )
             )
-    return found
+    return rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +244,7 @@ def on_measured(
             speeds[name] = rate_from_measured(profile, at, first[name].iteration_time_s)
         except ConfigError:
             continue
-    found = []
+    rows = []
     for setting, labels in examples.items():
         progress(f"closed forms on {setting}")
         topology = topology_of(Setting.parse(setting))
@@ -273,7 +273,7 @@ def on_measured(
             moved = iteration_seconds(profile, replace(at, compute_rate=speed)).total_s
             from_run.append(float(moved) / labels[name].iteration_time_s)
         before = np.array([first[name].iteration_time_s for name in names])
-        found.append(
+        rows.append(
             OnMeasured(
                 setting=setting,
                 methods=methods,
@@ -282,7 +282,7 @@ def on_measured(
                 unfit=len(names) - len(speeds),
             )
         )
-    return found
+    return rows
 
 
 def _point(job: PreparedJob, setting: str, calibration: Calibration) -> tuple[Points, JobProfile]:

@@ -59,8 +59,8 @@ def scalability(profiles: Mapping[str, JobProfile], path: Path) -> None:
                     x, speed_up(profile, points, exchange), line, color=COLOURS[name],
                     label=NAMES[name] if exchange == "step" else None,
                 )  # fmt: skip
-            found = iteration_seconds(profile, points, exchange="layer")
-            axes[1, column].plot(x, communication_ratio(found), color=COLOURS[name])
+            breakdown = iteration_seconds(profile, points, exchange="layer")
+            axes[1, column].plot(x, communication_ratio(breakdown), color=COLOURS[name])
         axes[1, column].axhline(1, color="#999999", linewidth=0.8)
         axes[1, column].set_yscale("log")
         axes[1, column].set_xlabel(words, fontsize=9)
@@ -92,7 +92,7 @@ def compression(
     """Figure 6: iteration over the share of gradients that is not sent; and the best share."""
     ratios = np.linspace(0, 0.95, 96)
     drawn, axes = plt.subplots(1, len(CASES), figsize=(12, 3.6))
-    found = {}
+    best_of = {}
     for axis, (gbit, workers) in zip(axes, CASES, strict=True):
         for name, profile in profiles.items():
             point = cluster(gbit, workers)
@@ -102,7 +102,7 @@ def compression(
             best = best_compression(profile, point, COST, "layer")
             axis.plot(ratios, total_s / total_s[0], color=COLOURS[name], label=NAMES[name])
             axis.plot(best.ratio, best.total_s / total_s[0], "o", color=COLOURS[name])
-            found[name, gbit, workers] = best
+            best_of[name, gbit, workers] = best
         axis.set_ylim(0, 1.6)
         axis.axhline(1, color="#999999", linewidth=0.8)
         axis.set_title(f"{gbit} Gbit/s, {workers} workers", fontsize=9)
@@ -112,7 +112,7 @@ def compression(
     axes[-1].legend(fontsize=8, frameon=False)
     drawn.tight_layout()
     save(drawn, path)
-    return found
+    return best_of
 
 
 def halves_picture(halves: Sequence[Halves], path: Path) -> None:

@@ -183,7 +183,7 @@ def fit_table(fit: ZengFit) -> list[str]:
     return lines
 
 
-def simulation_table(found: Sequence[AgainstSimulation]) -> list[str]:
+def simulation_table(rows: Sequence[AgainstSimulation]) -> list[str]:
     """Closed form over event simulation."""
     heads = " | ".join(f"deviation {deviation:g}" for deviation in DEVIATIONS)
     lines = [
@@ -191,7 +191,7 @@ def simulation_table(found: Sequence[AgainstSimulation]) -> list[str]:
         "layer |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for row in found:
+    for row in rows:
         chance = [f"{100 * value:+.2f} %" for value in row.chance] or ["-"] * len(DEVIATIONS)
         lines.append(
             f"| {NAMES[row.model]} | {row.workers} | {row.servers} | {row.gbit:g} | "
@@ -201,16 +201,16 @@ def simulation_table(found: Sequence[AgainstSimulation]) -> list[str]:
     return lines
 
 
-def measured_table(found: Sequence[OnMeasured]) -> list[str]:
+def measured_table(rows: Sequence[OnMeasured]) -> list[str]:
     """Median and mean errors on the measured CPU settings."""
     lines = [
         "| setting | Zeng, published | Zeng, repaired | simulator | Zhang | Zhang, from one run | "
         "that run, scaled | inspector |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for row in found:
+    for row in rows:
         cells = [off(row.methods[name]) for name in ("zeng", "zeng-repaired", "simulator", "zhang")]
-        cells += ["-", "-"] if row is found[0] else [off(row.from_run), off(row.run_itself)]
+        cells += ["-", "-"] if row is rows[0] else [off(row.from_run), off(row.run_itself)]
         file = inspector_file(row.setting, "default")
         inspector = load_checkpoint(file).metrics["test_iteration_time_mape_pct"]
         lines.append(f"| {row.setting} | {' | '.join(cells)} | ({inspector:.0f} %) |")
@@ -248,22 +248,22 @@ def zeng_tables(runs: Sequence[ZengRun], store: GraphStore) -> dict[str, list[st
     return {"means": means, **made}
 
 
-def fit_numbers(found: Fitted) -> dict[str, str]:
+def fit_numbers(result: Fitted) -> dict[str, str]:
     """Mean errors of the repaired model, by how its rows were held out."""
-    by_chance = random_halves(found.runs, _HALVES_BY_CHANCE)
+    by_chance = random_halves(result.runs, _HALVES_BY_CHANCE)
     progress("fitting without each model")
-    unseen = without_model(found.runs)
+    unseen = without_model(result.runs)
     return {
-        "held_out_rows": str(len(found.runs)),
-        "repaired": pct(float(np.concatenate([h.repaired for h in found.halves]).mean())),
-        "published": pct(float(np.concatenate([h.published for h in found.halves]).mean())),
+        "held_out_rows": str(len(result.runs)),
+        "repaired": pct(float(np.concatenate([h.repaired for h in result.halves]).mean())),
+        "published": pct(float(np.concatenate([h.published for h in result.halves]).mean())),
         "chance": f"{pct(min(by_chance))} to {pct(max(by_chance))}, on average "
         f"{pct(float(np.mean(by_chance)))}",
         "unseen": ", ".join(
             f"{name} {pct(half.repaired.mean())} (published {pct(half.published.mean())})"
             for name, half in unseen.items()
         ),
-        "unfit": str(found.measured[0].unfit),
+        "unfit": str(result.measured[0].unfit),
     }
 
 
@@ -301,7 +301,7 @@ def error_numbers(errors: Errors) -> dict[str, str]:
 
 def main() -> None:
     """Fit, compare, draw, and store all tables and numbers."""
-    found, store = fitted(), GraphStore.open(GRAPHS)
+    result, store = fitted(), GraphStore.open(GRAPHS)
     calibration = shipped_calibration()
     simulated = against_simulation(store, calibration, progress)
     device = calibration.device("V100")
@@ -311,19 +311,19 @@ def main() -> None:
     }
     scalability(profiles, HOME / "scalability.png")
     best = compression(profiles, HOME / "compression.png")
-    halves_picture(found.halves, HOME / "zeng.png")
+    halves_picture(result.halves, HOME / "zeng.png")
     tables = {
-        "halves": halves_table(found.halves),
-        "fit": fit_table(found.fit),
-        "worst": worst_table(found.halves),
+        "halves": halves_table(result.halves),
+        "fit": fit_table(result.fit),
+        "worst": worst_table(result.halves),
         "simulation": simulation_table(simulated),
-        "measured": measured_table(found.measured),
+        "measured": measured_table(result.measured),
         "compression": compression_table(best),
-        **zeng_tables(found.runs, store),
+        **zeng_tables(result.runs, store),
     }
     numbers = {
-        **error_numbers(found.errors),
-        **fit_numbers(found),
+        **error_numbers(result.errors),
+        **fit_numbers(result),
         **simulation_numbers(simulated),
         "megabytes": ", ".join(
             f"{NAMES[name]} {profile.push_bytes.sum() / 1e6:.0f} MB in "

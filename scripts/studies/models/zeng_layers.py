@@ -20,27 +20,27 @@ def _conv(channels: int, window: int, made: int, size: int) -> float:
 
 def _vgg(stages: Sequence[Sequence[tuple[int, int]]]) -> list[float]:
     """Convolutions by stage as (window, channels); the image is halved after each stage."""
-    found, channels, size = [], 3, 224
+    flops, channels, size = [], 3, 224
     for stage in stages:
         for window, made in stage:
-            found.append(_conv(channels, window, made, size))
+            flops.append(_conv(channels, window, made, size))
             channels = made
         size //= 2
     dense = [(channels * size * size, 4096), (4096, 4096), (4096, _CLASSES)]
-    return found + [float(dense_flops(one, other)) for one, other in dense]
+    return flops + [float(dense_flops(one, other)) for one, other in dense]
 
 
 def _resnet(blocks: Sequence[int]) -> list[float]:
     """Blocks of two 3 x 3 convolutions; a 1 x 1 convolution where the channels change."""
-    found, channels = [_conv(3, 7, 64, 112)], 64
+    flops, channels = [_conv(3, 7, 64, 112)], 64
     for stage, count in enumerate(blocks):
         made, size = 64 * 2**stage, 56 // 2**stage
         for _ in range(count):
             if channels != made:
-                found.append(_conv(channels, 1, made, size))
-            found += [_conv(channels, 3, made, size), _conv(made, 3, made, size)]
+                flops.append(_conv(channels, 1, made, size))
+            flops += [_conv(channels, 3, made, size), _conv(made, 3, made, size)]
             channels = made
-    return [*found, float(dense_flops(channels, _CLASSES))]
+    return [*flops, float(dense_flops(channels, _CLASSES))]
 
 
 def _stages(windows: Sequence[int]) -> list[list[tuple[int, int]]]:

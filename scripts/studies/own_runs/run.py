@@ -78,9 +78,9 @@ def parts() -> list[tuple[str, str, str]]:
     for row in _single():
         key = (row.device, row.task)
         counts[key] = counts.get(key, 0) + 1
-    found = sorted(key for key, count in counts.items() if count >= _LEAST)
+    keys = sorted(key for key, count in counts.items() if count >= _LEAST)
     own = [(device, task, _OWN) for device in MEASURED for task in ("both", BUSY)]
-    return [(*key, "published") for key in found] + own
+    return [(*key, "published") for key in keys] + own
 
 
 def published_steps(device: str, task: str) -> Iterator[TunedStep]:
@@ -165,8 +165,8 @@ def learned_anew(steps: Sequence[TunedStep], seen: npt.NDArray[np.int64]) -> Flo
     measured = np.log([one.seconds for one in steps])
     model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 2, 11)))
     model.fit(inputs[seen], measured[seen])
-    found: FloatArray = np.exp(model.predict(inputs))
-    return found
+    seconds: FloatArray = np.exp(model.predict(inputs))
+    return seconds
 
 
 def _quantiles(ratios: FloatArray) -> dict[str, float]:

@@ -102,10 +102,10 @@ def flops_of(op: RanOp) -> tuple[float, str]:
         node = type(op.node)()
         node.CopyFrom(op.node)
         node.op = op.op_type
-        found = ops.get_stats_for_node_def(_Graph(op), node, "flops").value
+        flops = ops.get_stats_for_node_def(_Graph(op), node, "flops").value
     except (ValueError, KeyError, TypeError):  # a shape that the run did not report
         return 0.0, "none"
-    return (float(found), "profiler") if found else (0.0, "none")
+    return (float(flops), "profiler") if flops else (0.0, "none")
 
 
 def _numbers(op: RanOp, name: str) -> Shape:

@@ -34,8 +34,8 @@ def base_name(name: str) -> str:
 def _types(node: Any) -> list[int]:
     for name in _ATTRS_OF_TYPES:
         if name in node.attr:
-            found = node.attr[name]
-            return list(found.list.type) if found.HasField("list") else [found.type]
+            attribute = node.attr[name]
+            return list(attribute.list.type) if attribute.HasField("list") else [attribute.type]
     raise TruthError(f"input {node.name} ({node.op}) names no type")
 
 
@@ -43,11 +43,11 @@ def _shapes(node: Any, nodes: Mapping[str, Any]) -> list[Any]:
     for name in ("_output_shapes", "output_shapes", "shapes", "shape"):
         if name in node.attr:
             value = node.attr[name]
-            found = list(value.list.shape) if value.HasField("list") else [value.shape]
+            shapes = list(value.list.shape) if value.HasField("list") else [value.shape]
             # Before version 24 of TensorFlow's graphs, a placeholder without a shape had rank 0.
-            is_open = node.op == "Placeholder" and name == "shape" and not found[0].dim
-            if found and not is_open and not all(s.unknown_rank for s in found):
-                return found
+            is_open = node.op == "Placeholder" and name == "shape" and not shapes[0].dim
+            if shapes and not is_open and not all(s.unknown_rank for s in shapes):
+                return shapes
     if "Dequeue" in node.op:
         return _queue_shapes(node, nodes)
     return []
@@ -58,13 +58,13 @@ def _queue_shapes(node: Any, nodes: Mapping[str, Any]) -> list[Any]:
     from tensorflow.python.framework import tensor_util
 
     queue = nodes[base_name(node.input[0])]
-    found = list(queue.attr["shapes"].list.shape)
+    shapes = list(queue.attr["shapes"].list.shape)
     if "Many" not in node.op and "UpTo" not in node.op:
-        return found
+        return shapes
     count = nodes[base_name(node.input[1])]
     size = int(tensor_util.MakeNdarray(count.attr["value"].tensor)) if count.op == "Const" else -1
     batched = []
-    for shape in found:
+    for shape in shapes:
         made = tensor_shape_pb2.TensorShapeProto()
         made.dim.add().size = size
         made.dim.extend(shape.dim)

@@ -143,10 +143,10 @@ def _crossing(node: Any, run: _Run) -> list[tuple[str, str, int]]:
         return []
     size = tf.dtypes.as_dtype(node.attr["T"].type).size
     way = "sent" if here.endswith(_WORKER) else "received" if there.endswith(_WORKER) else "servers"
-    found = []
+    transfers = []
     for turn in range(max(len(run.shapes.get(node.name, [])), 1)):
         shape = run.shape_of(node.input[0], turn)
         if shape is None:  # a branch that was not taken sends a mark without a tensor
             continue
-        found.append((way, node.input[0], prod(shape) * size))
-    return found
+        transfers.append((way, node.input[0], prod(shape) * size))
+    return transfers

@@ -102,8 +102,8 @@ class Row:
 
     def is_right(self) -> bool:
         """Whether all three numbers are within 10 %."""
-        found = self.ratios()
-        return found is not None and all(abs(ratio - 1) <= TOLERANCE for ratio in found)
+        ratios = self.ratios()
+        return ratios is not None and all(abs(ratio - 1) <= TOLERANCE for ratio in ratios)
 
 
 def _ratio(got: float, true: float) -> float:
@@ -188,7 +188,7 @@ def read_rows(path: Path) -> dict[str, Row]:
     """Rows of an earlier run, by id; none without a file."""
     if not path.exists():
         return {}
-    found = [json.loads(line) for line in path.read_text().splitlines()]
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
     return {
         item["id"]: Row(
             **item
@@ -197,7 +197,7 @@ def read_rows(path: Path) -> dict[str, Row]:
                 for key in ("truth", "driple")
             }
         )
-        for item in found
+        for item in entries
     }
 
 

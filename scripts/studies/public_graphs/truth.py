@@ -61,13 +61,13 @@ def load_definition(path: Path) -> tuple[Any, list[str]]:
 
 
 def _ancestors(nodes: Mapping[str, Any], name: str) -> set[str]:
-    found, waiting = {name}, [name]
+    ancestors, waiting = {name}, [name]
     while waiting:
         for given in map(base_name, nodes[waiting.pop()].input):
-            if given not in found and given in nodes:
-                found.add(given)
+            if given not in ancestors and given in nodes:
+                ancestors.add(given)
                 waiting.append(given)
-    return found
+    return ancestors
 
 
 def train_ops(graph: Any) -> list[str]:

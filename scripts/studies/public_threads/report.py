@@ -27,8 +27,8 @@ def rows() -> list[tuple[dict[str, Any], dict[str, Any]]]:
 def number_of(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> list[float] | None:
     """Value, lower and upper end of what the thread states; None without an answer."""
     name = "step_s" if thread["published"]["what"] == "step" else "memory_gib"
-    found: list[float] | None = answer.get(name)
-    return found
+    numbers: list[float] | None = answer.get(name)
+    return numbers
 
 
 def is_right(thread: Mapping[str, Any], answer: Mapping[str, Any]) -> bool | None:

@@ -57,7 +57,7 @@ def _with(folder: Path) -> dict[str, str]:
 
 def answer_of(command: Sequence[str], folder: Path) -> dict[str, Any]:
     """Step in seconds and memory in GiB, each with its interval, or the message of a refusal."""
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "driple", "predict", *command, "--json"],
         cwd=folder,
         env=_with(folder),
@@ -65,9 +65,9 @@ def answer_of(command: Sequence[str], folder: Path) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    if found.returncode:
-        return {"refused": found.stderr.strip().splitlines()[-1]}
-    answer = json.loads(found.stdout)["answers"][0]
+    if process.returncode:
+        return {"refused": process.stderr.strip().splitlines()[-1]}
+    answer = json.loads(process.stdout)["answers"][0]
     step, memory = answer["iteration_time_s"], answer["memory"]
     ends = step["interval"] or {"low": None, "high": None}
     made = {"step_s": [step["value"], ends["low"], ends["high"]], "fits": memory.get("fits")}

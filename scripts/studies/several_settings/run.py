@@ -81,8 +81,8 @@ class Bench:
             predict = BASELINES["trees"](np.concatenate(seen), np.concatenate(labels))
             for target in self.targets:
                 dataset = self.datasets[target]
-                found = predict(self._features(dataset)[self.splits[target][family].test])
-                yield self._row(target, family, TREES_OF_ALL, found)
+                predicted = predict(self._features(dataset)[self.splits[target][family].test])
+                yield self._row(target, family, TREES_OF_ALL, predicted)
 
     def _features(self, dataset: Dataset) -> FloatArray:
         """Summaries of the graphs, with the setting's specs at their end."""
@@ -96,7 +96,7 @@ class Bench:
         """The arena's folds, which exist."""
         for target in self.targets:
             config = BenchmarkConfig(methods=tuple(STORED), split="family", seeds=(SEED,))
-            found = run_benchmark(
+            result = run_benchmark(
                 self.datasets[target],
                 config,
                 self.stored,
@@ -104,7 +104,7 @@ class Bench:
                 summaries=self.summaries,
                 stored_only=True,
             )
-            for fold in found.folds:
+            for fold in result.folds:
                 if fold.family in self.families:
                     split = self.splits[target][fold.family]
                     names = [self.datasets[target].workloads[i] for i in split.test]

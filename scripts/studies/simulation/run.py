@@ -76,13 +76,13 @@ def summary_table(rows: Sequence[ErrorRow]) -> list[str]:
     """Median error on each kind of cluster."""
     lines = ["| median error | the model held out | the device held out |", "|---|---|---|"]
     for kind, words in KINDS.items():
-        found = [
+        medians = [
             row.median_pct
             for held_out in ("model", "device")
             for row in rows
             if (row.kind, row.held_out, row.source) == (kind, held_out, "all")
         ]
-        lines.append(f"| {words} | {' | '.join(f'{value:.1f} %' for value in found)} |")
+        lines.append(f"| {words} | {' | '.join(f'{value:.1f} %' for value in medians)} |")
     return lines
 
 
@@ -90,9 +90,9 @@ def cpu_table() -> list[str]:
     """Errors of simulated CPU settings against the measured ones."""
     lines = ["| setting | workloads | median | 90th percentile |", "|---|---|---|---|"]
     errors = shipped_calibration(Setting.parse(FIRST)).errors["servers"].settings
-    for name, found in errors.items():
+    for name, summary in errors.items():
         lines.append(
-            f"| {name} | {found.rows} | {found.median_pct:.1f} % | {found.p90_pct:.1f} % |"
+            f"| {name} | {summary.rows} | {summary.median_pct:.1f} % | {summary.p90_pct:.1f} % |"
         )
     return lines
 
@@ -105,11 +105,11 @@ def by(predictions: Sequence[HeldOutPrediction], what: str, kind: str = "single"
     ]
     some = [p for p in predictions if p.run.kind == kind and p.held_out == what]
     for name in sorted({getattr(p.run, what) for p in some}):
-        found = [p for p in some if getattr(p.run, what) == name]
-        errors = 100 * np.array([p.error for p in found])
-        ratio = np.median([p.simulated_s / p.run.step_s for p in found])
+        chosen = [p for p in some if getattr(p.run, what) == name]
+        errors = 100 * np.array([p.error for p in chosen])
+        ratio = np.median([p.simulated_s / p.run.step_s for p in chosen])
         lines.append(
-            f"| {name} | {len(found)} | {np.median(errors):.1f} % | "
+            f"| {name} | {len(chosen)} | {np.median(errors):.1f} % | "
             f"{np.percentile(errors, 90):.1f} % | {ratio:.2f} |"
         )
     return lines
@@ -121,14 +121,14 @@ def scatter(predictions: Sequence[HeldOutPrediction], path: Path) -> None:
     for axis, (kind, words) in zip(axes, KINDS.items(), strict=True):
         some = [p for p in predictions if p.run.kind == kind and p.held_out == "model"]
         for source in sorted({p.run.source for p in some}):
-            found = [p for p in some if p.run.source == source]
+            chosen = [p for p in some if p.run.source == source]
             axis.scatter(
-                [p.run.step_s for p in found],
-                [p.simulated_s for p in found],
+                [p.run.step_s for p in chosen],
+                [p.simulated_s for p in chosen],
                 s=9,
                 alpha=0.6,
                 linewidths=0,
-                label=f"{source} ({len(found)})",
+                label=f"{source} ({len(chosen)})",
             )
         ends = np.array([p.run.step_s for p in some])
         span = np.array([ends.min() / 1.3, ends.max() * 1.3])
@@ -206,14 +206,14 @@ def by_length(data: Dataset) -> dict[str, str]:
 def smapes(data: Dataset, tested: Sequence[Example], preset: str) -> FloatArray:
     """SMAPE of a shipped inspector on each of these workloads, as shares; NaN where it refuses."""
     made = load_checkpoint(inspector_file(data.setting, preset))
-    found = np.full(len(tested), np.nan)
+    errors = np.full(len(tested), np.nan)
     for i, item in enumerate(tested):
         try:
             targets = predict(ops_of(item), made).targets
         except PredictionError:
             continue
-        found[i] = smape_shares(targets.flat, item.targets.flat).mean()
-    return found
+        errors[i] = smape_shares(targets.flat, item.targets.flat).mean()
+    return errors
 
 
 def main() -> None:

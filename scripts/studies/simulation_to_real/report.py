@@ -34,9 +34,9 @@ def table(rows: Sequence[Row], targets: Sequence[str], name: str, digits: int) -
     chosen = [(SIMULATOR, 0), (SAME, 0)]
     chosen += [(way, size) for size in SIZES for way in COLOURS]
     for way, size in chosen:
-        found = [pick(rows, way=way, size=size, target=target) for target in targets]
-        means = [mean_and_std(some, name)[0] for some in found if some]
-        cells = [f"{mean_and_std(some, name)[0]:.{digits}f}" if some else "-" for some in found]
+        by_target = [pick(rows, way=way, size=size, target=target) for target in targets]
+        means = [mean_and_std(some, name)[0] for some in by_target if some]
+        cells = [f"{mean_and_std(some, name)[0]:.{digits}f}" if some else "-" for some in by_target]
         cells.append(f"{np.mean(means):.{digits}f}" if len(means) == len(targets) else "-")
         made.append([way, str(size), *cells])
     return markdown(["", "measured labels", *targets, "mean"], made)
@@ -46,8 +46,8 @@ def mean_over(
     rows: Sequence[Row], targets: Sequence[str], name: str, *, way: str, size: int
 ) -> float:
     """Mean over settings of one error's mean over seeds."""
-    found = [pick(rows, way=way, size=size, target=target) for target in targets]
-    return float(np.mean([mean_and_std(some, name)[0] for some in found]))
+    by_target = [pick(rows, way=way, size=size, target=target) for target in targets]
+    return float(np.mean([mean_and_std(some, name)[0] for some in by_target]))
 
 
 def curves(rows: Sequence[Row], targets: Sequence[str], path: Path) -> None:

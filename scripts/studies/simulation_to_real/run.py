@@ -129,13 +129,13 @@ class Bench:
         some = [self.measured.examples[i] for i in split.test]
         if way == SIMULATOR:
             simulated = {item.workload: item.targets for item in self.simulated.examples}
-            found = [simulated[item.workload] for item in some]
+            predictions = [simulated[item.workload] for item in some]
         else:
             inspector = load_checkpoint(self._pretrained())
-            found = [predict(item.graph, inspector).targets for item in some]
+            predictions = [predict(item.graph, inspector).targets for item in some]
         labels = self.measured.targets()
         scores = score(
-            np.array([targets.flat for targets in found]),
+            np.array([targets.flat for targets in predictions]),
             labels[split.test],
             true_times_s=self.measured.iteration_times_s()[split.test],
             train_labels=labels[split.train],
@@ -155,11 +155,11 @@ def run_missing(bench: Bench) -> None:
     for item in bench.wanted():
         key = key_of({**item, "marks": marks})
         if key not in known:
-            found = bench.errors(item, marks[0])
-            known[key] = {**item, "marks": marks, **{name: found[name] for name in ERRORS}}
+            errors = bench.errors(item, marks[0])
+            known[key] = {**item, "marks": marks, **{name: errors[name] for name in ERRORS}}
             add_result(RESULTS, known[key])
             words = ", ".join(str(value) for value in item.values())
-            print(f"{words}: NRMSE {found['nrmse']:.4f}", flush=True)
+            print(f"{words}: NRMSE {errors['nrmse']:.4f}", flush=True)
 
 
 def main() -> None:

@@ -20,12 +20,12 @@ __all__ = ["macro_picture", "micro_picture", "model_picture"]
 FAMILY_COLOURS = {"resnet": "#3b6ea8", "vgg": "#b5542d"}
 
 
-def macro_picture(found: Mapping[Run, StallProfile]) -> Figure:
+def macro_picture(profiles: Mapping[Run, StallProfile]) -> Figure:
     """Stalls of an iteration of every model."""
-    models = [model for model in MODELS if any(run.model == model for run in found)]
+    models = [model for model in MODELS if any(run.model == model for run in profiles)]
     figure, axes = plt.subplots(1, 2, figsize=(9, 1 + 0.4 * len(models)), sharey=True)
     for row, model in enumerate(models):
-        mine = {run.rate: profile for run, profile in found.items() if run.model == model}
+        mine = {run.rate: profile for run, profile in profiles.items() if run.model == model}
         first = mine.get(RATES[0]) or next(iter(mine.values()))
         base = float(np.mean([*first.times[1].values()]))
         left = 0.0
@@ -54,12 +54,12 @@ def macro_picture(found: Mapping[Run, StallProfile]) -> Figure:
     return figure
 
 
-def micro_picture(found: Mapping[Run, StallProfile]) -> Figure:
+def micro_picture(profiles: Mapping[Run, StallProfile]) -> Figure:
     """Figure 16: stalls of ResNets and VGGs of growing depth, and without some of their parts."""
     shown = [
         (run.model, profile)
         for model in MICRO
-        for run, profile in found.items()
+        for run, profile in profiles.items()
         if run.model == model and run.rate == RATES[0] and profile.gradients is not None
     ]
     names = []

@@ -35,11 +35,11 @@ def offer_rows(models: Iterable[str]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for model in models:
         workload = pytorch_workload_named(model)
-        found = plan(
+        result = plan(
             model, samples=workload.samples, instances=FAMILIES, machines=(1, 2), schemes=("ddp",),
             vary=(),
         )  # fmt: skip
-        for offer in sorted(found.offers, key=lambda one: one.name):
+        for offer in sorted(result.offers, key=lambda one: one.name):
             if offer.instance is None or (offer.machines > 1 and offer.instance.num_devices == 1):
                 continue
             name = offer.instance.name
@@ -57,12 +57,12 @@ def offer_rows(models: Iterable[str]) -> list[dict[str, object]]:
 
 def read_offers() -> Offers:
     """Stored epochs, by model and instance."""
-    found: dict[str, dict[str, tuple[float, float, float]]] = {}
+    offers: dict[str, dict[str, tuple[float, float, float]]] = {}
     for row in read_rows(FILE):
         values = (float(row[name] or "nan") for name in ("epoch_cost", "epoch_h", "exchange_pct"))
         cost, hours, adds = values
-        found.setdefault(row["model"], {})[row["instance"]] = (cost, hours, adds)
-    return found
+        offers.setdefault(row["model"], {})[row["instance"]] = (cost, hours, adds)
+    return offers
 
 
 def cheapest_first(offers: Offers) -> list[str]:
@@ -74,8 +74,8 @@ def cheapest_first(offers: Offers) -> list[str]:
 def picture(offers: Offers) -> Figure:
     """Time and cost of an epoch for each model; a point is an instance, a ring two of them."""
     figure, axes = plt.subplots(2, 4, figsize=(11, 5.6), squeeze=False)
-    for axis, (model, found) in zip(axes.flat, offers.items(), strict=False):
-        for name, (cost, hours, _) in found.items():
+    for axis, (model, instances) in zip(axes.flat, offers.items(), strict=False):
+        for name, (cost, hours, _) in instances.items():
             family = next(key for key in COLOURS if name.startswith(key))
             axis.plot(hours, cost, "o", color=COLOURS[family],
                       markersize=4.5, fillstyle="none" if "*" in name else "full")  # fmt: skip
@@ -86,10 +86,10 @@ def picture(offers: Offers) -> Figure:
             scale.set_major_formatter(FormatStrFormatter("%g"))
             scale.set_minor_formatter(NullFormatter())
         for best, above in (
-            (least({name: offer[0] for name, offer in found.items()}), -9),
-            (least({name: offer[1] for name, offer in found.items()}), 6),
+            (least({name: offer[0] for name, offer in instances.items()}), -9),
+            (least({name: offer[1] for name, offer in instances.items()}), 6),
         ):
-            axis.annotate(best, (found[best][1], found[best][0]),
+            axis.annotate(best, (instances[best][1], instances[best][0]),
                           xytext=(0, above), textcoords="offset points", fontsize=6)  # fmt: skip
         axis.set_title(model, fontsize=9)
         axis.margins(0.12)

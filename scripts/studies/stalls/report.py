@@ -52,7 +52,7 @@ Profiles = Mapping[Run, StallProfile]
 @cache
 def profiles() -> Profiles:
     """All profiles of the pack with one and with two devices."""
-    found = {}
+    profiles_by_run = {}
     with tempfile.TemporaryDirectory() as place:
         with tarfile.open(PACK) as archive:
             archive.extractall(place, filter="data")
@@ -60,13 +60,13 @@ def profiles() -> Profiles:
             if (Path(place) / run.name / "profile.json").exists():
                 profile = read_profile(Path(place) / run.name)
                 if 1 in profile.times and 2 in profile.times:
-                    found[run] = profile
-    return found
+                    profiles_by_run[run] = profile
+    return profiles_by_run
 
 
-def of_model(found: Profiles, model: str) -> dict[str, StallProfile]:
+def of_model(by_run: Profiles, model: str) -> dict[str, StallProfile]:
     """Profiles of a model by rate."""
-    return {run.rate: profile for run, profile in found.items() if run.model == model}
+    return {run.rate: profile for run, profile in by_run.items() if run.model == model}
 
 
 def interval(seconds: float, bounds: tuple[float, float] | None) -> str:
@@ -77,10 +77,10 @@ def interval(seconds: float, bounds: tuple[float, float] | None) -> str:
     return f"{1e3 * seconds:.1f} ({1e3 * low:.1f} to {1e3 * high:.1f}) ms"
 
 
-def example(found: Profiles) -> StallProfile:
+def example(by_run: Profiles) -> StallProfile:
     """The profile that is shown in full."""
     return next(
-        profile for run, profile in found.items() if run.model == EXAMPLE and 3 in run.steps
+        profile for run, profile in by_run.items() if run.model == EXAMPLE and 3 in run.steps
     )
 
 
@@ -99,14 +99,14 @@ def example_table(profile: StallProfile) -> list[str]:
     return markdown(["stall", "of an iteration (95 % interval)", "of an epoch", "share"], rows)
 
 
-def macro_table(found: Profiles) -> list[str]:
+def macro_table(by_run: Profiles) -> list[str]:
     """Section V: stalls and epochs of every model."""
     names = [difference.name for difference in DIFFERENCES if difference.name != "network"]
     head = ["model", *names, *(f"network {rate}" for rate in RATES), "epoch, 1 device",
             "2 devices"]  # fmt: skip
     rows = []
     for model in MODELS:
-        mine = of_model(found, model)
+        mine = of_model(by_run, model)
         first = mine[RATES[0]]
         cells = [model, *(stall_cell(first, name, in_ms=False) for name in names)]
         cells += [stall_cell(mine.get(rate), "network", in_ms=False) for rate in RATES]
@@ -125,13 +125,13 @@ def stall_cell(profile: StallProfile | None, name: str, *, in_ms: bool) -> str:
     return f"{'~' if stall.in_noise else ''}{text}"
 
 
-def micro_table(found: Profiles) -> list[str]:
+def micro_table(by_run: Profiles) -> list[str]:
     """Section VI: stalls against layers and gradients."""
     head = ["model", "gradients", "MB", "one device", "interconnect",
             *(f"network {rate}" for rate in RATES)]  # fmt: skip
     rows = []
     for model in MICRO:
-        mine = of_model(found, model)
+        mine = of_model(by_run, model)
         first = mine.get(RATES[0])
         if first is None or first.gradients is None:
             continue
@@ -144,12 +144,12 @@ def micro_table(found: Profiles) -> list[str]:
     return markdown(head, rows)
 
 
-def fits_of(found: Profiles) -> tuple[list[LinkFit], list[Observation]]:
+def fits_of(by_run: Profiles) -> tuple[list[LinkFit], list[Observation]]:
     """A channel for each link that three models or more were measured on."""
     # One machine's steps are the same launches at each rate: the last stands for all.
     known = {
         (item.model, item.link): item
-        for run, profile in found.items()
+        for run, profile in by_run.items()
         for item in observations_of(profile, run.model, INTERCONNECT)
     }
     seen = [*known.values()]
@@ -285,32 +285,32 @@ def findings(offers: Offers) -> list[str]:
     return markdown(["section", "finding", "paper", "simulated"], rows)
 
 
-def spread_of(found: Profiles) -> float:
+def spread_of(by_run: Profiles) -> float:
     """Slowest over fastest repetition of a step, less 1; the median over models and steps."""
-    times = [[*values.values()] for one in found.values() for values in one.times.values()]
+    times = [[*values.values()] for one in by_run.values() for values in one.times.values()]
     return float(np.median([max(some) / min(some) - 1 for some in times if len(some) > 1]))
 
 
 def parts() -> Parts:
     """Tables and numbers of the page."""
-    found = profiles()
-    fits, seen = fits_of(found)
-    launches = [launch for one in found.values() for launch in one.launches.values()]
-    shown = example(found)
+    all_profiles = profiles()
+    fits, seen = fits_of(all_profiles)
+    launches = [launch for one in all_profiles.values() for launch in one.launches.values()]
+    shown = example(all_profiles)
     host = shown.about.host
     links, ratios = conclusions(fits, seen)
     return {
         "other_cores": f"{max(launch.other_cores for launch in launches):.2f}",
         "stolen_cores": f"{max(launch.stolen_cores for launch in launches):.2f}",
-        "spread_pct": f"{100 * spread_of(found):.0f}",
+        "spread_pct": f"{100 * spread_of(all_profiles):.0f}",
         "host": f"{host.cpu}, {host.cores} cores, kernel {host.kernel}",
         "iterations": f"{shown.about.plan.iterations}",
         "command": " ".join(shown.about.command).replace(*RENAMED),
         "wall_s": f"{sum(launch.wall_s or 0.0 for launch in shown.launches.values()):.0f}",
         "overhead_pct": f"{shown.overhead_pct():.2f}",
         "example": example_table(shown),
-        "macro": macro_table(found),
-        "micro": micro_table(found),
+        "macro": macro_table(all_profiles),
+        "micro": micro_table(all_profiles),
         "fits": fit_table(fits),
         "links": links,
         **ratios,
@@ -321,14 +321,14 @@ def parts() -> Parts:
 
 def pictures() -> None:
     """Draw the pictures."""
-    found = profiles()
-    fits, _ = fits_of(found)
-    shown = example(found)
+    all_profiles = profiles()
+    fits, _ = fits_of(all_profiles)
+    shown = example(all_profiles)
     plot_profile(shown, HOME / "example.png")
     text = json.dumps(to_dict(shown.to_dict()), indent=1)
     atomic_write(HOME / "example.json", text.encode(), error=DripleError)
-    save(macro_picture(found), HOME / "macro.png")
-    save(micro_picture(found), HOME / "micro.png")
+    save(macro_picture(all_profiles), HOME / "macro.png")
+    save(micro_picture(all_profiles), HOME / "micro.png")
     save(model_picture(fits), HOME / "model.png")
     save(picture(read_offers()), HOME / "rented.png")
     write_channels(fits, HOME / "links.json")

@@ -47,12 +47,12 @@ WINDOW_BYTES, HTTP_2_WINDOW_BYTES = 28e6, 65_535
 
 def sound_runs(runs: list[Row]) -> dict[str, dict[int, dict[int, Row]]]:
     """The last run that was not refused, by case, repetition and workers."""
-    found: dict[tuple[str, int], dict[int, Row]] = defaultdict(dict)
+    last_runs: dict[tuple[str, int], dict[int, Row]] = defaultdict(dict)
     for run in runs:
         if run["kind"] == "run" and not run["refused"]:
-            found[run["case"], run["repetition"]][run["workers"]] = run
+            last_runs[run["case"], run["repetition"]][run["workers"]] = run
     by_case: dict[str, dict[int, dict[int, Row]]] = defaultdict(dict)
-    for (case, repetition), numbers in found.items():
+    for (case, repetition), numbers in last_runs.items():
         if 1 in numbers:
             by_case[case][repetition] = numbers
     return by_case
@@ -142,10 +142,10 @@ def streams_of(case: Case, trace: JobTrace, platform: Mapping[str, Any]) -> Row:
     """Errors of the ends of downlink streams: mean, median, 95th percentile and maximum."""
     row: Row = {"case": case.name}
     for window in (WINDOW_BYTES, HTTP_2_WINDOW_BYTES):
-        found = stream_errors(
+        errors = stream_errors(
             trace, Overhead(**platform["overhead"]), platform["bytes_per_s"], window
         )
-        row[str(int(window))] = [found.average, found.median, found.p95, found.maximum]
+        row[str(int(window))] = [errors.average, errors.median, errors.p95, errors.maximum]
     return row
 
 
@@ -172,8 +172,8 @@ def main() -> None:
     links = [platforms[case.rate] for case in cases]
     points: list[Row] = []
     with progress_bar() as bar, ProcessPoolExecutor() as pool:
-        found = pool.map(points_of, cases, [sound[case.name] for case in cases], traces, links)
-        for some in bar.track(found, total=len(cases), description="predicting"):
+        results = pool.map(points_of, cases, [sound[case.name] for case in cases], traces, links)
+        for some in bar.track(results, total=len(cases), description="predicting"):
             points += some
     streams = [
         streams_of(case, next(iter(made.values())), link)

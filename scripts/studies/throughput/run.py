@@ -134,13 +134,13 @@ CASES = tuple(_cases())
 def read_runs(work: Path) -> list[dict[str, Any]]:
     """Lines of runs.jsonl; one that a kill cut short is left out."""
     file = work / "runs.jsonl"
-    found = []
+    runs = []
     for line in file.read_text().splitlines() if file.exists() else ():
         try:
-            found.append(json.loads(line))
+            runs.append(json.loads(line))
         except json.JSONDecodeError:
             continue
-    return found
+    return runs
 
 
 def trace_file(work: Path, case: Case, repetition: int) -> Path:

@@ -95,7 +95,7 @@ def stream_errors(
     Raises:
         TraceError: the trace holds no downlink with a tensor.
     """
-    found = []
+    errors_of_steps = []
     for server in range(trace.num_servers):
         mine = (trace.resources == Resource.DOWNLINK) & (trace.servers == server)
         streams = np.flatnonzero(mine & (trace.sizes > 0))
@@ -107,10 +107,10 @@ def stream_errors(
             sizes = trace.sizes[streams].tolist()
             made = stream_ends((begins - first).tolist(), sizes, bytes_per_s, window_bytes)
             traced = ends - first
-            found.append(np.abs(made + parsing_s - traced) / np.maximum(traced, 1e-6))
-    if not found:
+            errors_of_steps.append(np.abs(made + parsing_s - traced) / np.maximum(traced, 1e-6))
+    if not errors_of_steps:
         raise TraceError("job trace: no parameter comes from a server; profile again")
-    errors = np.concatenate(found)
+    errors = np.concatenate(errors_of_steps)
     return StreamErrors(
         average=float(errors.mean()),
         median=float(np.median(errors)),

@@ -63,11 +63,11 @@ def bars(groups: dict[str, list[Row]], targets: list[str], title: str, path: Pat
     A bar is the mean over settings and seeds, its whisker the deviation over seeds of the mean over
     settings. Seeds that lack a choice on a setting are left out, so that bars compare.
     """
-    found = [{(row["seed"], row["target"]): row for row in rows} for rows in groups.values()]
+    by_group = [{(row["seed"], row["target"]): row for row in rows} for rows in groups.values()]
     seeds = [
         seed
-        for seed in sorted({seed for rows in found for seed, _ in rows})
-        if all((seed, target) in rows for rows in found for target in targets)
+        for seed in sorted({seed for rows in by_group for seed, _ in rows})
+        if all((seed, target) in rows for rows in by_group for target in targets)
     ]
     if not seeds:
         return False
@@ -79,7 +79,7 @@ def bars(groups: dict[str, list[Row]], targets: list[str], title: str, path: Pat
         means = np.array(
             [
                 [np.mean([rows[seed, target][name] for target in targets]) for seed in seeds]
-                for rows in found
+                for rows in by_group
             ]
         )
         spread = means.std(axis=1, ddof=1) if len(seeds) > 1 else None

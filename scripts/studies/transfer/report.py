@@ -124,15 +124,15 @@ def comparison(rows: list[Row], targets: list[str], figure: str) -> list[str]:
     """NRMSE of some options on every setting, the best of each in bold."""
     lines = []
     for preset in presets_of(figure):
-        found = options(rows, preset, figure)
+        chosen = options(rows, preset, figure)
         table = np.array(
             [
                 [mean_and_std(pick(some, target=target), "nrmse")[0] for target in targets]
-                for some in found.values()
+                for some in chosen.values()
             ]
         )
         table = np.concatenate([table, table.mean(axis=1, keepdims=True)], axis=1)
-        for name, row in zip(found, table, strict=True):
+        for name, row in zip(chosen, table, strict=True):
             cells = [
                 f"**{value:.4f}**" if value == best else f"{value:.4f}"
                 for value, best in zip(row, table.min(axis=0), strict=True)
@@ -172,5 +172,5 @@ def pictures() -> None:
     curves(rows, targets, dict.fromkeys(targets, ALL_LABELS), HOME / "sizes.png")
     for figure, title in TITLES.items():
         for preset in presets_of(figure):
-            found = options(rows, preset, figure)
-            bars(found, targets, f"{preset}: {title}", HOME / f"{figure}-{preset}.png")
+            chosen = options(rows, preset, figure)
+            bars(chosen, targets, f"{preset}: {title}", HOME / f"{figure}-{preset}.png")

@@ -243,9 +243,9 @@ def main() -> None:
     for i, item in enumerate(wanted):
         if key_of(json.loads(json.dumps(asdict(item))), marks) in load_results(marks):
             continue  # read anew: another process may have run it
-        found = run(item, datasets[item.target], marks[item.target], groupings, arguments.threads)
-        add_result(RESULTS, {**found, "fingerprint": marks[item.target]})
-        words = f"{item.preset} {item.target} {found['nrmse']:.4f}"
+        result = run(item, datasets[item.target], marks[item.target], groupings, arguments.threads)
+        add_result(RESULTS, {**result, "fingerprint": marks[item.target]})
+        words = f"{item.preset} {item.target} {result['nrmse']:.4f}"
         print(f"{i + 1}/{len(wanted)} {words}", flush=True)
 
 

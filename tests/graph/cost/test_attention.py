@@ -53,8 +53,8 @@ def test_a_causal_kernel_counts_the_scores_that_its_mask_leaves() -> None:
     """By enumeration: query i sees keys 0 to i."""
     rows, columns = 10, 40
     seen = sum(min(i + 1, columns) for i in range(rows))
-    found = cost_of_op(attention("attention", CROSS, causal=1)).flops
-    assert found == 2 * 16 * seen * (32 + 48)
+    flops = cost_of_op(attention("attention", CROSS, causal=1)).flops
+    assert flops == 2 * 16 * seen * (32 + 48)
     tall = ((1, 1, 40, 4), (1, 1, 10, 4), (1, 1, 10, 4))
     seen = sum(min(i + 1, 10) for i in range(40))
     assert cost_of_op(attention("attention", tall, causal=1)).flops == 4 * seen * 4

@@ -23,12 +23,12 @@ STRIDES = (1, 2, 2, 1)
 
 def pairs() -> list[tuple[OpSignature, OpSignature]]:
     """Ops with all their shapes, and the same ops with one of them unknown."""
-    found = []
+    pairs_of_ops = []
     first, second = (8, 64, 28, 28), (8, 128, 14, 14)
     turned = {"strides": (1, 1, 2, 2)}
     for unknown in (None, OPEN4, (8, -1, -1, -1)):
         plain = {"strides": STRIDES}
-        found += [
+        pairs_of_ops += [
             (op("Conv2D", IMAGE, WINDOW, out=MADE, **plain),
              op("Conv2D", IMAGE, WINDOW, out=unknown, **plain)),
             (op("Conv2D", IMAGE, WINDOW, out=MADE, **plain),
@@ -54,12 +54,12 @@ def pairs() -> list[tuple[OpSignature, OpSignature]]:
     for unknown in (None, (-1, -1), (-1, 10), (32, -1)):
         for name, left in (("", (32, 64)), ("transpose_a", (64, 32))):
             numbers = {name: 1} if name else {}
-            found.append(
+            pairs_of_ops.append(
                 (op("MatMul", left, (64, 10), out=(32, 10), **numbers),
                  op("MatMul", left, (64, 10), out=unknown, **numbers))
             )  # fmt: skip
     dense = op("MatMul", (32, 64), (64, 10), out=(32, 10))
-    found += [
+    pairs_of_ops += [
         (dense, op("MatMul", None, (64, 10), out=(32, 10))),
         (dense, op("MatMul", (-1, 64), None, out=(32, 10))),
         (op("Conv2DBackpropFilterV2", IMAGE, WINDOW, MADE, out=WINDOW),
@@ -71,7 +71,7 @@ def pairs() -> list[tuple[OpSignature, OpSignature]]:
         (op("DepthwiseConv2dNative", IMAGE, (3, 3, 64, 2), out=(8, 28, 28, 128)),
          op("DepthwiseConv2dNative", IMAGE, (3, 3, 64, 2), out=None)),
     ]  # fmt: skip
-    return found
+    return pairs_of_ops
 
 
 @pytest.mark.parametrize(("whole", "partly"), pairs())

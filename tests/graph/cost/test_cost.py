@@ -71,9 +71,9 @@ def test_sums_over_families_are_those_of_their_nodes() -> None:
 
 
 def test_costs_of_signatures_are_those_of_single_ops() -> None:
-    found = SignatureCosts.of((PRODUCT, RELU, OWN))
-    assert cost_of_graph(graph()).by_signature == found
-    for signature, cost, product in zip(found.signatures, found.costs, found.products, strict=True):
+    costs = SignatureCosts.of((PRODUCT, RELU, OWN))
+    assert cost_of_graph(graph()).by_signature == costs
+    for signature, cost, product in zip(costs.signatures, costs.costs, costs.products, strict=True):
         assert cost == cost_of_op(signature)
         assert product == product_of(signature, cost.flops)
 

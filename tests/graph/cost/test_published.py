@@ -42,7 +42,7 @@ def graph_of(model: str) -> OpGraph:
 
 def ops_of(graph: OpGraph) -> Mapping[str, list[tuple[OpSignature, float]]]:
     """Ops with their FLOPs by type; those of the gradients of MatMul as `MatMul gradient`."""
-    found = defaultdict(list)
+    ops_by_type = defaultdict(list)
     for name, number, flops in zip(
         graph.names,
         graph.signature_of.tolist(),
@@ -51,8 +51,8 @@ def ops_of(graph: OpGraph) -> Mapping[str, list[tuple[OpSignature, float]]]:
     ):
         op = graph.signatures[number]
         turned = op.kind == "matmul" and name.startswith("gradients")
-        found["MatMul gradient" if turned else op.stored_name].append((op, flops))
-    return found
+        ops_by_type["MatMul gradient" if turned else op.stored_name].append((op, flops))
+    return ops_by_type
 
 
 def an_image(model: str, op_type: str) -> float:

@@ -74,9 +74,9 @@ def traced(model: nn.Module, inputs: Any) -> OpGraph:
 
 def product_flops(graph: OpGraph) -> Mapping[str, float]:
     """FLOPs of the step's convolutions and matrix products, by family."""
-    found = dict.fromkeys(PRODUCT_FAMILIES, 0.0)
+    flops_of = dict.fromkeys(PRODUCT_FAMILIES, 0.0)
     for flops, kind in zip(cost_of_graph(graph).per_step[:, 0].tolist(), graph.kinds, strict=True):
         family = family_of(kind)
-        if family in found:
-            found[family] += flops
-    return found
+        if family in flops_of:
+            flops_of[family] += flops
+    return flops_of

@@ -431,11 +431,11 @@ def test_weights_of_a_recurrent_layer_however_they_are_stored(
 ) -> None:
     """Constants that are cut, joined and turned are weights; equal branches are no doubt."""
     plain = read_onnx(recurrent_files / "plain.onnx")
-    found = read_onnx(recurrent_files / f"{name}.onnx")
-    assert found.parameters.elements.sum() == 4 * 32 * (16 + 32) + 8 * 32 == 6400
-    assert found.op_types == plain.op_types
-    assert found.signatures == plain.signatures
-    assert all(note.code != "branches_of_data" for note in found.report.notes)
+    graph = read_onnx(recurrent_files / f"{name}.onnx")
+    assert graph.parameters.elements.sum() == 4 * 32 * (16 + 32) + 8 * 32 == 6400
+    assert graph.op_types == plain.op_types
+    assert graph.signatures == plain.signatures
+    assert all(note.code != "branches_of_data" for note in graph.report.notes)
 
 
 def test_branches_that_differ_are_a_doubt(recurrent_files: Path) -> None:

@@ -40,8 +40,8 @@ VALUES = {
 
 def path_of(number: str) -> Path:
     """The file of a case."""
-    (found,) = CASES.glob(f"{number}*")
-    return found
+    (path,) = CASES.glob(f"{number}*")
+    return path
 
 
 def case(number: str, **options: object) -> OpGraph:

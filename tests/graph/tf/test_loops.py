@@ -154,8 +154,8 @@ def executions_of(
     edges, _, inputs, _ = edges_of(nodes)
     order = in_order(nodes, edges)
     values = infer_shapes(nodes, inputs, order, ReadOptions()).values
-    found = count_executions(nodes, inputs, edges, order, values=values, loop_turns=loop_turns)
-    return dict(zip((n.name for n in nodes), found.count.tolist(), strict=True)), found
+    executions = count_executions(nodes, inputs, edges, order, values=values, loop_turns=loop_turns)
+    return dict(zip((n.name for n in nodes), executions.count.tolist(), strict=True)), executions
 
 
 @pytest.mark.parametrize("number", ["17", "17b", "19"])
@@ -167,11 +167,11 @@ def test_the_products_of_an_rnn_run_in_every_turn(number: str) -> None:
     """
     path = next((Path(__file__).parents[2] / "data/cases").glob(f"{number}_*.pbtxt"))
     nodes = inline_functions(raw_from_text(path.read_text())).nodes
-    turns_of, found = executions_of(nodes)
+    turns_of, executions = executions_of(nodes)
     products = [turns_of[node.name] for node in nodes if node.op == "MatMul"]
     assert products == [50, 50, 50]
     assert sum(products) * 2 * 16 * 256 * 128 == pytest.approx(0.157e9, rel=0.01)
-    assert found.unknown == ()
+    assert executions.unknown == ()
 
 
 def int_const(name: str, value: int) -> RawNode:
@@ -206,10 +206,10 @@ BODY = [
 def test_a_while_turns_until_its_condition_fails() -> None:
     """From 2 in steps of 2 while below 9: 2, 4, 6, 8."""
     nodes = inline_functions(while_graph([int_const("bound", 9)], LESS, BODY)).nodes
-    turns_of, found = executions_of(nodes)
+    turns_of, executions = executions_of(nodes)
     assert turns_of["loop/body.1/work"] == 4
     assert turns_of["loop"] == turns_of["bound"] == 1
-    assert found.num_loops == 1
+    assert executions.num_loops == 1
 
 
 def test_a_while_that_may_be_left_early_turns_at_most_as_often() -> None:
@@ -230,9 +230,9 @@ def test_a_while_that_may_be_left_early_turns_at_most_as_often() -> None:
         ),
     ]  # fmt: skip
     graph = while_graph([int_const("bound", 9)], cond, BODY, ask=branch, never=never)
-    turns_of, found = executions_of(inline_functions(graph).nodes)
+    turns_of, executions = executions_of(inline_functions(graph).nodes)
     assert turns_of["loop/body.1/work"] == 4
-    assert found.unknown == ()
+    assert executions.unknown == ()
 
 
 def test_a_while_inside_a_while_multiplies() -> None:
@@ -248,10 +248,10 @@ def test_a_while_inside_a_while_multiplies() -> None:
     )  # fmt: skip
     body = [*BODY, int_const("zero", 0), int_const("five", 5), inner]
     graph = while_graph([int_const("bound", 9)], LESS, body, body2=body2)
-    turns_of, found = executions_of(inline_functions(graph).nodes)
+    turns_of, executions = executions_of(inline_functions(graph).nodes)
     assert turns_of["loop/body.1/inner"] == 4
     assert turns_of["loop/body.1/inner/body2.1/deep"] == 4 * 5
-    assert found.num_loops == 2
+    assert executions.num_loops == 2
 
 
 def test_a_bound_that_an_outer_loop_changes_is_unknown() -> None:
@@ -268,17 +268,17 @@ def test_a_bound_that_an_outer_loop_changes_is_unknown() -> None:
     graph = while_graph(
         [int_const("bound", 9)], LESS, [*BODY, int_const("zero", 0), inner], body2=body2
     )
-    turns_of, found = executions_of(inline_functions(graph).nodes)
-    assert found.unknown == ("loop/body.1/inner",)
+    turns_of, executions = executions_of(inline_functions(graph).nodes)
+    assert executions.unknown == ("loop/body.1/inner",)
     assert turns_of["loop/body.1/work"] == 4
 
 
 def test_loop_turns_replace_what_is_unknown() -> None:
     nodes = inline_functions(while_graph([RawNode("bound", "MyLength")], LESS, BODY)).nodes
-    turns_of, found = executions_of(nodes)
+    turns_of, executions = executions_of(nodes)
     assert turns_of["loop/body.1/work"] == 1
-    assert found.unknown == ("loop",)
-    turns_of, found = executions_of(nodes, loop_turns=30)
+    assert executions.unknown == ("loop",)
+    turns_of, executions = executions_of(nodes, loop_turns=30)
     assert turns_of["loop/body.1/work"] == 30
 
 
@@ -300,10 +300,10 @@ def test_a_list_that_a_while_fills_is_as_long_as_it_turns() -> None:
         RawNode("bound", "TensorListLength", inputs=["first:2"]),
         graph.nodes[-1],
     ]  # fmt: skip
-    turns_of, found = executions_of(inline_functions(graph).nodes)
+    turns_of, executions = executions_of(inline_functions(graph).nodes)
     assert turns_of["first/push.1/work"] == 4
     assert turns_of["loop/body.1/work"] == 1  # from 2 in steps of 2 while below 4
-    assert found.unknown == ()
+    assert executions.unknown == ()
 
 
 def test_a_long_chain_of_loops_that_wait_for_each_other_needs_no_recursion() -> None:

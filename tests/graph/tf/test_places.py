@@ -38,14 +38,14 @@ def placed(*nodes: RawNode) -> Places:
 
 def kept(*nodes: RawNode) -> list[str]:
     """Names of the nodes on the worker's compute device."""
-    found = placed(*nodes).kept
-    return [one.name for one, stays in zip(nodes, found, strict=True) if stays]
+    stays_here = placed(*nodes).kept
+    return [one.name for one, stays in zip(nodes, stays_here, strict=True) if stays]
 
 
 def remote(*nodes: RawNode) -> list[str]:
     """Names of the nodes on other machines."""
-    found = placed(*nodes).is_remote
-    return [one.name for one, away in zip(nodes, found, strict=True) if away]
+    is_remote = placed(*nodes).is_remote
+    return [one.name for one, away in zip(nodes, is_remote, strict=True) if away]
 
 
 @pytest.mark.parametrize(

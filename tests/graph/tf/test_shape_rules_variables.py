@@ -64,8 +64,8 @@ def test_where_variables_stay_unknown_the_advice_is_not_the_batch_size() -> None
 def shapes_of(*nodes: RawNode) -> dict[str, tuple[Shape, ...] | None]:
     """Inferred shapes by name."""
     edges, _, inputs, _ = edges_of(nodes)
-    found = infer_shapes(nodes, inputs, in_order(nodes, edges), ReadOptions())
-    return dict(zip((node.name for node in nodes), found.shapes, strict=True))
+    inferred = infer_shapes(nodes, inputs, in_order(nodes, edges), ReadOptions())
+    return dict(zip((node.name for node in nodes), inferred.shapes, strict=True))
 
 
 GRADIENT = RawNode("g", "Const", shapes=((5, 7),), types=FLOAT)
@@ -88,8 +88,8 @@ def test_a_number_changes_a_counter_and_says_nothing_of_a_weight() -> None:
     for types, expected in ((INT64, ((),)), (FLOAT, None)):
         part = RawNode("part", "Mul", inputs=["value", "rate"], types=FLOAT)
         update = RawNode("update", "AssignAddVariableOp", inputs=["v", "part"], types=types)
-        found = shapes_of(RATE, HANDLE, VALUE, part, update)["value"]
-        assert found == expected or (expected is None and found in (None, (None,)))
+        shape = shapes_of(RATE, HANDLE, VALUE, part, update)["value"]
+        assert shape == expected or (expected is None and shape in (None, (None,)))
     unknown = RawNode("x", "SomeOp", types=FLOAT)
     part = RawNode("part", "Mul", inputs=["x", "g"], types=FLOAT)
     update = RawNode("update", "AssignAddVariableOp", inputs=["v", "part"], types=FLOAT)
@@ -102,8 +102,8 @@ def test_an_optimizer_gives_variable_and_slot_the_shape_of_the_gradient() -> Non
     other = RawNode("other", "ReadVariableOp", inputs=["slot"], types=FLOAT)
     inputs = ["v", "slot", "rate", "g", "rate"]
     update = RawNode("update", "ResourceApplyMomentum", inputs=inputs, types=FLOAT)
-    found = shapes_of(GRADIENT, RATE, HANDLE, VALUE, slot, other, update)
-    assert found["value"] == found["other"] == ((5, 7),)
+    shapes = shapes_of(GRADIENT, RATE, HANDLE, VALUE, slot, other, update)
+    assert shapes["value"] == shapes["other"] == ((5, 7),)
 
 
 def test_a_captured_handle_may_tell_the_shape_of_its_variable() -> None:

@@ -12,8 +12,8 @@ def size(op: str, *shapes: Shape, **types: int | tuple[int, ...]) -> tuple[int, 
     as_tuples = {
         key: value if isinstance(value, tuple) else (value,) for key, value in types.items()
     }
-    found = output_size(RawNode("n", op, shapes=shapes, types=as_tuples))
-    return found.elements, found.tensor_bytes
+    output = output_size(RawNode("n", op, shapes=shapes, types=as_tuples))
+    return output.elements, output.tensor_bytes
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_sizes_by_hand(
 
 def test_unknown_dimensions_count_one_and_are_counted() -> None:
     """An unknown batch size is neither zero nor an error."""
-    found = output_size(RawNode("n", "Relu", shapes=((-1, 7, -1),), types={"T": (1,)}))
-    assert (found.elements, found.tensor_bytes, found.unknown_dimensions) == (7, 28, 2)
+    output = output_size(RawNode("n", "Relu", shapes=((-1, 7, -1),), types={"T": (1,)}))
+    assert (output.elements, output.tensor_bytes, output.unknown_dimensions) == (7, 28, 2)
 
 
 def test_unknown_rank_and_missing_shapes_are_told_apart_from_no_output() -> None:
@@ -74,8 +74,8 @@ def test_unknown_rank_and_missing_shapes_are_told_apart_from_no_output() -> None
 
 def test_missing_types_count_four_bytes_and_are_told() -> None:
     """An op nobody has seen."""
-    found = output_size(RawNode("n", "MyOp", shapes=((3,),)))
-    assert (found.tensor_bytes, found.has_type) == (12, False)
+    output = output_size(RawNode("n", "MyOp", shapes=((3,),)))
+    assert (output.tensor_bytes, output.has_type) == (12, False)
 
 
 @pytest.mark.parametrize("shape", [(2**40, 2**40), (-5,)])

@@ -73,7 +73,7 @@ def loops_of(nodes: list[RawNode]) -> frozenset[str | int]:
     """Loops of steps, where all nodes run."""
     edges, _, inputs, _ = edges_of(nodes)
     order = in_order(nodes, edges)
-    found = step_loops(
+    loops = step_loops(
         nodes,
         inputs,
         edges,
@@ -81,7 +81,7 @@ def loops_of(nodes: list[RawNode]) -> frozenset[str | int]:
         runs=np.ones(len(nodes), dtype=np.bool_),
         holder=holders_of(nodes, inputs, order),
     )
-    return found.loops
+    return loops.loops
 
 
 def test_a_loop_that_accumulates_gradients_is_a_part_of_a_step() -> None:

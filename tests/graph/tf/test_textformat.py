@@ -52,8 +52,8 @@ def outcome_without_sharing(text: str) -> Any:
 def perturbed(text: str, rng: random.Random, pieces: tuple[str, ...], *, num_places: int) -> str:
     """The text with pieces put in place of white space, here and there."""
     for _ in range(num_places):
-        found = re.finditer(r'"(?:[^"\\\n]|\\.)*"|#.*|(\s)', text)
-        at = rng.choice([one.start() for one in found if one[1]])
+        matches = re.finditer(r'"(?:[^"\\\n]|\\.)*"|#.*|(\s)', text)
+        at = rng.choice([one.start() for one in matches if one[1]])
         text = text[:at] + " " + rng.choice(pieces) + text[at:]
     return text
 
@@ -73,13 +73,13 @@ def test_sharing_changes_neither_graphs_nor_errors(seed: int, rng: Any, num_plac
     """Whatever is put in: the same as without sharing, and protobuf's graph if it has one."""
     text = text_format.MessageToString(random_graphdef(seed)) * 2
     text = perturbed(text, rng, HARMLESS + HARMFUL, num_places=num_places)
-    found = outcome(text)
-    assert found == outcome_without_sharing(text)
+    result = outcome(text)
+    assert result == outcome_without_sharing(text)
     try:
         expected = protobuf_reads(text)
     except (text_format.ParseError, GraphError, UnicodeError):
         return
-    assert found == expected or "escape" in found
+    assert result == expected or "escape" in result
 
 
 @settings(max_examples=100, deadline=None)
@@ -95,8 +95,8 @@ def test_reordered_and_doubled_fields(seed: int, rng: Any) -> None:
         rng.shuffle(fields)
         odd.append("node {\n" + '  op: "First"\n' + "".join(fields) + "}\n")
     expected = protobuf_reads("".join(blocks))[0]
-    found = plain(raw_from_text("".join(odd)))[0]
-    for mine, theirs in zip(found, expected, strict=True):
+    parsed = plain(raw_from_text("".join(odd)))[0]
+    for mine, theirs in zip(parsed, expected, strict=True):
         assert mine[:3] == theirs[:3]
         assert sorted(mine[3]) == sorted(theirs[3])
         assert mine[4:] == theirs[4:]

@@ -96,15 +96,16 @@ def test_attention_is_one_op_with_the_flops_that_torch_counts(precision: str) ->
     name = "flash" if precision == "amp-bf16" else "efficient"
     assert f"aten::_scaled_dot_product_{name}_attention" in graph.op_types
     flops = cost_of_graph(graph).flops.tolist()
-    found = {kind: one for kind, one in zip(kinds, flops, strict=True) if "attention" in kind}
+    flops_of = {kind: one for kind, one in zip(kinds, flops, strict=True) if "attention" in kind}
     query = torch.zeros(2, 4, 256, 32, device="meta", dtype=BF16, requires_grad=True)
     counter = FlopCounterMode(display=False)
     with counter:
         torch.ops.aten._scaled_dot_product_flash_attention(query, query, query)[0].sum().backward()
     counts = {str(op): one for op, one in counter.get_flop_counts()["Global"].items()}
-    assert found["attention"] == counts["aten._scaled_dot_product_flash_attention"]
+    assert flops_of["attention"] == counts["aten._scaled_dot_product_flash_attention"]
     assert (
-        found["attention_gradient"] == counts["aten._scaled_dot_product_flash_attention_backward"]
+        flops_of["attention_gradient"]
+        == counts["aten._scaled_dot_product_flash_attention_backward"]
     )
 
 

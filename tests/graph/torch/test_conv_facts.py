@@ -28,12 +28,12 @@ Attributes = tuple[object, ...]
 
 def convolutions_of(model: nn.Module) -> Counter[Attributes]:
     """Attributes of each convolution that a forward pass calls, as its module has them."""
-    found: Counter[Attributes] = Counter()
+    counts: Counter[Attributes] = Counter()
 
     def note(module: nn.Module, given: tuple[Tensor, ...], made: Tensor) -> None:
         assert isinstance(module, nn.Conv2d)
         groups = module.groups
-        found[
+        counts[
             groups,
             module.in_channels // groups,
             module.out_channels // groups,
@@ -48,7 +48,7 @@ def convolutions_of(model: nn.Module) -> Counter[Attributes]:
         if isinstance(module, nn.Conv2d):
             module.register_forward_hook(note)
     model(torch.zeros(BATCH, 3, 224, 224, device="meta"))
-    return found
+    return counts
 
 
 def attributes_of(facts: ConvFacts) -> Attributes:
@@ -59,15 +59,15 @@ def attributes_of(facts: ConvFacts) -> Attributes:
 
 
 def facts_by_direction(graph: OpGraph) -> dict[str, Counter[Attributes]]:
-    found: dict[str, Counter[Attributes]] = {
+    counts: dict[str, Counter[Attributes]] = {
         one: Counter() for one in ("forward", "input", "filter")
     }
     for number in graph.signature_of.tolist():
         facts = conv_facts(graph.signatures[number])
         if facts is not None:
             assert facts.batch == BATCH
-            found[facts.direction][attributes_of(facts)] += 1
-    return found
+            counts[facts.direction][attributes_of(facts)] += 1
+    return counts
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -82,11 +82,11 @@ def test_facts_are_the_attributes_of_modules(name: str) -> None:
         lambda outputs: nn.functional.cross_entropy(outputs, labels),
         StepOptions(precision="amp-fp16"),
     )
-    found, wanted = facts_by_direction(graph), convolutions_of(model)
+    counts, wanted = facts_by_direction(graph), convolutions_of(model)
     assert wanted
-    assert found["forward"] == found["filter"] == wanted
-    assert sum((wanted - found["input"]).values()) == 1
-    assert not found["input"] - wanted
+    assert counts["forward"] == counts["filter"] == wanted
+    assert sum((wanted - counts["input"]).values()) == 1
+    assert not counts["input"] - wanted
 
 
 def test_a_transposed_convolution_is_the_gradient_of_one() -> None:

@@ -21,8 +21,8 @@ class Words(nn.Module):
         self.up, self.down, self.lm_head = nn.Linear(32, 64), nn.Linear(64, 32), nn.Linear(32, 96)
 
     def forward(self, words: Tensor) -> Tensor:
-        found = self.down(self.up(words))
-        mixed: Tensor = self.lm_head(torch.bmm(found @ found.transpose(1, 2), found))
+        hidden = self.down(self.up(words))
+        mixed: Tensor = self.lm_head(torch.bmm(hidden @ hidden.transpose(1, 2), hidden))
         return mixed
 
 
@@ -33,11 +33,11 @@ def graph(precision: str) -> OpGraph:
     return traced_step(model, batch, lambda found: found.sum(), options)
 
 
-def formats(found: OpGraph) -> dict[str, list[int]]:
+def formats(op_graph: OpGraph) -> dict[str, list[int]]:
     """Formats of the products of each kind, a number for each node."""
     kinds: dict[str, list[int]] = {}
-    for place in found.signature_of.tolist():
-        op = found.signatures[place]
+    for place in op_graph.signature_of.tolist():
+        op = op_graph.signatures[place]
         if op.kind in {"matmul", "batch_matmul"}:
             kinds.setdefault(op.kind, []).append(low_of(op))
     return kinds
@@ -48,9 +48,9 @@ def test_linear_layers_but_the_last_multiply_in_few_bits(precision: str) -> None
     """Forward, and gradients by inputs (but of the batch) and by weights: five of them, and three
     of the vocabulary's.
     """
-    found, number = formats(graph(precision)), LOW_PRECISIONS.index(precision) + 1
-    assert sorted(found["matmul"]) == [0] * 3 + [number] * 5
-    assert set(found["batch_matmul"]) == {0}
+    formats_of, number = formats(graph(precision)), LOW_PRECISIONS.index(precision) + 1
+    assert sorted(formats_of["matmul"]) == [0] * 3 + [number] * 5
+    assert set(formats_of["batch_matmul"]) == {0}
 
 
 def test_all_else_is_as_in_bf16_mixed() -> None:

@@ -44,9 +44,9 @@ def image_ops(graph: OpGraph) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("name", ["resnet18", "efficientnet_b0", "convnext_atto", "densenet121"])
 def test_formats_are_those_of_a_real_step(name: str, task: str) -> None:
     """Forward and backward, op by op; images of one pixel are in the usual order, as there."""
-    found = image_ops(traced(name, task=task, channels_last=True))
-    assert found == image_ops(traced(name, task=task, channels_last=True, trace="real"))
-    assert sum(CHANNELS_LAST in numbers for _, numbers, _ in found) > len(found) / 2
+    image_formats = image_ops(traced(name, task=task, channels_last=True))
+    assert image_formats == image_ops(traced(name, task=task, channels_last=True, trace="real"))
+    assert sum(CHANNELS_LAST in numbers for _, numbers, _ in image_formats) > len(image_formats) / 2
 
 
 def test_without_it_nothing_is_channels_last() -> None:

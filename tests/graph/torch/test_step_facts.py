@@ -57,11 +57,11 @@ def graph_of(model: nn.Module | None = None, **options: Any) -> OpGraph:
 
 def products(graph: OpGraph, phase: Phase) -> Counter[str]:
     """Matrix products of a phase by module."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for node, number in enumerate(graph.signature_of.tolist()):
         if graph.signatures[number].kind == "matmul" and graph.phases[node] == phase:
-            found[graph.modules[int(graph.module_of[node])]] += 1
-    return found
+            counts[graph.modules[int(graph.module_of[node])]] += 1
+    return counts
 
 
 LAYERS = ["begin", *(f"blocks.{i}.{name}" for i in range(3) for name in ("wide", "narrow"))]

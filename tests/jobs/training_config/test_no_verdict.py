@@ -175,11 +175,11 @@ def _open(tmp_path: Path, **more: Any) -> JobOptions:
 
 
 def test_plan_ranks_nothing_on_an_open_field(tmp_path: Path, gpt: str) -> None:
-    found = plan(gpt, options=_open(tmp_path), instances="p4d", samples=1000)
-    assert found.offers == ()
-    assert found.choice.best is None
-    assert found.no_price is not None
-    assert "use_ipex" in found.no_price.values["fields"]  # type: ignore[operator]
+    result = plan(gpt, options=_open(tmp_path), instances="p4d", samples=1000)
+    assert result.offers == ()
+    assert result.choice.best is None
+    assert result.no_price is not None
+    assert "use_ipex" in result.no_price.values["fields"]  # type: ignore[operator]
 
 
 def test_other_questions_refuse_or_leave_out_what_an_open_field_changes(

@@ -96,11 +96,11 @@ EXPECTED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_public_config_means_what_its_tool_makes_of_it(name: str) -> None:
-    found = read_training_config(PUBLIC / name)
+    config = read_training_config(PUBLIC / name)
     expected = {"lora": None, "weights": None, **EXPECTED[name]}
-    assert [one.field for one in found.undecided] == expected.pop("undecided")
-    assert {key: getattr(found, key) for key in expected} == expected
-    assert found.unknown == ()
+    assert [one.field for one in config.undecided] == expected.pop("undecided")
+    assert {key: getattr(config, key) for key in expected} == expected
+    assert config.unknown == ()
 
 
 def test_all_public_configs_have_an_expectation() -> None:
@@ -120,8 +120,8 @@ def test_the_tools_own_parsers_agree() -> None:
         stated = dict(entry["states"])
         if stated.get("lora"):
             stated["lora"] = LoraAdapters.read(stated["lora"])
-        found = read_training_config(PUBLIC / name)
-        read = {key: getattr(found, key) for key in stated}
+        config = read_training_config(PUBLIC / name)
+        read = {key: getattr(config, key) for key in stated}
         if isinstance(read.get("lora"), LoraAdapters):  # the order of names says nothing
             read["lora"], stated["lora"] = (
                 replace(one, targets=tuple(sorted(one.targets)))

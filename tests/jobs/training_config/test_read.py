@@ -108,8 +108,8 @@ FIELDS = ("batch_size", "seq_len", "precision", "optimizer", "grad_accumulation"
 def test_the_common_fields_of_each_project_are_read(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.write_text(FILES[name])
-    found = read_training_config(file)
-    said = {field: getattr(found, field) for field in FIELDS if getattr(found, field)}
+    config = read_training_config(file)
+    said = {field: getattr(config, field) for field in FIELDS if getattr(config, field)}
     assert said == READ[name]
 
 

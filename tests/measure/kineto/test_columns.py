@@ -20,14 +20,14 @@ def test_columns_hold_what_counts(tmp_path: Path) -> None:
         {"ph": "M", "name": "process_name", "args": {}},
         {"ph": "f", "cat": "ac2g", "name": "ac2g", "ts": 3},
     ]
-    found = read_trace(write(tmp_path / "t.json", events, "NVIDIA H100"))
-    assert len(found.kind) == 15
-    assert found.num_events == 18
-    assert found.devices == {0: "NVIDIA H100"}
-    kernels = found.kind == EventKind.KERNEL
-    assert found.length_us[kernels].tolist() == [10, 20, 5]
-    assert found.key[kernels].tolist() == [1, 2, 3]
-    assert "Conv2d_0" in found.names
+    trace = read_trace(write(tmp_path / "t.json", events, "NVIDIA H100"))
+    assert len(trace.kind) == 15
+    assert trace.num_events == 18
+    assert trace.devices == {0: "NVIDIA H100"}
+    kernels = trace.kind == EventKind.KERNEL
+    assert trace.length_us[kernels].tolist() == [10, 20, 5]
+    assert trace.key[kernels].tolist() == [1, 2, 3]
+    assert "Conv2d_0" in trace.names
 
 
 def test_annotations_with_a_modules_path_are_modules(tmp_path: Path) -> None:
@@ -45,16 +45,16 @@ def test_annotations_with_a_modules_path_are_modules(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_odd_events_are_left_out(tmp_path: Path, change: dict[str, Any]) -> None:
     odd = {**event("cpu_op", "aten::odd", 0, 1), **change}
-    found = read_trace(write(tmp_path / "t.json", [odd, event("cpu_op", "aten::mm", 0, 1)]))
-    assert found.names == ("aten::mm",)
+    trace = read_trace(write(tmp_path / "t.json", [odd, event("cpu_op", "aten::mm", 0, 1)]))
+    assert trace.names == ("aten::mm",)
 
 
 def test_odd_keys_and_names_are_no_error(tmp_path: Path) -> None:
     odd = event("kernel", "\ud800" + "k" * 1000, 0, 1, correlation=2**80, device="x")
-    found = read_trace(write(tmp_path / "t.json", [odd, {**odd, "args": None}]))
-    assert found.key.tolist() == [-1, -1]
-    assert len(found.names[0]) == 200
-    found.names[0].encode()
+    trace = read_trace(write(tmp_path / "t.json", [odd, {**odd, "args": None}]))
+    assert trace.key.tolist() == [-1, -1]
+    assert len(trace.names[0]) == 200
+    trace.names[0].encode()
 
 
 def test_traces_without_ops_and_with_too_many_are_refused(

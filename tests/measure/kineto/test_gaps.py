@@ -14,13 +14,13 @@ from tests.measure.kineto.traces import event, gpu_steps, write
 def test_gaps_of_a_gpu_by_cause(tmp_path: Path) -> None:
     """From 0 to 10 and 50 to 70 it waits for the host, from 20 to 30 not, to 100 for the next."""
     use = use_of_columns(read_trace(write(tmp_path / "t.json", gpu_steps(3))))
-    found = {(gap.cause, gap.place): gap for gap in use.gaps}
+    gaps = {(gap.cause, gap.place): gap for gap in use.gaps}
     assert use.busy_s == pytest.approx(35e-6)
-    assert found["host", "Optimizer.step#SGD.step"].seconds == pytest.approx(20e-6)
-    assert found["launched", "backward"].seconds == pytest.approx(10e-6)
-    assert found["host", "forward"].seconds == pytest.approx(35e-6)  # 75 to 100, and 0 to 10
-    assert found["host", "forward"].longest_s == pytest.approx(25e-6)
-    assert found["host", "forward"].before == "cudaLaunchKernel"
+    assert gaps["host", "Optimizer.step#SGD.step"].seconds == pytest.approx(20e-6)
+    assert gaps["launched", "backward"].seconds == pytest.approx(10e-6)
+    assert gaps["host", "forward"].seconds == pytest.approx(35e-6)  # 75 to 100, and 0 to 10
+    assert gaps["host", "forward"].longest_s == pytest.approx(25e-6)
+    assert gaps["host", "forward"].before == "cudaLaunchKernel"
     total = sum(gap.seconds for gap in use.gaps) + use.busy_s
     assert total == pytest.approx(use.step_s)
 

@@ -30,12 +30,12 @@ def test_the_backward_pass_is_in_the_module_of_its_forward_op(tmp_path: Path) ->
     for number, made in enumerate(events):
         if "ackward" in made["name"]:
             events[number] = {**made, "pid": 1, "tid": 1}
-    found = rows(write(tmp_path / "t.json", events[::-1]))
+    by_op = rows(write(tmp_path / "t.json", events[::-1]))
     inside = ("Net_0", "Conv2d_0")
-    assert found["aten::cudnn_convolution"] == ("conv", "forward", inside, 8)
-    assert found["aten::conv2d"] == ("conv", "forward", inside, 2)
-    assert found["aten::convolution_backward"] == ("conv_gradient", "backward", inside, 8)
-    assert found["aten::add_"][:3] == ("add", "update", ())
+    assert by_op["aten::cudnn_convolution"] == ("conv", "forward", inside, 8)
+    assert by_op["aten::conv2d"] == ("conv", "forward", inside, 2)
+    assert by_op["aten::convolution_backward"] == ("conv_gradient", "backward", inside, 8)
+    assert by_op["aten::add_"][:3] == ("add", "update", ())
 
 
 def test_ops_of_a_composite_count_as_the_outermost_kind(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_ops_of_a_composite_count_as_the_outermost_kind(tmp_path: Path) -> None:
         event("cpu_op", "aten::copy_", 3, 2),
         event("cpu_op", "aten::relu", 10, 1),
     ]
-    found = rows(write(tmp_path / "t.json", events))
-    assert found["aten::copy_"] == ("matmul", "forward", (), 2)
-    assert found["aten::addmm"][3] == 4
-    assert found["aten::linear"][::3] == ("", 4)
-    assert found["aten::relu"] == ("relu", "forward", (), 1)
+    by_op = rows(write(tmp_path / "t.json", events))
+    assert by_op["aten::copy_"] == ("matmul", "forward", (), 2)
+    assert by_op["aten::addmm"][3] == 4
+    assert by_op["aten::linear"][::3] == ("", 4)
+    assert by_op["aten::relu"] == ("relu", "forward", (), 1)

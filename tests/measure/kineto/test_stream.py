@@ -23,10 +23,10 @@ def test_events_are_those_that_json_reads(tmp_path: Path, monkeypatch: pytest.Mo
     path = write(tmp_path / "trace.json.gz", events, "Tesla V100-SXM2-32GB")
     for size in (1, 7, 2**20):  # chunks that end anywhere, also within a number or a character
         monkeypatch.setattr(stream, "_CHUNK_BYTES", size)
-        found = TraceStream(path)
-        assert list(found.events()) == events
-        assert found.header["deviceProperties"][0]["name"].startswith("Tesla")
-        assert found.num_bytes == len(gzip.decompress(path.read_bytes()))
+        reader = TraceStream(path)
+        assert list(reader.events()) == events
+        assert reader.header["deviceProperties"][0]["name"].startswith("Tesla")
+        assert reader.num_bytes == len(gzip.decompress(path.read_bytes()))
 
 
 def test_a_bare_list_is_a_trace(tmp_path: Path) -> None:

@@ -56,10 +56,10 @@ def test_kernels_of_their_own_kind(tmp_path: Path) -> None:
         event("kernel", "elsewhere", 1, 1, device=1),
     ]
     use = trace_use(write(tmp_path / "t.json", events))
-    found = us(use.kinds)
-    assert [found[name] for name in ("collective", "fused", "transfer", "fill")] == [3, 2, 4, 1]
+    kinds_us = us(use.kinds)
+    assert [kinds_us[name] for name in ("collective", "fused", "transfer", "fill")] == [3, 2, 4, 1]
     assert use.other_devices == 1
-    assert "other" not in found
+    assert "other" not in kinds_us
 
 
 def test_a_real_trace_of_a_small_model(tmp_path: Path) -> None:

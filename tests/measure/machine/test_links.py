@@ -14,10 +14,10 @@ from tests.measure.testbed.test_cluster import needs_cluster
 
 @pytest.mark.slow
 def test_two_processes_of_this_machine_time_all_collectives() -> None:
-    found = local_links(2)
-    assert [one.collective for one in found] == list(COLLECTIVES)
-    assert all(one.ranks == 2 and one.machines == 1 for one in found)
-    assert all(one.sustained_bytes_per_s > 1e7 for one in found)
+    collectives = local_links(2)
+    assert [one.collective for one in collectives] == list(COLLECTIVES)
+    assert all(one.ranks == 2 and one.machines == 1 for one in collectives)
+    assert all(one.sustained_bytes_per_s > 1e7 for one in collectives)
 
 
 @needs_cluster

@@ -49,9 +49,9 @@ def test_a_bond_and_loopback_do_not_count_twice(tmp_path: Path) -> None:
     names = {"lo": (9, 9), "eth0": (10, 1), "eth1": (20, 2), "bond0": (30, 3), "eth2": (40, 4)}
     names |= {"veth1": (5, 5), "docker0": (5, 5)}
     links = ("eth0/device", "eth1/device", "eth2/device", "bond0/lower_eth0", "docker0/lower_veth1")
-    found = find_network(PID, root=_machine(tmp_path, names, links))
-    assert found.names == ("eth0", "eth1", "eth2")
-    assert (found.net_tx(), found.net_rx(), found.loopback()) == (7, 70, 9)
+    network = find_network(PID, root=_machine(tmp_path, names, links))
+    assert network.names == ("eth0", "eth1", "eth2")
+    assert (network.net_tx(), network.net_rx(), network.loopback()) == (7, 70, 9)
 
 
 def test_infiniband_ports_count_in_units_of_four_bytes_and_replace_ipoib(tmp_path: Path) -> None:
@@ -60,18 +60,18 @@ def test_infiniband_ports_count_in_units_of_four_bytes_and_replace_ipoib(tmp_pat
     root = _machine(tmp_path, names, ("eth0/device", "ib0/device", "ib0/type=32"))
     _port(root, "mlx5_0", 100, 1000)
     _port(root, "mlx5_1", 7, 7, "1: DOWN")
-    found = find_network(PID, root=root)
-    assert found.names == ("eth0", "mlx5_0 port 1")
-    assert (found.net_tx(), found.net_rx()) == (1 + 400, 10 + 4000)
+    network = find_network(PID, root=root)
+    assert network.names == ("eth0", "mlx5_0 port 1")
+    assert (network.net_tx(), network.net_rx()) == (1 + 400, 10 + 4000)
 
 
 def test_a_container_counts_what_it_sees(tmp_path: Path) -> None:
     """Its interface has no hardware; /sys shows the host's interfaces, which are not its own."""
     root = _machine(tmp_path, {"lo": (1, 1), "eth0": (50, 5)})
     (root / "sys/class/net/eno1/statistics").mkdir(parents=True)
-    found = find_network(PID, root=root)
-    assert found.names == ("eth0",)
-    assert (found.net_tx(), found.net_rx()) == (5, 50)
+    network = find_network(PID, root=root)
+    assert network.names == ("eth0",)
+    assert (network.net_tx(), network.net_rx()) == (5, 50)
 
 
 def test_interfaces_may_be_named_and_unknown_names_are_refused(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_interfaces_may_be_named_and_unknown_names_are_refused(tmp_path: Path) -
 
 def test_this_machine_is_read() -> None:
     """Counters of the machine that runs the test never go back."""
-    found = find_network(os.getpid())
-    before = (found.net_tx(), found.net_rx(), found.loopback())
-    after = (found.net_tx(), found.net_rx(), found.loopback())
+    network = find_network(os.getpid())
+    before = (network.net_tx(), network.net_rx(), network.loopback())
+    after = (network.net_tx(), network.net_rx(), network.loopback())
     assert all(low <= high for low, high in zip(before, after, strict=True))

@@ -187,10 +187,10 @@ def test_archive_holds_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     records = read_archive(tmp_path)
     assert set(records) == {f"{job.file_name}.r0" for job in JOBS[:2]}
     expected = record_of(JOBS[0].name)
-    found = records[f"{JOBS[0].file_name}.r0"]
-    assert (found.samples.values == expected.samples.values).all()
-    assert (found.samples.before_ns == expected.samples.before_ns).all()
-    assert found.step_times_ns == expected.step_times_ns
+    record = records[f"{JOBS[0].file_name}.r0"]
+    assert (record.samples.values == expected.samples.values).all()
+    assert (record.samples.before_ns == expected.samples.before_ns).all()
+    assert record.step_times_ns == expected.step_times_ns
 
 
 def test_a_reduced_archive_keeps_the_named_runs(

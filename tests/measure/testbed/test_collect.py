@@ -57,8 +57,8 @@ def test_repeats_are_recorded_run_by_run(tmp_path: Path) -> None:
     for job, repeat in ((JOB, 0), (JOB, 1), (once, 0)):
         run_folder(tmp_path, job, repeat, "2026-03-01T00:00")
     data = collect_dataset(tmp_path, name="set", about=about("CPU-P1w2/ho-200M"))
-    found = data.about.repeatability
-    assert found is not None
-    assert found.workloads == 1
-    assert found.smape_pct_by_workload == {JOB.name: 0.0}
-    assert found.smape_pct["iteration_time"] == 0.0
+    repeatability = data.about.repeatability
+    assert repeatability is not None
+    assert repeatability.workloads == 1
+    assert repeatability.smape_pct_by_workload == {JOB.name: 0.0}
+    assert repeatability.smape_pct["iteration_time"] == 0.0

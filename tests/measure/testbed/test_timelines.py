@@ -56,22 +56,25 @@ def test_numbers_that_no_step_has_are_refused(
 
 
 def test_a_timeline_tells_the_same_ops_and_bytes(tmp_path: Path) -> None:
-    known, found = traced(RECORDS), read([timeline(record) for record in RECORDS], tmp_path)
-    assert what(found) == what(known)
-    kept = ~np.isin(found.resources, (Resource.DOWNLINK, Resource.UPLINK))
+    known, timelines_trace = (
+        traced(RECORDS),
+        read([timeline(record) for record in RECORDS], tmp_path),
+    )
+    assert what(timelines_trace) == what(known)
+    kept = ~np.isin(timelines_trace.resources, (Resource.DOWNLINK, Resource.UPLINK))
     place = {name: i for i, name in enumerate(known.names)}
-    same = [place[name] for name, is_op in zip(found.names, kept, strict=True) if is_op]
-    assert found.start_s[:, kept] == pytest.approx(known.start_s[:, same], abs=2e-6)
-    assert found.end_s[:, kept] == pytest.approx(known.end_s[:, same], abs=2e-6)
+    same = [place[name] for name, is_op in zip(timelines_trace.names, kept, strict=True) if is_op]
+    assert timelines_trace.start_s[:, kept] == pytest.approx(known.start_s[:, same], abs=2e-6)
+    assert timelines_trace.end_s[:, kept] == pytest.approx(known.end_s[:, same], abs=2e-6)
 
 
 def test_transfers_are_over_when_they_are_read(tmp_path: Path) -> None:
     """As in the RunMetadata: each after its sender, and before its readers."""
-    found = read([timeline(record) for record in RECORDS], tmp_path)
-    sources, targets = found.edges.T
-    assert (found.end_s[:, targets] >= found.end_s[:, sources] - 5e-6).all()
-    is_op = found.resources[targets] < Resource.DOWNLINK
-    late = found.start_s[:, targets] - found.end_s[:, sources]
+    imported = read([timeline(record) for record in RECORDS], tmp_path)
+    sources, targets = imported.edges.T
+    assert (imported.end_s[:, targets] >= imported.end_s[:, sources] - 5e-6).all()
+    is_op = imported.resources[targets] < Resource.DOWNLINK
+    late = imported.start_s[:, targets] - imported.end_s[:, sources]
     assert (late[:, is_op] >= -5e-6).all()
 
 
@@ -84,11 +87,11 @@ def test_it_predicts_what_the_run_metadata_does(tmp_path: Path) -> None:
     traces = traced(RECORDS), read([timeline(record) for record in RECORDS], tmp_path)
     for workers in (1, 4):
         cluster = ScaledCluster(num_workers=workers, bytes_per_s=2e7)
-        known, found = (
+        known, imported_s = (
             simulate_workers(compile_job(trace, Overhead()), cluster, num_steps=200).step_s
             for trace in traces
         )
-        assert found == pytest.approx(known, rel=0.05)
+        assert imported_s == pytest.approx(known, rel=0.05)
 
 
 def without(text: str, task: str) -> str:
@@ -109,8 +112,8 @@ def without(text: str, task: str) -> str:
 
 def test_a_step_without_all_transfers_is_left_out(tmp_path: Path) -> None:
     texts = [timeline(record) for record in RECORDS]
-    found = read([*texts[:2], without(texts[2], "ps")], tmp_path)
-    assert found.num_steps == 2
+    trace = read([*texts[:2], without(texts[2], "ps")], tmp_path)
+    assert trace.num_steps == 2
     with pytest.raises(TraceError, match="ps:0 reads 9 tensors of other devices, and received 0"):
         read([without(text, "ps") for text in texts], tmp_path)
 

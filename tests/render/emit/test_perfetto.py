@@ -30,8 +30,8 @@ def answers() -> tuple[Answer, ...]:
 
 @pytest.fixture(scope="module")
 def events(answers: tuple[Answer, ...]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(perfetto_trace(answers))["traceEvents"]
-    return found
+    events_of_trace: list[dict[str, Any]] = json.loads(perfetto_trace(answers))["traceEvents"]
+    return events_of_trace
 
 
 def slices(events: list[dict[str, Any]], pid: int, tid: int) -> list[tuple[int, int, str]]:

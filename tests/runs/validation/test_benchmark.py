@@ -158,9 +158,9 @@ def test_predictions_come_back_and_wrong_ones_are_refused(tmp_path: Path) -> Non
     first = file.read_bytes()
     write_predictions(read_predictions(file, {"a"}), file)
     assert file.read_bytes() == first
-    found = read_predictions(file)
-    assert found.of("a", "device") == RowPrediction(0.25)
-    assert found.of("a", "source") is None
+    read_back = read_predictions(file)
+    assert read_back.of("a", "device") == RowPrediction(0.25)
+    assert read_back.of("a", "source") is None
     given = table(tmp_path / "given.csv", "id,seconds,low,high\na,2,1,4\n")
     assert read_predictions(given).of("a", "source") == RowPrediction(2.0, 1.0, 4.0)
     for text, words in (
@@ -183,13 +183,13 @@ def test_weights_and_quantiles_by_hand(tmp_path: Path) -> None:
     assert weights == pytest.approx([0.125, 0.125, 0.25, 0.5])
     assert weighted_quantile(np.array([4.0, 3.0, 2.0, 1.0]), weights, 0.5) == 1.0
     assert weighted_quantile(np.array([4.0, 3.0, 2.0, 1.0]), weights, 0.9) == 4.0
-    found = score(
+    scored = score(
         rows, [RowPrediction(1.4), RowPrediction(1.3), RowPrediction(0.8), RowPrediction(1.1, 1, 2)]
     )
-    assert found.median_pct == pytest.approx(10)
-    assert found.p90_pct == pytest.approx(40)
-    assert found.signed_pct == pytest.approx(10)
-    assert (found.coverage_pct, found.width) == (100, 2)
+    assert scored.median_pct == pytest.approx(10)
+    assert scored.p90_pct == pytest.approx(40)
+    assert scored.signed_pct == pytest.approx(10)
+    assert (scored.coverage_pct, scored.width) == (100, 2)
 
 
 def test_kendall_tau_is_that_of_scipy() -> None:
@@ -216,10 +216,10 @@ def test_every_row_is_predicted_once_and_never_by_a_fit_that_saw_it(tmp_path: Pa
 def test_the_simulator_is_the_one_that_users_ask(tmp_path: Path) -> None:
     """The same number as `driple predict`, but for the jitter of a different number of steps."""
     row = replace(some_rows(tmp_path)[-1], setting="8xA100/NVLink")
-    (found,) = simulate_rows([row], Nets(), shipped_calibration())
+    (step_s,) = simulate_rows([row], Nets(), shipped_calibration())
     job = Nets().prepared(row)
     asked = simulate(job, Setting.parse(row.setting), shipped_calibration(), num_steps=100)
-    assert found == pytest.approx(asked.iteration_time_s, rel=0.01)
+    assert step_s == pytest.approx(asked.iteration_time_s, rel=0.01)
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -229,10 +229,10 @@ def test_a_baseline_learns_what_it_can_express(name: str, tmp_path: Path) -> Non
     work = work_of(rows, Nets())
     share_s = work.summed(work.compute_s) / 0.4
     timed = [replace(row, step_s=one) for row, one in zip(rows, share_s.tolist(), strict=True)]
-    found = BASELINES[name](work, timed, work, timed)
-    errors = np.abs(found / share_s - 1)
+    seconds = BASELINES[name](work, timed, work, timed)
+    errors = np.abs(seconds / share_s - 1)
     assert np.median(errors) < (0.5 if name == "trees" else 0.1)
-    assert (found > 0).all()
+    assert (seconds > 0).all()
 
 
 def test_another_tool_and_held_out_predictions_stand_beside_the_simulator(tmp_path: Path) -> None:
@@ -244,16 +244,16 @@ def test_another_tool_and_held_out_predictions_stand_beside_the_simulator(tmp_pa
     contest = run_contest(
         rows, Nets(), calibration=shipped_calibration(), held_out=held_out, given=given
     )
-    found = {
+    scores = {
         (one.split, one.predictor): one
         for one in contest.scores()
         if one.by == "task" and one.group == "single"
     }
-    assert found["nothing", "simulator"].median_pct == pytest.approx(0, abs=1e-6)
-    assert found["family", "simulator"].signed_pct == pytest.approx(20)
-    assert found["device", "given"].rows == 9
-    assert found["device", "given"].p90_pct == pytest.approx(30)
-    assert {name for _, name in found} == {"simulator", "given", *BASELINES}
+    assert scores["nothing", "simulator"].median_pct == pytest.approx(0, abs=1e-6)
+    assert scores["family", "simulator"].signed_pct == pytest.approx(20)
+    assert scores["device", "given"].rows == 9
+    assert scores["device", "given"].p90_pct == pytest.approx(30)
+    assert {name for _, name in scores} == {"simulator", "given", *BASELINES}
     assert "9 of 18 rows" in sentence(contest.remarks[0])
     sizes = Predictions({("size", row.id): RowPrediction(row.step_s) for row in rows})
     other = run_contest(rows, Nets(), calibration=shipped_calibration(), given=sizes)
@@ -273,19 +273,19 @@ def test_the_command_scores_a_table_of_ones_own(tmp_path: Path) -> None:
     line = ["validate", "--rows", str(rows), "--against", str(given), "--datasets", str(tmp_path)]
     done = CliRunner().invoke(app, [*line, "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert errors_of(found) == []
+    result = json.loads(done.stdout)
+    assert errors_of(result) == []
     (given_score,) = [
         one
-        for one in found["scores"]
+        for one in result["scores"]
         if (one["by"], one["predictor"], one["split"]) == ("task", "given", "nothing")
     ]
     assert (given_score["rows"], given_score["median_pct"]) == (1, 0)
     assert (given_score["coverage_pct"], given_score["width"]) == (100, pytest.approx(1.5))
-    assert [one["run"] for one in found["runs"]] == [
+    assert [one["run"] for one in result["runs"]] == [
         f"{model}-{device}" for model in ("resnet18", "mobilenet_v2") for device in ("V100", "A100")
     ]
-    first = found["runs"][0]
+    first = result["runs"][0]
     (answer,) = predict("resnet18", "1xV100", options=JobOptions(batch_size=16)).answers
     stated = answer.to_dict()["iteration_time_s"]
     assert first["predicted_s"] == pytest.approx(stated["value"], rel=0.02)
@@ -310,13 +310,13 @@ def test_jobs_that_nobody_published_are_scored_beside_the_published_ones(tmp_pat
     with gzip.open(published / ROWS, "wt", encoding="utf-8", newline="") as file:
         file.write(head + "".join(some))
     rows = table(tmp_path / "mine.csv", "job,setting,seconds\nresnet18,1xA100,0.03\n")
-    found = validate(tmp_path, rows=rows)
-    (own,) = found.runs
+    result = validate(tmp_path, rows=rows)
+    (own,) = result.runs
     assert (own.run.id, own.run.job, own.run.step_s) == ("2", "resnet18", 0.03)
     low, high = own.prediction.low, own.prediction.high
     assert low is not None and high is not None
     assert low < own.prediction.seconds < high
-    assert {one.predictor for one in found.scores} == {"simulator", *BASELINES}
+    assert {one.predictor for one in result.scores} == {"simulator", *BASELINES}
 
 
 def test_a_job_that_cannot_be_made_names_its_row(tmp_path: Path) -> None:

@@ -100,8 +100,8 @@ def test_figures_over_the_whole_catalogue_come_from_its_data_set() -> None:
         row(workload="all", kind="pattern share", quantity="device_util.I", unit="%"),
         row(workload="all", kind="range", quantity="net_tx.burst_amount", unit="MB/s"),
     ]
-    found = check_facts(rows, JOBS, CALIBRATION, whole)
-    assert [fact.simulated for fact in found] == [50.0, 7.5]
+    facts = check_facts(rows, JOBS, CALIBRATION, whole)
+    assert [fact.simulated for fact in facts] == [50.0, 7.5]
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ LEAST_SHARE = 0.6
 
 @pytest.fixture(scope="module")
 def shipped() -> Shipped:
-    found = read_shipped(PUBLISHED, forward=False)
-    assert found is not None
-    return found
+    rows = read_shipped(PUBLISHED, forward=False)
+    assert rows is not None
+    return rows
 
 
 def test_most_rows_of_every_source_are_used(shipped: Shipped) -> None:

@@ -21,20 +21,20 @@ def test_answers_are_those_without_kills(chaos: Chaos, tmp_path: Path, num_nodes
     jobs = tmp_path / "jobs.jsonl"
     write_jobs(jobs, 320)
     whole = predicted(jobs, tmp_path / "whole.jsonl", "local", nothing)
-    found, before = [], chaos.landed
+    answers, before = [], chaos.landed
     chaos.kill(
         num_nodes,
-        lambda progress: found.append(predicted(jobs, tmp_path / "out.jsonl", "ray", progress)),
+        lambda progress: answers.append(predicted(jobs, tmp_path / "out.jsonl", "ray", progress)),
     )
-    assert found == [whole]
+    assert answers == [whole]
     assert chaos.landed == before + num_nodes
 
 
 def test_a_data_set_is_the_one_without_kills(chaos: Chaos, tmp_path: Path) -> None:
     whole = simulated(tmp_path / "whole", "local", nothing)
-    found: list[str] = []
-    chaos.kill(1, lambda progress: found.append(simulated(tmp_path / "out", "ray", progress)))
-    assert found == [whole]
+    datasets: list[str] = []
+    chaos.kill(1, lambda progress: datasets.append(simulated(tmp_path / "out", "ray", progress)))
+    assert datasets == [whole]
 
 
 def test_a_kill_that_comes_too_late_is_no_success(chaos: Chaos) -> None:

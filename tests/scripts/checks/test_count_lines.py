@@ -35,9 +35,9 @@ def _private() -> None:
 
 def test_blanks_comments_and_docstrings_are_no_code() -> None:
     """2 of X, 1 of the class, 3 of `open`, 1 of `shut`, 2 of `_private`."""
-    found = count(SOURCE)
-    assert sorted(found.functions) == [1, 2, 3]
-    assert (found.lines, found.public, found.documented) == (9, 4, 3)
+    counts = count(SOURCE)
+    assert sorted(counts.functions) == [1, 2, 3]
+    assert (counts.lines, counts.public, counts.documented) == (9, 4, 3)
 
 
 def test_folders_are_added_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

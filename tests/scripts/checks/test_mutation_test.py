@@ -42,12 +42,12 @@ def changes(source: str) -> set[tuple[str, str]]:
 
 def test_what_runs_is_changed_and_what_is_only_read_is_not() -> None:
     """No mutants of annotations, docstrings or `__all__`, which change nothing."""
-    found = changes(SOURCE)
-    assert ("return number / 2 + more", "return number * 2 + more") in found
-    assert ("return number / 2 + more", "return number / 3 + more") in found
-    assert ("return number / 2 + more", "return number / 2 - more") in found
-    assert ("if number is None:", "if number is not None:") in found
-    assert not any("__all__" in before or "& None" in after for before, after in found)
+    changed = changes(SOURCE)
+    assert ("return number / 2 + more", "return number * 2 + more") in changed
+    assert ("return number / 2 + more", "return number / 3 + more") in changed
+    assert ("return number / 2 + more", "return number / 2 - more") in changed
+    assert ("if number is None:", "if number is not None:") in changed
+    assert not any("__all__" in before or "& None" in after for before, after in changed)
 
 
 def test_decorators_and_texts_are_left_out() -> None:
@@ -73,27 +73,27 @@ def test_mutants_run_in_place_of_the_module_and_are_kept(
 ) -> None:
     """What the tests look at is noticed; a second run has nothing left to do."""
     mutants = program.mutants_of(SOURCE)
-    found = {}
+    results = {}
     for result in program.results_of(module, mutants, {}, until_s=float("inf")):
-        found[result.module, result.key] = result
-    outcomes = {(one.before, one.after): one.outcome for one in found.values()}
+        results[result.module, result.key] = result
+    outcomes = {(one.before, one.after): one.outcome for one in results.values()}
     line = "return number / 2 + more"
     assert outcomes[line, "return number * 2 + more"] == "killed"
     assert outcomes[line, "return number / 2 - more"] == "survived"
     assert (tmp_path / "halves.py").read_text() == SOURCE
-    assert list(program.results_of(module, mutants, found, until_s=float("inf"))) == []
+    assert list(program.results_of(module, mutants, results, until_s=float("inf"))) == []
     assert list(program.results_of(module, mutants, {}, until_s=0.0)) == []
     kept = tmp_path / "results.jsonl"
-    rows = [json.dumps(dataclasses.asdict(one)) for one in found.values()]
+    rows = [json.dumps(dataclasses.asdict(one)) for one in results.values()]
     kept.write_text("\n".join(rows) + "\n")
-    assert program.read_results(kept) == found
+    assert program.read_results(kept) == results
     again = program.read_results(kept, again=True)
     assert {one.outcome for one in again.values()} == {"killed"}
     same = {("halves", line, "return number / 2 - more"): "nobody adds more"}
-    survivors = program.survivors_of(module, mutants, found, {})
-    fewer = program.survivors_of(module, mutants, found, same)
+    survivors = program.survivors_of(module, mutants, results, {})
+    fewer = program.survivors_of(module, mutants, results, same)
     assert len(fewer) == len(survivors) - 1
-    assert "1 equivalent" in program.summary_of(module, mutants, found, same)
+    assert "1 equivalent" in program.summary_of(module, mutants, results, same)
 
 
 def test_an_endless_mutant_is_stopped_and_tests_that_fail_anyway_are_named(
@@ -115,9 +115,9 @@ def test_all_modules_and_tests_that_are_listed_exist() -> None:
             assert (ROOT / file).is_file(), file
     equivalents = program.read_equivalents(program.FOLDER / "equivalent.toml")
     for name in {module for module, _, _ in equivalents}:
-        found = changes((ROOT / modules[name].file).read_text(encoding="utf-8"))
+        possible = changes((ROOT / modules[name].file).read_text(encoding="utf-8"))
         listed = {(before, after) for module, before, after in equivalents if module == name}
-        assert listed <= found, listed - found
+        assert listed <= possible, listed - possible
     assert all(len(reason) > 10 for reason in equivalents.values())
 
 

@@ -59,5 +59,5 @@ def test_memory_activity_makes_bursts_as_large_as_measured(program: ModuleType) 
 
 def test_errors_are_summarised_in_percent(program: ModuleType) -> None:
     """Median and 90th percentile of shares."""
-    found = program.summary_of([0.1, 0.2, 0.3])
-    assert (found.rows, found.median_pct, found.p90_pct) == (3, 20.0, 28.0)
+    summary = program.summary_of([0.1, 0.2, 0.3])
+    assert (summary.rows, summary.median_pct, summary.p90_pct) == (3, 20.0, 28.0)

@@ -52,7 +52,7 @@ def prediction(
 
 def test_errors_are_of_held_out_runs() -> None:
     """Model and device held out apart; a ring that nobody was asked for does not count."""
-    found = checked_runs(
+    runs = checked_runs(
         [
             prediction(1.1, "model"),
             prediction(1.3, "model"),
@@ -63,7 +63,7 @@ def test_errors_are_of_held_out_runs() -> None:
         ],
         GRAPHS,
     )
-    rings = [one for one in found if one.kind == "ring"]
+    rings = [one for one in runs if one.kind == "ring"]
     ratios = {
         held_out: [exp(one.log_ratio) for one in rings if one.held_out == held_out]
         for held_out in ("model", "device", "nothing")
@@ -72,13 +72,13 @@ def test_errors_are_of_held_out_runs() -> None:
     assert ratios["device"] == pytest.approx([0.5])
     assert not ratios["nothing"]
     assert {one.devices for one in rings} == {("V100",)}
-    assert [exp(one.log_ratio) for one in found if one.kind == "servers"] == pytest.approx([9.0])
+    assert [exp(one.log_ratio) for one in runs if one.kind == "servers"] == pytest.approx([9.0])
 
 
 def test_a_ring_that_sends_gradients_afterwards_counts_with_the_answer_a_user_gets() -> None:
     """Not with the simulation of its own program, which no user asks for."""
-    found = checked_runs([prediction(9.0, "model", overlapped=False, asked_s=0.7)], GRAPHS)
-    assert [exp(one.log_ratio) for one in found] == pytest.approx([0.7])
+    runs = checked_runs([prediction(9.0, "model", overlapped=False, asked_s=0.7)], GRAPHS)
+    assert [exp(one.log_ratio) for one in runs] == pytest.approx([0.7])
 
 
 def test_a_ring_is_asked_for_with_its_gradients_overlapped_and_whole() -> None:
@@ -110,8 +110,8 @@ def test_a_row_is_checked_without_its_family_its_size_and_its_device(tmp_path: P
         ("device", "long"): RowPrediction(1.3), ("family", "usual"): RowPrediction(1.4),
         ("source", "long"): RowPrediction(9.0),
     })  # fmt: skip
-    found = checked_rows(read_runs(file), predictions, Nets(), ends={"long": "largest"})
-    ratios = {(one.held_out, one.end): exp(one.log_ratio) for one in found}
+    runs = checked_rows(read_runs(file), predictions, Nets(), ends={"long": "largest"})
+    ratios = {(one.held_out, one.end): exp(one.log_ratio) for one in runs}
     assert ratios == pytest.approx({
         ("model", "largest"): 1.1, ("size", "largest"): 1.2, ("device", "largest"): 1.3,
         ("model", ""): 1.4,

@@ -58,11 +58,11 @@ def planted(truth: GpuModel, *, factor: float = 1.0) -> FitTable:
 def test_a_planted_model_is_found_again() -> None:
     """On the rows, and between them."""
     truth = replace(gpu_model(5), kernels=kernels(5, size=0.1))
-    found = fit_devices(planted(truth), FitOptions(steps=400, share_penalty=1e-5))
+    fitted = fit_devices(planted(truth), FitOptions(steps=400, share_penalty=1e-5))
     for device in DEVICES_OF_ROWS:
         for batch, channels in ((32, 64), (128, 32), (200, 128)):
             job = PreparedJob(net(batch, channels=channels))
-            ratio = step_s(job, device, found) / step_s(job, device, truth)
+            ratio = step_s(job, device, fitted) / step_s(job, device, truth)
             assert 0.85 < ratio < 1.18, (device, batch, channels)
 
 
@@ -94,9 +94,9 @@ def test_a_source_that_is_slow_throughout_does_not_slow_the_devices() -> None:
         for job in JOBS.values()
         for slow in (False, True)
     ]
-    found = fit_devices(fit_table(steps), FitOptions(steps=200))
+    fitted = fit_devices(fit_table(steps), FitOptions(steps=200))
     job = JOBS[64, 64]
-    ratio = step_s(job, "V100", found) / step_s(job, "V100", truth)
+    ratio = step_s(job, "V100", fitted) / step_s(job, "V100", truth)
     assert 1.0 < ratio < 1.2
 
 
@@ -108,11 +108,11 @@ def test_no_device_is_slower_than_one_that_is_worse_in_every_field() -> None:
         for job in JOBS.values()
         for device, factor in (("A100", 1.5), ("V100", 1.0))
     ]
-    found = fit_devices(fit_table(steps), FitOptions(steps=100)).devices.measured
+    measured = fit_devices(fit_table(steps), FitOptions(steps=100)).devices.measured
     assert is_better(DEVICES["A100"], DEVICES["V100"])
     for share in ("half", "tf32", "plain", "memory"):
         rates = {
-            name: getattr(found[name], share) * peaks(DEVICES[name])[share]
+            name: getattr(measured[name], share) * peaks(DEVICES[name])[share]
             for name in ("A100", "V100")
         }
         assert rates["A100"] >= rates["V100"] * (1 - 1e-9), share
@@ -127,9 +127,9 @@ def test_a_device_of_few_rows_gives_way_to_one_of_many() -> None:
     slow = replace(gpu_model(0).devices.usual, half=0.3, tf32=0.3, plain=0.3, memory=0.3)
     quick = replace(slow, half=0.9, tf32=0.9, plain=0.9, memory=0.9)
     devices = {"TitanV": better, "2080Ti": worse}
-    found = {"TitanV": slow, "2080Ti": quick}
-    many = _in_order(found, devices, {"TitanV": 1.0, "2080Ti": 99.0})
-    alike = _in_order(found, devices, {"TitanV": 1.0, "2080Ti": 1.0})
+    fitted = {"TitanV": slow, "2080Ti": quick}
+    many = _in_order(fitted, devices, {"TitanV": 1.0, "2080Ti": 99.0})
+    alike = _in_order(fitted, devices, {"TitanV": 1.0, "2080Ti": 1.0})
     for share in SHARES:
         rates = {name: getattr(many[name], share) * peaks(devices[name])[share] for name in many}
         assert rates["TitanV"] >= rates["2080Ti"] * (1 - 1e-9), share
@@ -146,7 +146,7 @@ def test_few_rows_of_a_better_device_do_not_slow_many_of_a_worse_one() -> None:
     ]
     few = JOBS[64, 64]
     steps.append((few.kinds, row(few, "A100", 2 * step_s(few, "V100", truth), source="many")))
-    found = fit_devices(fit_table(steps), FitOptions(steps=200))
+    fitted = fit_devices(fit_table(steps), FitOptions(steps=200))
     for job in JOBS.values():
-        ratio = step_s(job, "V100", found) / step_s(job, "V100", truth)
+        ratio = step_s(job, "V100", fitted) / step_s(job, "V100", truth)
         assert ratio == pytest.approx(1.0, abs=0.08)

@@ -49,10 +49,10 @@ LARGE = [covered(error, stated(60, high_factor=2.0)) for error in (0.3, -0.4)]
 
 
 def test_doubt_that_separates_has_all_of_the_area() -> None:
-    (found,) = doubts_of([*SMALL, *LARGE])
-    assert (found.held_out, found.task) == ("model", "train")
-    assert found.area == pytest.approx(1.0)
-    assert found.family_area == pytest.approx(1.0)
+    (doubts,) = doubts_of([*SMALL, *LARGE])
+    assert (doubts.held_out, doubts.task) == ("model", "train")
+    assert doubts.area == pytest.approx(1.0)
+    assert doubts.family_area == pytest.approx(1.0)
 
 
 def test_the_wrong_way_round_has_none_and_one_doubt_for_all_half() -> None:
@@ -63,26 +63,26 @@ def test_the_wrong_way_round_has_none_and_one_doubt_for_all_half() -> None:
 
 
 def test_an_answer_that_states_no_error_is_the_most_doubtful() -> None:
-    (found,) = doubts_of([*SMALL, covered(0.1, stated(300)), covered(0.9, NOT_STATED)])
-    assert found.area == pytest.approx(1.0)
-    assert found.unchecked == Answers(runs=1, large_pct=100.0, inside_pct=None)
+    (doubts,) = doubts_of([*SMALL, covered(0.1, stated(300)), covered(0.9, NOT_STATED)])
+    assert doubts.area == pytest.approx(1.0)
+    assert doubts.unchecked == Answers(runs=1, large_pct=100.0, inside_pct=None)
 
 
 def test_there_is_no_area_where_all_answers_are_good() -> None:
-    (found,) = doubts_of(SMALL)
-    assert found.area is None
-    assert (found.unchecked, found.guesses) == (None, None)
+    (doubts,) = doubts_of(SMALL)
+    assert doubts.area is None
+    assert (doubts.unchecked, doubts.guesses) == (None, None)
 
 
 def test_guesses_stand_apart_and_each_family_weighs_alike() -> None:
     guesses = [covered(0.9, stated(200, high_factor=40.0)) for _ in range(2)]
     others = [*SMALL, covered(0.4, stated(20), family="vit")]
-    (found,) = doubts_of([*others, *guesses])
-    assert found.guesses == Answers(runs=2, large_pct=100.0, inside_pct=0.0)
-    assert found.others is not None
+    (doubts,) = doubts_of([*others, *guesses])
+    assert doubts.guesses == Answers(runs=2, large_pct=100.0, inside_pct=0.0)
+    assert doubts.others is not None
     # Three good resnets and one bad vit: half by family, and a quarter by run.
-    assert found.others.large_pct == pytest.approx(50.0)
-    assert found.others.inside_pct == pytest.approx(100.0)
+    assert doubts.others.large_pct == pytest.approx(50.0)
+    assert doubts.others.inside_pct == pytest.approx(100.0)
 
 
 def test_the_table_says_what_there_is() -> None:

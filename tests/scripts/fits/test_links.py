@@ -87,12 +87,12 @@ def test_a_fit_finds_the_link_that_made_the_times(kind: Kind) -> None:
         replace(item, run=replace(item.run, step_s=seconds_over(item, TRUE, apply_s)))
         for item in items
     ]
-    found, found_apply_s = fit_link_efficiency(items)
+    efficiency, found_apply_s = fit_link_efficiency(items)
     for item in items:
-        predicted_s = seconds_over(item, found, found_apply_s)
+        predicted_s = seconds_over(item, efficiency, found_apply_s)
         assert predicted_s == pytest.approx(item.run.step_s, rel=0.02)
     assert found_apply_s == pytest.approx(apply_s, rel=0.3)
-    assert found.effective_share(4) == pytest.approx(TRUE.effective_share(4), rel=0.15)
+    assert efficiency.effective_share(4) == pytest.approx(TRUE.effective_share(4), rel=0.15)
 
 
 def test_a_measured_time_alone_scales_the_computing() -> None:
@@ -110,10 +110,10 @@ def test_links_of_one_family_get_one_efficiency() -> None:
         for item in (prepared(("V100",) * n, 4, link=link) for n in (2, 8)
                      for link in ("PCIe3", "PCIe4", "NVLink-V100"))
     ]  # fmt: skip
-    found = fit_links(items).links
-    assert found["PCIe3"] == found["PCIe4"]
-    assert found["NVLink-V100"] == PUBLISHED["NVLink"]
-    assert found["PCIe3"].effective_share(4) == pytest.approx(TRUE.effective_share(4), rel=0.15)
+    links = fit_links(items).links
+    assert links["PCIe3"] == links["PCIe4"]
+    assert links["NVLink-V100"] == PUBLISHED["NVLink"]
+    assert links["PCIe3"].effective_share(4) == pytest.approx(TRUE.effective_share(4), rel=0.15)
 
 
 def test_copies_take_what_a_link_leaves_of_a_published_transfer() -> None:
@@ -136,10 +136,10 @@ def test_a_fit_finds_links_and_copies_together() -> None:
         for item in items
     ]  # fmt: skip
     rate = 1 / (1 / (0.9 * 1.25e9) + 1 / copy)
-    found = fit_links(items, ServerRate(bytes_per_s=rate, link="10G", num_workers=3))
-    assert found.links["Ethernet"].effective_share(3) == pytest.approx(0.9, rel=0.05)
-    again = 1 / (1 / (found.links["Ethernet"].effective_share(3) * 1.25e9)
-                 + 1 / found.role_copy_bytes_per_s)  # fmt: skip
+    fitted = fit_links(items, ServerRate(bytes_per_s=rate, link="10G", num_workers=3))
+    assert fitted.links["Ethernet"].effective_share(3) == pytest.approx(0.9, rel=0.05)
+    again = 1 / (1 / (fitted.links["Ethernet"].effective_share(3) * 1.25e9)
+                 + 1 / fitted.role_copy_bytes_per_s)  # fmt: skip
     assert again == pytest.approx(rate)
 
 

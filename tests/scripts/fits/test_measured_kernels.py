@@ -74,12 +74,12 @@ def test_the_update_counts_once_with_the_rest(steps: list[Step]) -> None:
 
 def test_the_table_is_read_as_written(tmp_path: Path) -> None:
     """The same rows give the same bytes."""
-    found = read_kernel_times(FOLDER / KERNELS_FILE)
+    times = read_kernel_times(FOLDER / KERNELS_FILE)
     file = tmp_path / KERNELS_FILE
-    write_kernel_times(file, found)
+    write_kernel_times(file, times)
     assert file.read_bytes() == (FOLDER / KERNELS_FILE).read_bytes()
-    assert {one.part for one in found} <= {*PARTS, ""}
-    assert any(one.part == UPDATE for one in found)
+    assert {one.part for one in times} <= {*PARTS, ""}
+    assert any(one.part == UPDATE for one in times)
 
 
 def test_an_unknown_part_is_refused() -> None:

@@ -164,12 +164,12 @@ def test_fits_counts_answers_by_what_happened(rows: list[MemoryRun], store: Memo
     """A job of twice the memory does not fit; the same with half of it does."""
     row = next(one for one in rows if one.job == "own:mistral-7b" and one.allocated_bytes)
     known = shipped_memory_calibration()
-    found: list[CheckedMemory] = []
+    checked: list[CheckedMemory] = []
     for capacity, ran in ((40.0, False), (320.0, True)):
-        found += checked_rows(
+        checked += checked_rows(
             [replace(row, capacity_bytes=capacity * 2**30, ran=ran)], store, known
         )
-    assert fit_score(found) == FitScore(ran={"yes": 1}, failed={"no": 1})
+    assert fit_score(checked) == FitScore(ran={"yes": 1}, failed={"no": 1})
 
 
 def test_the_shipped_constants_are_plausible() -> None:

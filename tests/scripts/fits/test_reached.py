@@ -98,11 +98,16 @@ def sharded_rows(tmp_path: Path) -> list[MeasuredRun]:
 def test_configurations_are_ranked_by_the_time_of_a_token(tmp_path: Path) -> None:
     rows = sharded_rows(tmp_path)
     perfect = [RowPrediction(3 * row.step_s) for row in rows]
-    (found,) = rank_configurations(rows, perfect)
-    assert (found.place, found.choices, found.tau, found.best_pct) == ("8 A100", 4, 1.0, 0.0)
+    (ranking,) = rank_configurations(rows, perfect)
+    assert (ranking.place, ranking.choices, ranking.tau, ranking.best_pct) == (
+        "8 A100",
+        4,
+        1.0,
+        0.0,
+    )
     swapped = [RowPrediction(one) for one in (8.0, 12.0, 5.0, 20.0)]  # r for the best, which q ties
-    (found,) = rank_configurations(rows, swapped)
-    assert found.tau < 1
+    (ranking,) = rank_configurations(rows, swapped)
+    assert ranking.tau < 1
     assert rank_configurations(rows, [None, None, *perfect[2:]]) == []
     (summary, *_) = rank_summaries(rows, {"family": perfect})
     assert (summary.source, summary.jobs, summary.choices, summary.tau) == ("s", 1, 4, 1.0)
@@ -117,20 +122,20 @@ def test_devices_are_ranked_and_the_cost_of_a_wrong_choice_is_stated(tmp_path: P
             for device, seconds in (("A100", 2), ("V100", 3), ("K80", 9))
         ),
     )
-    (found,) = rank_devices(rows, [RowPrediction(one) for one in (5.0, 4.0, 6.0)])
-    assert found.tau == pytest.approx(1 / 3)
-    assert found.best_pct == pytest.approx(50)
+    (ranking,) = rank_devices(rows, [RowPrediction(one) for one in (5.0, 4.0, 6.0)])
+    assert ranking.tau == pytest.approx(1 / 3)
+    assert ranking.best_pct == pytest.approx(50)
 
 
 def test_errors_by_row_and_by_family_by_hand() -> None:
     """Three rows of one family are 10 % off, the only one of another 40 %."""
     weights = np.array([1, 1, 1, 3]) / 6
-    found = errors_of(np.array([1.1, 0.9, 1.1, 0.6]), weights, ["a", "a", "a", "b"])
-    assert (found.rows, found.families) == (4, 2)
-    assert found.median_pct == pytest.approx(10)
-    assert found.family_median_pct == pytest.approx(10)
-    assert found.family_p90_pct == pytest.approx(40)
-    assert found.signed_pct == pytest.approx(0)
+    errors = errors_of(np.array([1.1, 0.9, 1.1, 0.6]), weights, ["a", "a", "a", "b"])
+    assert (errors.rows, errors.families) == (4, 2)
+    assert errors.median_pct == pytest.approx(10)
+    assert errors.family_median_pct == pytest.approx(10)
+    assert errors.family_p90_pct == pytest.approx(40)
+    assert errors.signed_pct == pytest.approx(0)
 
 
 def test_what_was_not_predicted_is_not_made(tmp_path: Path) -> None:
@@ -141,16 +146,16 @@ def test_what_was_not_predicted_is_not_made(tmp_path: Path) -> None:
         ("device", "p"): RowPrediction(4.0), ("device", "q"): RowPrediction(12.0),
     })  # fmt: skip
     every = reached(rows, held_out)
-    found = {(one.task.partition(",")[0], one.split): one for one in every}
+    scores = {(one.task.partition(",")[0], one.split): one for one in every}
     (forward,) = [one for one in every if "forward pass (" in one.task and one.split == "family"]
     assert forward.errors is not None
     assert (forward.errors.rows, forward.wanted_median_pct) == (2, 7)
-    assert found["speed-up by torch.compile", "family"].errors is not None
-    assert found["speed-up by torch.compile", "device"].errors is None
-    sharded = found["FSDP and ZeRO", "device"].errors
+    assert scores["speed-up by torch.compile", "family"].errors is not None
+    assert scores["speed-up by torch.compile", "device"].errors is None
+    sharded = scores["FSDP and ZeRO", "device"].errors
     assert sharded is not None
     assert (sharded.rows, sharded.median_pct) == (2, 25)
-    assert found["FSDP and ZeRO", "family"].errors is None
+    assert scores["FSDP and ZeRO", "family"].errors is None
 
 
 def test_rank_correlation_is_that_of_scipy() -> None:

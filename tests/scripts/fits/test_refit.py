@@ -134,8 +134,8 @@ def test_a_device_held_out_does_not_touch_its_own_prediction() -> None:
 
 
 def test_times_of_true_devices_are_told_before_they_are_seen() -> None:
-    found = predict_singles(fits_of(SINGLES))
-    held_out = [item for item in found if item.held_out == "model"]
+    predictions = predict_singles(fits_of(SINGLES))
+    held_out = [item for item in predictions if item.held_out == "model"]
     assert len(held_out) == len(SINGLES)
     assert summarise(held_out).median < 0.05
 

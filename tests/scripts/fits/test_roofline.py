@@ -64,11 +64,11 @@ def test_each_precision_has_its_own_three_numbers(graphs: Graphs, half: bool) ->
 
     The time of an op is the least certain: graphs of a step alone have half the ops that they had.
     """
-    found = Fits(made_up(graphs), graphs, lambda *_: gpu_model()).roofline("2080Ti", half=half)
+    roofline = Fits(made_up(graphs), graphs, lambda *_: gpu_model()).roofline("2080Ti", half=half)
     true = TRUE[half]
-    assert found.compute == pytest.approx(true.compute, rel=0.1)
-    assert found.memory == pytest.approx(true.memory, rel=0.1)
-    assert found.op_s == pytest.approx(true.op_s, rel=0.125)
+    assert roofline.compute == pytest.approx(true.compute, rel=0.1)
+    assert roofline.memory == pytest.approx(true.memory, rel=0.1)
+    assert roofline.op_s == pytest.approx(true.op_s, rel=0.125)
 
 
 def test_a_precision_without_runs_takes_the_other_of_the_same_device(graphs: Graphs) -> None:

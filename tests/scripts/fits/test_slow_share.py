@@ -12,8 +12,8 @@ def test_the_numbers_that_ship_have_the_least_error() -> None:
     """And explain most of what kernels of an H200 take longer than its memory alone says."""
     parts = list(parts_of_both())
     assert len(parts) > 500
-    found = mean_errors(parts)
-    assert min(found, key=lambda pair: found[pair]) == (SLOW_SHARE, SLOW_POWER)
+    error_by_pair = mean_errors(parts)
+    assert min(error_by_pair, key=lambda pair: error_by_pair[pair]) == (SLOW_SHARE, SLOW_POWER)
     weights = [one.weight for one in parts]
     plain = np.average(np.abs(errors(parts, 1e-9, SLOW_POWER)), weights=weights)
-    assert found[SLOW_SHARE, SLOW_POWER] < 0.4 * plain
+    assert error_by_pair[SLOW_SHARE, SLOW_POWER] < 0.4 * plain

@@ -39,8 +39,8 @@ def row(tmp_path: Path) -> MeasuredRun:
 
 
 def test_computing_is_less_than_the_step_and_most_of_it(row: MeasuredRun) -> None:
-    (found,) = computing_of([row], Nets(), shipped_calibration())
-    assert 0.8 * row.step_s <= found.step_s <= row.step_s
+    (computing,) = computing_of([row], Nets(), shipped_calibration())
+    assert 0.8 * row.step_s <= computing.step_s <= row.step_s
 
 
 def test_a_step_that_waits_for_its_exchange_tells_nothing(row: MeasuredRun) -> None:
@@ -63,5 +63,5 @@ def test_jobs_that_one_such_device_ran_are_known_already(row: MeasuredRun) -> No
 def test_devices_that_share_the_parameters_out_update_a_shard(
     row: MeasuredRun, setting: str, shards: int
 ) -> None:
-    found = update_on_one(replace(row, setting=setting), UPDATE)
-    assert found == replace(UPDATE, moved_bytes=UPDATE.moved_bytes // shards)
+    update = update_on_one(replace(row, setting=setting), UPDATE)
+    assert update == replace(UPDATE, moved_bytes=UPDATE.moved_bytes // shards)

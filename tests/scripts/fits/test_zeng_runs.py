@@ -72,9 +72,9 @@ def test_a_fit_finds_the_numbers_that_made_the_rows() -> None:
         replace(run, measured_s=float(seconds))
         for run, seconds in zip(some, repaired_s(some, truth), strict=True)
     ]
-    found = fit_zeng(made)
-    assert repaired_s(some, found) == pytest.approx(repaired_s(some, truth), rel=0.01)
-    assert found.parameter_s["E5-2660"] == pytest.approx(truth.parameter_s["E5-2660"], rel=0.1)
+    fit = fit_zeng(made)
+    assert repaired_s(some, fit) == pytest.approx(repaired_s(some, truth), rel=0.01)
+    assert fit.parameter_s["E5-2660"] == pytest.approx(truth.parameter_s["E5-2660"], rel=0.1)
 
 
 def test_runs_keep_their_order() -> None:

@@ -42,11 +42,11 @@ def test_known_formats_powers_of_two_and_the_fastest_of_versions_stay(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with zipfile.ZipFile(wheel) as packed:
-        found = kernel_tables.make_table(packed, kernel_tables.TABLES["products"])
-    assert list(found.columns) == ["H100", "L40S"]
-    assert list(found.index) == [("bf16", "sglang", 16, 64, 32), ("fp8", "sglang", 16, 64, 32)]
+        table = kernel_tables.make_table(packed, kernel_tables.TABLES["products"])
+    assert list(table.columns) == ["H100", "L40S"]
+    assert list(table.index) == [("bf16", "sglang", 16, 64, 32), ("fp8", "sglang", 16, 64, 32)]
     monkeypatch.setattr(kernels, "FOLDER", tmp_path)
-    kernel_tables.write_table(tmp_path / "products.csv.xz", found)
+    kernel_tables.write_table(tmp_path / "products.csv.xz", table)
     rows = long_table("products").sort_values(["format", "device"])
     assert rows[["format", "device", "us"]].to_numpy().tolist() == [
         ["bf16", "H100", 12.35], ["bf16", "L40S", 500.0], ["fp8", "H100", 20.0],
@@ -58,6 +58,6 @@ def test_the_tables_of_the_checkout_are_whole_and_small() -> None:
     assert set(sizes) == {f"{name}.csv.xz" for name in kernel_tables.TABLES}
     assert sum(sizes.values()) < 6e6
     for name, table in kernel_tables.TABLES.items():
-        found = wide_table(name)
-        assert not found.duplicated(list(table.shape)).any()
+        products = wide_table(name)
+        assert not products.duplicated(list(table.shape)).any()
         assert (long_table(name)["us"] > 0).all()

@@ -8,20 +8,20 @@ from scripts.release.dependencies import extras_of_project, licence_of, packages
 
 
 def test_what_driple_needs_has_no_extra_and_what_extras_bring_names_them() -> None:
-    found = {package.name: package for package in packages(["yaml"])[0]}
-    assert found["numpy"].extras == found["typer"].extras == ()
-    assert found["pyyaml"].extras == ("yaml",)
-    assert "markdown-it-py" in found["rich"].needs
-    assert "markdown-it-py" in found  # of rich
-    assert "torch" not in found
+    by_name = {package.name: package for package in packages(["yaml"])[0]}
+    assert by_name["numpy"].extras == by_name["typer"].extras == ()
+    assert by_name["pyyaml"].extras == ("yaml",)
+    assert "markdown-it-py" in by_name["rich"].needs
+    assert "markdown-it-py" in by_name  # of rich
+    assert "torch" not in by_name
 
 
 def test_extras_of_extras_are_followed() -> None:
     """`hf` brings what `torch` does."""
     assert "" in extras_of_project()
     assert "all" not in extras_of_project()
-    found = packages(["hf"])
-    assert "torch" in {package.name for package in found[0]} | set(found[1])
+    packages_found = packages(["hf"])
+    assert "torch" in {package.name for package in packages_found[0]} | set(packages_found[1])
 
 
 class Stub:

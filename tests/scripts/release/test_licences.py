@@ -9,9 +9,9 @@ from scripts.release.licences import refused
 
 
 def test_every_installed_package_is_under_a_permissive_licence() -> None:
-    found, _ = packages()
-    assert len(found) > 20
-    assert refused(found) == []
+    installed, _ = packages()
+    assert len(installed) > 20
+    assert refused(installed) == []
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ def test_the_same_packages_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_each_package_is_there_once_and_no_reference_leads_nowhere() -> None:
-    found, _ = packages()
-    document = json.loads(text_of(bill_of_materials(found, "1.2.3")))
+    installed, _ = packages()
+    document = json.loads(text_of(bill_of_materials(installed, "1.2.3")))
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
     references = [each["bom-ref"] for each in document["components"]]
-    assert len(set(references)) == len(references) == len(found)
+    assert len(set(references)) == len(references) == len(installed)
     own = document["metadata"]["component"]["bom-ref"]
     for each in document["dependencies"]:
         assert {each["ref"], *each["dependsOn"]} <= {own, *references}

@@ -30,8 +30,8 @@ def test_models_of_transformers_have_the_flops_of_torchs_counter() -> None:
 @pytest.mark.parametrize("name", ["tinynet_e", "resnetblur18", "deit_tiny_patch16_224"])
 def test_stored_numbers_are_those_of_todays_code(name: str) -> None:
     (entry,) = [one for one in published() if one["model"] == name]
-    found = timm_row(entry)
-    assert is_close(found)
+    counted_row = timm_row(entry)
+    assert is_close(counted_row)
     for stored in [row for row in pick(ROWS, kind="timm") if row["model"] == name]:
-        assert gmacs(found) == pytest.approx(gmacs(stored))
-        assert found["parameters"] == stored["parameters"]
+        assert gmacs(counted_row) == pytest.approx(gmacs(stored))
+        assert counted_row["parameters"] == stored["parameters"]

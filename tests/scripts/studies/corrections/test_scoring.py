@@ -63,8 +63,8 @@ def scored(
         held_out=Predictions(base),
         steps=Nets(),
     )
-    found = score_corrections(shipped, shipped_calibration(), splits=[split], seeds=seeds)
-    return {score.method: score for score in found}
+    scores = score_corrections(shipped, shipped_calibration(), splits=[split], seeds=seeds)
+    return {score.method: score for score in scores}
 
 
 def test_shares_of_time_add_up(rows: list[MeasuredRun]) -> None:
@@ -80,11 +80,11 @@ def test_what_depends_on_a_group_of_ops_is_learned_for_other_families(
     """A group of ops takes longer than simulated: every method can tell."""
     shares = correction_inputs(rows, Nets(), shipped_calibration()).shares
     group = int(np.argmax(shares.std(axis=0)))
-    found = scored(rows, 1 + 0.9 * shares[:, group], "family")
-    assert set(found) == {"simulator", *METHODS}
+    scores = scored(rows, 1 + 0.9 * shares[:, group], "family")
+    assert set(scores) == {"simulator", *METHODS}
     for name in METHODS:
-        assert found[name].p90_pct < 0.95 * found["simulator"].p90_pct, name
-    assert found["trees"].median_pct < 0.3 * found["simulator"].median_pct
+        assert scores[name].p90_pct < 0.95 * scores["simulator"].p90_pct, name
+    assert scores["trees"].median_pct < 0.3 * scores["simulator"].median_pct
 
 
 def test_a_device_that_is_slower_by_chance_cannot_be_learned_from_others(
@@ -92,8 +92,8 @@ def test_a_device_that_is_slower_by_chance_cannot_be_learned_from_others(
 ) -> None:
     """The correction of one device misleads on the other, as it should."""
     factors = np.array([1.3 if row.device == "V100" else 1 / 1.3 for row in rows])
-    found = scored(rows, factors, "device")
-    assert found["trees"].median_pct > found["simulator"].median_pct
+    scores = scored(rows, factors, "device")
+    assert scores["trees"].median_pct > scores["simulator"].median_pct
 
 
 def test_errors_are_means_over_seeds(rows: list[MeasuredRun]) -> None:

@@ -34,9 +34,9 @@ def test_errors_are_nought_where_the_trace_is_the_model() -> None:
     job = job_of([(2, [size] * 2, []) for size in sizes])
     spans = {i: (begins[i], float(ends[i])) for i in range(3)}
     trace = trace_of(job, [spans] * 2)
-    found = stream_errors(trace, line, RATE, 28 * MB)
-    assert (found.average, found.maximum) == pytest.approx((0, 0), abs=1e-9)
-    assert found.num_streams == 6
+    errors = stream_errors(trace, line, RATE, 28 * MB)
+    assert (errors.average, errors.maximum) == pytest.approx((0, 0), abs=1e-9)
+    assert errors.num_streams == 6
     # The first stream would end after 0.4 s, not after 0.53 s, were it not cut.
     whole = stream_errors(trace, line, RATE, np.inf)
     assert whole.maximum > 0.2
