@@ -153,10 +153,10 @@ def from_json(
             or a dataclass refuses its values.
     """
     try:
-        made: _T = _from_json(kind, value, MAX_DEPTH)
+        result: _T = _from_json(kind, value, MAX_DEPTH)
     except _RefusedError as refused:
         raise error(_sentence(refused, where, advice)) from refused
-    return made
+    return result
 
 
 def _sentence(refused: _RefusedError, where: str, advice: str = "") -> str:
@@ -191,14 +191,14 @@ def _to_json(value: Any, depth: int) -> Json:
             raise _RefusedError(f"is {value}, which JSON cannot hold")
         return cast("Json", value)
     if kind is dict or isinstance(value, Mapping):
-        made = {}
+        fields = {}
         for key, item in value.items():
             name = key if type(key) is str else str(_plain(key))
             try:
-                made[name] = _to_json(item, depth - 1)
+                fields[name] = _to_json(item, depth - 1)
             except _RefusedError as refused:
                 raise _further_in(name, refused) from refused
-        return made
+        return fields
     if isinstance(value, list | tuple):
         kinds = set(map(type, value))  # millions of numbers of a sweep need no call each
         if depth > 1 and (kinds <= _PLAIN or (kinds == {float} and all(map(math.isfinite, value)))):
@@ -358,14 +358,14 @@ def _tuple_from_json(kinds: tuple[Any, ...], value: Any, depth: int) -> tuple[An
 def _mapping_from_json(kinds: tuple[Any, ...], value: Any, depth: int) -> dict[Any, Any]:
     if not isinstance(value, dict):
         raise _wrong("an object", value)
-    made = {}
+    mapping = {}
     for text, item in value.items():
         step = str(text)[:_LONGEST_SHOWN]
         key = int(text) if kinds[0] is int and str(text).isdecimal() else text
-        made[_at(step, _from_json, kinds[0], key, depth - 1)] = _at(
+        mapping[_at(step, _from_json, kinds[0], key, depth - 1)] = _at(
             step, _from_json, kinds[1], item, depth - 1
         )
-    return made
+    return mapping
 
 
 def _array_from_json(kinds: tuple[Any, ...], value: Any, _depth: int) -> Any:
@@ -376,15 +376,17 @@ def _array_from_json(kinds: tuple[Any, ...], value: Any, _depth: int) -> Any:
     refused = _RefusedError(f"must be a list of finite numbers that fit {wanted}, of one length")
     try:
         read = np.array(value if isinstance(value, list) else None)
-        made = read.astype(wanted)
+        array = read.astype(wanted)
     except (ValueError, TypeError, OverflowError) as error:
         raise refused from error
     # NumPy makes a number of a bool that stands among numbers.
     fits = read.dtype.kind in ("iu" if wanted.kind in "iu" else "iuf") or read.size == 0
     is_number = fits and not _holds_bool(value)
-    if not (is_number and np.isfinite(made).all() and (wanted.kind == "f" or (made == read).all())):
+    if not (
+        is_number and np.isfinite(array).all() and (wanted.kind == "f" or (array == read).all())
+    ):
         raise refused
-    return made
+    return array
 
 
 def _holds_bool(value: Any) -> bool:

@@ -73,9 +73,9 @@ class Build:
             stage: that has just run, with the date of today.
             because: why what is there is taken without running it; empty if it ran.
         """
-        made = {"date": None, "because": because} if because else {"date": _today(), "because": ""}
+        entry = {"date": None, "because": because} if because else {"date": _today(), "because": ""}
         now = {
-            **made,
+            **entry,
             "reads": self.hashes(stage.reads),
             "writes": self.hashes(stage.writes),
         }

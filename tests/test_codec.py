@@ -153,12 +153,12 @@ def test_a_rest_field_holds_the_keys_of_no_other_field() -> None:
 
 
 def test_arrays_of_numbers_survive_json() -> None:
-    made = Numbers(np.array([[1.5, 2], [3, 4]]), np.array([1, 2], dtype=np.int32))
-    read = from_json(Numbers, through_json(to_dict(made)), where="n")
+    numbers = Numbers(np.array([[1.5, 2], [3, 4]]), np.array([1, 2], dtype=np.int32))
+    read = from_json(Numbers, through_json(to_dict(numbers)), where="n")
     assert read.table.dtype == np.float64
     assert read.counts.dtype == np.int32
-    np.testing.assert_array_equal(read.table, made.table)
-    np.testing.assert_array_equal(read.counts, made.counts)
+    np.testing.assert_array_equal(read.table, numbers.table)
+    np.testing.assert_array_equal(read.counts, numbers.counts)
     assert from_json(Numbers, {"table": [], "counts": []}, where="n").table.shape == (0,)
 
 

@@ -60,7 +60,7 @@ Checkpointing = Annotated[str | None, Field(description="none, selective or full
 
 def server() -> MCPServer:
     """The server with its four tools."""
-    made = MCPServer(
+    mcp = MCPServer(
         "driple",
         instructions=SKILL.read_text(encoding="utf-8"),
         version=_version(),
@@ -68,8 +68,8 @@ def server() -> MCPServer:
     )
     read_only = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for tool in (predict, fits, plan, explain):
-        made.add_tool(tool, annotations=read_only, structured_output=True)
-    return made
+        mcp.add_tool(tool, annotations=read_only, structured_output=True)
+    return mcp
 
 
 _answering = threading.Lock()

@@ -44,7 +44,7 @@ def profile_of_plan(plan: StepPlan) -> JobProfile:
     Raises:
         GraphError: the plan sends no gradients.
     """
-    made = JobProfile(
+    profile = JobProfile(
         segment_s=np.array([segment.duration_s for segment in plan.segments]),
         push_bytes=np.array(
             [float(sum(one.nbytes for one in segment.sends)) for segment in plan.segments]
@@ -52,12 +52,12 @@ def profile_of_plan(plan: StepPlan) -> JobProfile:
         pull_bytes=np.array([message.nbytes for message in plan.pulls], dtype=np.float64),
         needs=np.array([segment.needs for segment in plan.segments], dtype=np.int64),
     )
-    if not made.push_bytes.any():
+    if not profile.push_bytes.any():
         raise GraphError(
             "the graph sends no gradients to a parameter server; give the graph of a worker of "
             "distributed training"
         )
-    return made
+    return profile
 
 
 def imbalance(job: PreparedJob, num_servers: int, placement: Strategy = "round_robin") -> float:

@@ -63,7 +63,7 @@ def ask_inspector(
                 f"no inspector of preset {options.preset} for {setting.name}"
             ) from error
     place = _known_place(setting)
-    made = predict(
+    prediction = predict(
         ready.job.graph,
         checkpoint,
         job=ready.prepared,
@@ -71,24 +71,27 @@ def ask_inspector(
         host=options.host,
     )
     if ready.job.has_unknown:  # the share that an interval holds is for graphs without such sizes
-        made = replace(made, level=None)
+        prediction = replace(prediction, level=None)
     stated: StatedError | None = None
-    if made.provenance == "simulated":
+    if prediction.provenance == "simulated":
         stated = error_of(ready, place_of(setting) if place is None else place)
-    p90, ends, level = _interval(made, stated)
+    p90, ends, level = _interval(prediction, stated)
     return MethodAnswer(
         setting=setting,
         step_time=estimate(
-            made.iteration_time_s,
+            prediction.iteration_time_s,
             "inspector",
-            cast("Source", made.provenance),
+            cast("Source", prediction.provenance),
             ends=ends,
             level=level,
         ),
         p90=p90,
         stated=stated,
-        assumptions=(*assumptions_on(ready.job.graph, setting), *earlier_labels(made, setting)),
-        prediction=made,
+        assumptions=(
+            *assumptions_on(ready.job.graph, setting),
+            *earlier_labels(prediction, setting),
+        ),
+        prediction=prediction,
     )
 
 
@@ -101,35 +104,35 @@ def _known_place(setting: Setting) -> Place | None:
 
 
 def _interval(
-    made: Prediction, stated: StatedError | None
+    prediction: Prediction, stated: StatedError | None
 ) -> tuple[float | None, tuple[float, float] | None, float | None]:
     """90th percentile of the error, ends of the interval of the step time, and its level."""
-    time_s = made.iteration_time_s
+    time_s = prediction.iteration_time_s
     of_labels = 0.0 if stated is None else stated.p90
-    if made.ends is not None:
-        low, high = made.ends[-1].tolist()
-        if made.level is None or of_labels is None:
+    if prediction.ends is not None:
+        low, high = prediction.ends[-1].tolist()
+        if prediction.level is None or of_labels is None:
             return None, (low, high), None
         half = hypot(log(high / time_s), log1p(of_labels))
         if not of_labels:
-            return expm1(half), (low, high), made.level
-        return expm1(half), (time_s / exp(half), time_s * exp(half)), made.level
-    mean = made.metrics.get("test_iteration_time_mape_pct")
-    if of_labels is None or made.warnings or made.outdated or not mean:
+            return expm1(half), (low, high), prediction.level
+        return expm1(half), (time_s / exp(half), time_s * exp(half)), prediction.level
+    mean = prediction.metrics.get("test_iteration_time_mape_pct")
+    if of_labels is None or prediction.warnings or prediction.outdated or not mean:
         return None, None, None
     p90 = hypot(_P90_OF_MEAN * mean / 100, of_labels)
-    return p90, ends_of_p90(time_s, p90), made.level
+    return p90, ends_of_p90(time_s, p90), prediction.level
 
 
-def earlier_labels(made: Prediction, setting: Setting) -> list[Remark]:
+def earlier_labels(prediction: Prediction, setting: Setting) -> list[Remark]:
     """Where an inspector learned from a simulation before today's fit of the simulator.
 
     An inspector that does not record the fit behind its labels learned from one of its own day or
     before.
     """
-    if made.provenance != "simulated":
+    if prediction.provenance != "simulated":
         return []
-    fitted, learned = shipped_calibration(setting).about.get("fitted"), made.trained_on
+    fitted, learned = shipped_calibration(setting).about.get("fitted"), prediction.trained_on
     labels, is_latest = learned.labels_fitted, False
     if labels is None:
         labels, is_latest = learned.date, True

@@ -62,7 +62,7 @@ def ask_simulator(ready: ReadyJob, place: Place, options: MethodOptions = USUAL)
         GraphError: a graph that cannot be simulated.
     """
     there, assumed = _with_host(ready, place, options)
-    made = simulate(
+    simulation = simulate(
         ready.prepared,
         there.setting,
         there.calibration,
@@ -77,9 +77,9 @@ def ask_simulator(ready: ReadyJob, place: Place, options: MethodOptions = USUAL)
     return _answer(
         ready,
         there,
-        made.iteration_time_s,
-        simulation=made,
-        assumptions=(*made.assumptions, *taken_as_rdma(there), *assumed),
+        simulation.iteration_time_s,
+        simulation=simulation,
+        assumptions=(*simulation.assumptions, *taken_as_rdma(there), *assumed),
         host_is_known=options.host_us_per_op is not None,
     )
 

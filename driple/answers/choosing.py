@@ -184,15 +184,15 @@ def doubt_of(answer: MethodAnswer) -> Remark | None:
     On a graph like those that it learned from the inspector gives the counters of such jobs. On
     another the simulator, which made its labels, is right where the inspector guesses.
     """
-    made = answer.prediction
-    if made is None or made.provenance != "simulated":
+    prediction = answer.prediction
+    if prediction is None or prediction.provenance != "simulated":
         return None
     # Distance is the last of the strange things, and says most.
-    doubts = (made.contradiction, *reversed(made.strange), made.outdated)
+    doubts = (prediction.contradiction, *reversed(prediction.strange), prediction.outdated)
     first = next((doubt for doubt in doubts if doubt is not None), None)
     if first is not None:
-        return remark("would_guess", setting=made.setting, doubt=first)
-    off_pct = made.metrics.get("test_iteration_time_mape_pct", 0.0)
+        return remark("would_guess", setting=prediction.setting, doubt=first)
+    off_pct = prediction.metrics.get("test_iteration_time_mape_pct", 0.0)
     if off_pct > _MOST_OFF_PCT:
-        return remark("inspector_is_off", setting=made.setting, mean_error_pct=off_pct)
+        return remark("inspector_is_off", setting=prediction.setting, mean_error_pct=off_pct)
     return None

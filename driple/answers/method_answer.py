@@ -130,10 +130,13 @@ class MethodAnswer:
     @property
     def doubts(self) -> tuple[Remark, ...]:
         """What an inspector has not seen."""
-        made = self.prediction
-        if made is None:
+        prediction = self.prediction
+        if prediction is None:
             return ()
-        return (*made.warnings, *(() if made.outdated is None else (made.outdated,)))
+        return (
+            *prediction.warnings,
+            *(() if prediction.outdated is None else (prediction.outdated,)),
+        )
 
     @property
     def width(self) -> float:

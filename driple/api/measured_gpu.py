@@ -96,8 +96,8 @@ def tuned_row(
     values: dict[str, Value] = {} if known is not None else describe()
     if known is None:
         bare = name.removeprefix("NVIDIA ").replace(" ", "-")
-        made = Row(name=bare, values=values, file="this machine", own=True)
-        catalog = read_catalog((), MachineFile(file="this machine", rows=(made,)))
+        new_row = Row(name=bare, values=values, file="this machine", own=True)
+        catalog = read_catalog((), MachineFile(file="this machine", rows=(new_row,)))
         known = catalog.device(bare)
     steps = kernel_steps(timed, known, catalog)
     ones = np.ones(len(TUNED))

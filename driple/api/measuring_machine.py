@@ -147,16 +147,16 @@ def measure_machine(
         _measure_links(draft, asked, ranks, progress)
     in_use = any(one.code == "gpu_in_use" for one in draft.remarks)
     is_disturbed = load.most_cores > DISTURBING_CORES or in_use
-    made = MachineFile(
+    file = MachineFile(
         file="this machine",
         rows=tuple(draft.rows),
         machine=_facts(draft, load.most_cores, disturbed=is_disturbed),
         **draft.values,
     )
-    measured = (made.rows, made.host, made.processor, made.collectives)
+    measured = (file.rows, file.host, file.processor, file.collectives)
     if not any(measured):
         raise MeasureError("nothing was measured: no part that was asked for is here")
-    return made, tuple(draft.remarks)
+    return file, tuple(draft.remarks)
 
 
 def _gpus(asked: MachineAsked, wanted: Collection[str], remarks: list[Remark]) -> list[str]:

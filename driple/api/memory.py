@@ -71,28 +71,28 @@ def memory_beside(job: Job, setting: Setting) -> JobMemory | None:
     if MemoryPlace.of_kinds(setting)[0].capacity_bytes is None:
         return None
     try:
-        made = memory_of(job, setting)
+        estimate = memory_of(job, setting)
     except GraphError as error:
         return JobMemory(estimate=None, reason=Remark.of_text(str(error)))
-    if made.allocated is None:
-        return JobMemory(estimate=None, reason=made.source)
-    return JobMemory(estimate=made)
+    if estimate.allocated is None:
+        return JobMemory(estimate=None, reason=estimate.source)
+    return JobMemory(estimate=estimate)
 
 
 def memory_dict(memory: JobMemory | None) -> MemoryJson | None:
     """The memory of one answer in the JSON of every command."""
     if memory is None:
         return None
-    made = memory.estimate
-    if made is None:
+    estimate = memory.estimate
+    if estimate is None:
         return {"known": False, "reason": memory.reason}
     return {
         "known": True,
         "reason": None,
-        **_estimate_dict(made),
-        "parts": made.parts,
-        "largest": made.largest,
-        "source": made.source,
+        **_estimate_dict(estimate),
+        "parts": estimate.parts,
+        "largest": estimate.largest,
+        "source": estimate.source,
         "largest_batch": None if memory.largest is None else memory.largest.expected,
         "largest_sure_batch": None if memory.largest is None else memory.largest.sure,
         "what_would_fit": [
@@ -101,16 +101,16 @@ def memory_dict(memory: JobMemory | None) -> MemoryJson | None:
     }
 
 
-def _estimate_dict(made: MemoryEstimate) -> MemoryNumbersJson:
+def _estimate_dict(estimate: MemoryEstimate) -> MemoryNumbersJson:
     return {
-        "allocated_bytes": made.allocated,
-        "reserved_bytes": made.reserved,
-        "device_total_bytes": made.device_total,
-        "is_lower_bound": made.is_lower_bound,
-        "capacity_bytes": made.capacity_bytes,
-        "usable_bytes": made.usable_bytes,
-        "fits": made.fits,
-        "margin_bytes": made.margin_bytes,
-        "host_bytes": made.host_bytes,
-        "device": made.device or None,
+        "allocated_bytes": estimate.allocated,
+        "reserved_bytes": estimate.reserved,
+        "device_total_bytes": estimate.device_total,
+        "is_lower_bound": estimate.is_lower_bound,
+        "capacity_bytes": estimate.capacity_bytes,
+        "usable_bytes": estimate.usable_bytes,
+        "fits": estimate.fits,
+        "margin_bytes": estimate.margin_bytes,
+        "host_bytes": estimate.host_bytes,
+        "device": estimate.device or None,
     }

@@ -57,8 +57,8 @@ def with_remedies(
 
 
 def _order(remedy: Remedy) -> tuple[bool, float]:
-    made = remedy.memory
-    return made.fits != "yes", -(made.margin_bytes or 0.0)
+    estimate = remedy.memory
+    return estimate.fits != "yes", -(estimate.margin_bytes or 0.0)
 
 
 def _remedies(

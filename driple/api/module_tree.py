@@ -87,7 +87,7 @@ def module_tree(
     paths = _paths(graph)
     if not any(paths):
         return None
-    made = _Tree(separator, timed=times_s is not None)
+    tree = _Tree(separator, timed=times_s is not None)
     ops: Counter[str] = Counter(paths)
     sums: dict[str, list[float]] = {path: [0.0, 0.0, 0.0] for path in ops}
     seconds = np.zeros(len(paths)) if times_s is None else times_s
@@ -98,10 +98,10 @@ def module_tree(
         for i, number in enumerate(numbers):
             total[i] += number
     for path, count in ops.items():
-        made.add_ops(path, count, *sums[path])
+        tree.add_ops(path, count, *sums[path])
     for path, elements, nbytes in _parameters(graph, paths):
-        made.add_parameters(path, elements, nbytes)
-    return _joined(made.root, separator)
+        tree.add_parameters(path, elements, nbytes)
+    return _joined(tree.root, separator)
 
 
 def _paths(graph: OpGraph) -> list[str]:

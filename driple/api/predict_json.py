@@ -34,10 +34,10 @@ def answer_dict(answer: Answer) -> AnswerJson:
     from driple.answers.ask import disagreements, trust_of
     from driple.api.throughput import throughput_of
 
-    made, forms, compared = answer.prediction, answer.forms, answer.compared
+    prediction, forms, compared = answer.prediction, answer.forms, answer.compared
     simulation = answer.simulation
     form = forms[0].form if forms else None
-    is_inspector = answer.method == "inspector" and made is not None
+    is_inspector = answer.method == "inspector" and prediction is not None
     return {
         "job": job_facts(answer.job),
         "setting": answer.setting.name,
@@ -62,12 +62,14 @@ def answer_dict(answer: Answer) -> AnswerJson:
         ],
         "trust": None if compared is None else trust_of(compared),
         "assumptions": answer.assumptions,
-        "warnings": made.warnings if is_inspector and made is not None else (),
-        "remarks": made.remarks if is_inspector and made is not None else (),
+        "warnings": prediction.warnings if is_inspector and prediction is not None else (),
+        "remarks": prediction.remarks if is_inspector and prediction is not None else (),
         "stated_error": None if answer.stated is None else answer.stated.to_dict(),
         "host": answer.host,
         "slow_host": answer.slow_host,
-        "closed_form_s": None if made is None else optional_estimate(made.closed_form_s, "zhang"),
+        "closed_form_s": None
+        if prediction is None
+        else optional_estimate(prediction.closed_form_s, "zhang"),
         "bottleneck": answer.bottleneck or None,
         "model_flops_utilisation_pct": answer.flops_pct,
         "step_parts": None
@@ -89,12 +91,12 @@ def answer_dict(answer: Answer) -> AnswerJson:
             for device, record in zip(simulation.topology.devices, simulation.records, strict=True)
         ],
         "graph": None
-        if made is None
+        if prediction is None
         else {
-            "nodes": made.num_nodes,
-            "edges": made.num_edges,
-            "groups": made.num_groups,
-            "unknown_op_types": made.unknown_op_types,
+            "nodes": prediction.num_nodes,
+            "edges": prediction.num_edges,
+            "groups": prediction.num_groups,
+            "unknown_op_types": prediction.unknown_op_types,
         },
         "checkpoint": _checkpoint(answer),
         "measured": None if answer.measured is None else measured_dict(answer.measured),
@@ -103,21 +105,21 @@ def answer_dict(answer: Answer) -> AnswerJson:
 
 def _targets(answer: Answer) -> TargetsJson | None:
     """The twelve targets of the method that answered; closed forms have none."""
-    made, simulation = answer.prediction, answer.simulation
-    if made is not None and answer.method == "inspector":
-        ends = made.target_ends
+    prediction, simulation = answer.prediction, answer.simulation
+    if prediction is not None and answer.method == "inspector":
+        ends = prediction.target_ends
         return {
             resource: {
                 figure: estimate(
                     figures[figure],
                     "inspector",
-                    cast("Source", made.provenance),
+                    cast("Source", prediction.provenance),
                     ends=None if ends is None else ends[row, column].tolist(),
-                    level=made.level,
+                    level=prediction.level,
                 )
                 for column, figure in enumerate(FIGURES)
             }
-            for row, (resource, figures) in enumerate(made.targets.to_dict().items())
+            for row, (resource, figures) in enumerate(prediction.targets.to_dict().items())
         }
     if simulation is None:
         return None
@@ -178,16 +180,16 @@ def _work(answer: Answer) -> WorkJson | None:
 
 
 def _checkpoint(answer: Answer) -> CheckpointJson | None:
-    made = answer.prediction
-    if made is None:
+    prediction = answer.prediction
+    if prediction is None:
         return None
     return {
-        "setting": made.setting,
-        "provenance": cast("Source", made.provenance),
+        "setting": prediction.setting,
+        "provenance": cast("Source", prediction.provenance),
         # The simulator's error on such clusters is over all networks, not of this graph.
-        "trained_on": replace(made.trained_on, label_error=None),
-        "metrics": made.metrics,
-        "outdated": made.outdated,
+        "trained_on": replace(prediction.trained_on, label_error=None),
+        "metrics": prediction.metrics,
+        "outdated": prediction.outdated,
     }
 
 

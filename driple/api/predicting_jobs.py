@@ -68,7 +68,7 @@ class AnsweredJobs(Result):
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple predict --jobs --json` prints."""
-        made: JobsAnsweredJson = {
+        as_json: JobsAnsweredJson = {
             "question": "predict_jobs",
             "output": str(self.output),
             "lines": self.lines,
@@ -76,7 +76,7 @@ class AnsweredJobs(Result):
             "errors": self.errors,
             "resumed_at": self.resumed_at,
         }
-        return to_dict(made)
+        return to_dict(as_json)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row: the counts. The answers are in the file."""
@@ -340,8 +340,8 @@ def _finish(part: Path, target: Path, state: _State) -> None:
     """Put the rows in the place of the output."""
     with wrap_os_error(ConfigError, f"write {target}"):
         if target.suffix == ".parquet":
-            with atomic_replace(target) as (made,):
-                _write_parquet(part, made)
+            with atomic_replace(target) as (part_file,):
+                _write_parquet(part, part_file)
             part.unlink()
         else:
             part.replace(target)

@@ -210,7 +210,7 @@ def sweep(
     from driple.api.sweeping_devices import DevicesAsked, sweep_devices
 
     _check_axes(grid, wanted, has_servers=has_servers)
-    made = sweep_devices(
+    result = sweep_devices(
         source,
         wanted,
         DevicesAsked(
@@ -221,18 +221,18 @@ def sweep(
         options=options,
         progress=progress,
     )
-    return _with_machine(made, own, wanted)
+    return _with_machine(result, own, wanted)
 
 
 def _with_machine(
-    made: SweepResult, machine: MachineFile | None, setting: Setting | None
+    result: SweepResult, machine: MachineFile | None, setting: Setting | None
 ) -> SweepResult:
     """The result, with what a machine file leaves open."""
     if machine is None or setting is None:
-        return made
+        return result
     from driple.simulate.own_machine import machine_remarks
 
-    return replace(made, remarks=(*made.remarks, *machine_remarks(machine, setting)))
+    return replace(result, remarks=(*result.remarks, *machine_remarks(machine, setting)))
 
 
 def _check_axes(grid: GridOptions, setting: Setting | None, *, has_servers: bool) -> None:
@@ -264,8 +264,8 @@ def _sweep_job(
     grid_of(setting, grid)  # refuses too many points before a large graph is read
     job = load_job(source, options, setting=setting)
     job.require_decided("time", "a sweep")
-    made = sweep_grid(PreparedJob.of_job(job), setting, grid)
-    flat, parts = made.points.arrays(), made.parts
+    grid_sweep = sweep_grid(PreparedJob.of_job(job), setting, grid)
+    flat, parts = grid_sweep.points.arrays(), grid_sweep.parts
     estimates = {
         "iteration_time_s": parts.total_s,
         "compute_s": parts.compute_s,
@@ -276,14 +276,14 @@ def _sweep_job(
     }
     advise = not job.has_unknown  # without the sizes of the graph, advice would be wrong
     if advise:
-        for name, gain in made.gains().items():
+        for name, gain in grid_sweep.gains().items():
             estimates[f"saved_by_doubling_{name}"] = gain
     return SweepResult(
         kind="job",
         job=job,
         setting=setting,
         clusters={
-            "bandwidth_bits_per_s": (8 * made.rates).tolist(),
+            "bandwidth_bits_per_s": (8 * grid_sweep.rates).tolist(),
             "workers": flat["workers"].tolist(),
             "servers": flat["servers"].tolist(),
             "compression": flat["compression"].tolist(),
@@ -292,10 +292,10 @@ def _sweep_job(
             name: Column(value=values.tolist(), method="zhang")
             for name, values in estimates.items()
         },
-        bottlenecks=made.bottlenecks.tolist() if advise else None,
+        bottlenecks=grid_sweep.bottlenecks.tolist() if advise else None,
         bottleneck_words=dict(BOTTLENECKS),
         assumptions=closed_form_assumptions(job.graph, setting),
-        remarks=(*made.remarks, *made.spread.remarks()),
+        remarks=(*grid_sweep.remarks, *grid_sweep.spread.remarks()),
         facts={"exchange": grid.exchange, "placement": grid.placement},
-        grid=made,
+        grid=grid_sweep,
     )

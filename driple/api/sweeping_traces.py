@@ -115,8 +115,8 @@ def sweep_trace(
     file: Path, options: TraceOptions, progress: Callable[[int], None] | None = None
 ) -> SweepResult:
     """Simulate the workers of a trace and collect what they reach."""
-    made = _simulated(file, options, progress)
-    curve, servers = made.curve, made.trace.num_servers
+    simulated = _simulated(file, options, progress)
+    curve, servers = simulated.curve, simulated.trace.num_servers
     estimates = {
         "iteration_time_s": Column(value=[one.step_s for one in curve], method=_METHOD),
         "examples_per_s": Column(
@@ -126,18 +126,18 @@ def sweep_trace(
             method=_METHOD,
         ),
     }
-    if made.prices is not None:
-        prices = made.prices
+    if simulated.prices is not None:
+        prices = simulated.prices
         estimates["cost_per_example"] = Column(
             value=[prices.per_example(one, servers) for one in curve], method=_METHOD
         )
     facts: TraceFactsJson = {
-        "batch_size": made.trace.batch_size,
+        "batch_size": simulated.trace.batch_size,
         "servers": servers,
-        "profiled_step_s": float(made.trace.step_s.mean()),
-        "knee": made.knee,
+        "profiled_step_s": float(simulated.trace.step_s.mean()),
+        "knee": simulated.knee,
         "baselines_examples_per_s": {
-            name: [row[name] for row in made.baselines] for name in BASELINES
+            name: [row[name] for row in simulated.baselines] for name in BASELINES
         },
     }
     return SweepResult(
@@ -145,7 +145,7 @@ def sweep_trace(
         clusters={"workers": [float(one.num_workers) for one in curve]},
         estimates=estimates,
         facts=facts,
-        trace=made,
+        trace=simulated,
     )
 
 

@@ -44,12 +44,12 @@ def csv_text(result: Result) -> str:
     """The rows of a result as CSV."""
     rows = result.rows()
     names = list(dict.fromkeys(name for row in rows for name in row))
-    made = StringIO()
-    writer = csv.DictWriter(made, names, lineterminator="\n")
+    text = StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: "" if cell is None else cell for name, cell in row.items()})
-    return made.getvalue()
+    return text.getvalue()
 
 
 def parquet_bytes(result: Result) -> bytes:
@@ -64,9 +64,9 @@ def parquet_bytes(result: Result) -> bytes:
     rows = result.rows()
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _typed([row.get(name) for row in rows]) for name in names}
-    made = BytesIO()
-    parquet.write_table(pyarrow.table(columns), made)
-    return made.getvalue()
+    content = BytesIO()
+    parquet.write_table(pyarrow.table(columns), content)
+    return content.getvalue()
 
 
 def _typed(cells: list[Cell]) -> list[Cell]:

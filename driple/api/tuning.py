@@ -155,17 +155,17 @@ def tune_device(
         with_machine(setting, machine)  # refuses one of another GPU
         start = measured_device(start, machine)
     steps, calibrated = LoadedSteps(), shipped_calibration().device(start)
-    made = []
+    rows_and_steps = []
     for row in sorted(single, key=lambda one: repr(one.step_key)):
         progress(row.job)
         job = steps.prepared(row)
         step = tuned_step(job, calibrated, name=row.named, group=row.job, seconds=row.step_s)
-        made.append((row, step))
-    tuning = tune([step for _, step in made], progress)
+        rows_and_steps.append((row, step))
+    tuning = tune([step for _, step in rows_and_steps], progress)
     return TuningResult(
         device=device,
         table=str(table),
-        runs=tuple(row for row, _ in made),
+        runs=tuple(row for row, _ in rows_and_steps),
         tuning=tuning,
         start=start,
         machine=machine,

@@ -38,10 +38,10 @@ class Prices:
         check_number("--set price", self.worker_per_hour, least=0)
         check_number("--set price", self.server_per_hour, least=0)
 
-    def per_example(self, made: SimulatedThroughput, num_servers: int) -> float:
+    def per_example(self, simulated: SimulatedThroughput, num_servers: int) -> float:
         """Cost of one example, in the currency of the prices."""
-        hourly = made.num_workers * self.worker_per_hour + num_servers * self.server_per_hour
-        return hourly / _SECONDS_PER_HOUR / made.examples_per_s
+        hourly = simulated.num_workers * self.worker_per_hour + num_servers * self.server_per_hour
+        return hourly / _SECONDS_PER_HOUR / simulated.examples_per_s
 
 
 def throughput_curve(

@@ -370,22 +370,22 @@ def _check_collective(each: Collective, file: str) -> None:
         )
 
 
-def machine_text(made: MachineFile, comments: Sequence[str] = ()) -> str:
+def machine_text(machine: MachineFile, comments: Sequence[str] = ()) -> str:
     """The TOML text that `read_machine` reads.
 
     Args:
-        made: what is written; rows of devices by their values.
+        machine: what is written; rows of devices by their values.
         comments: lines for people at the head.
     """
     lines = [f"# {line}" for line in comments] + ["format = 1"]
     for name in _SINGLE:
-        entry = getattr(made, name)
+        entry = getattr(machine, name)
         if entry is not None:
             lines += ["", f"[{name}]", *_values(_pairs(entry))]
-    for row in made.rows:
+    for row in machine.rows:
         lines += ["", "[[devices]]", *_values([("name", row.name), *row.values.items()])]
     for name in _LISTS:
-        for entry in getattr(made, name):
+        for entry in getattr(machine, name):
             lines += ["", f"[[{name}]]", *_values(_pairs(entry))]
     return "\n".join(lines) + "\n"
 

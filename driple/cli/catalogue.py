@@ -135,16 +135,16 @@ def build(
             "--set applies to --samples and --list; leave it out, or give --samples N"
         )
     if samples is not None:
-        made = _build_samples(samples, override(_Samples, set_, of=" with --samples"), output)
+        built = _build_samples(samples, override(_Samples, set_, of=" with --samples"), output)
     elif which is not None:
         graphs = override(_Graphs, set_, of=" with --list")
         folder = output or Path("graphs") / cluster.file_name
         check_output_folder("--output", folder)
-        made = _build_list(_listed(which), cluster, folder, graphs.processes)
+        built = _build_list(_listed(which), cluster, folder, graphs.processes)
     else:
-        made = _build_one(workload, cluster, output)
+        built = _build_one(workload, cluster, output)
     if json:
-        print_json(made, "build")
+        print_json(built, "build")
 
 
 def _build_samples(samples: int, form: _Samples, output: Path | None) -> BuildJson:

@@ -209,13 +209,13 @@ def _family(source: str) -> str:
 def print_made(folder: Path, data: Dataset, *, json: bool) -> None:
     """Print how many workloads a new data set has."""
     if json:
-        made: DataMadeJson = {
+        summary: DataMadeJson = {
             "folder": str(folder),
             "setting": data.setting,
             "examples": len(data.examples),
             "runs": data.about.num_runs,
         }
-        print_json(made, "data_made")
+        print_json(summary, "data_made")
     elif data.about.num_runs:
         print(f"{counted(len(data.examples), 'workload')}, {counted(data.about.num_runs, 'run')}")
     else:

@@ -65,7 +65,7 @@ def simulate(
     store = GraphStore.open(graphs)
     with progress_bar() as bar:
         task = bar.add_task("simulating", total=None)
-        made = simulate_store(
+        folders = simulate_store(
             store,
             plan,
             output,
@@ -73,11 +73,11 @@ def simulate(
             engine=engine,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-    for place in made:
+    for place in folders:
         note(f"wrote {place}: {counted(len(store.places), 'workload')}, simulated")
     if json:
         simulated: DataSimulatedJson = {
-            "folders": [str(place) for place in made],
+            "folders": [str(place) for place in folders],
             "examples": len(store.places),
         }
         print_json(simulated, "data_simulated")

@@ -89,7 +89,7 @@ def first_screen(
 
 def _app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
     """The command line with some commands: only their modules are imported."""
-    made = typer.Typer(
+    app = typer.Typer(
         name="driple",
         cls=GroupedHelp,
         help="Driple predicts how a training job will use a cluster, before anyone runs it.",
@@ -98,23 +98,23 @@ def _app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback(invoke_without_command=True)(first_screen)
+    app.callback(invoke_without_command=True)(first_screen)
     for name in names:
         module, member = _COMMANDS[name]
         command = getattr(import_module(f"driple.cli.{module}"), member)
         if isinstance(command, typer.Typer):
-            made.add_typer(command, name=name)
+            app.add_typer(command, name=name)
         else:
-            made.command(name)(command)
-    return made
+            app.command(name)(command)
+    return app
 
 
 def __getattr__(name: str) -> typer.Typer:
     """`app`, the command line with all commands, is made when it is first asked for."""
     if name != "app":
         raise AttributeError(f"module 'driple.cli.main' has no attribute '{name}'")
-    made = globals()["app"] = _app()
-    return made
+    app = globals()["app"] = _app()
+    return app
 
 
 def _app_for(given: list[str]) -> Any:

@@ -197,10 +197,10 @@ def measure(
         summary["examples"] = _append(campaign.about, output, dataset)
     told = ""
     if calibrate:
-        made = host_of_campaign(output, campaign.about, parsed)
-        write_host(made, output / HOST_FILE)
-        summary["host"] = made
-        told = f"{host_sentence(made)}\nwritten: {output / HOST_FILE}"
+        host = host_of_campaign(output, campaign.about, parsed)
+        write_host(host, output / HOST_FILE)
+        summary["host"] = host
+        told = f"{host_sentence(host)}\nwritten: {output / HOST_FILE}"
     if json:
         print_json(summary, "measure")
     else:

@@ -60,13 +60,13 @@ def measure_this_machine(
         quiet_wait_s=QUIET_WAIT_S if quiet_wait_s is None else quiet_wait_s,
     )
     with ending_on_sigterm(), named_steps() as advance:
-        made, remarks = measure_machine(asked, advance)
-    if made is None:  # the first process of torchrun writes
+        machine, remarks = measure_machine(asked, advance)
+    if machine is None:  # the first process of torchrun writes
         return
     for words in sentences(remarks):
         note(words)
     text = machine_text(
-        made, ["Written by driple measure --machine; driple predict --machine FILE"]
+        machine, ["Written by driple measure --machine; driple predict --machine FILE"]
     )
     try:
         atomic_write(file, text.encode(), error=ConfigError)
@@ -74,11 +74,11 @@ def measure_this_machine(
         print(text, end="")  # a full disk does not cost the minute
         raise
     if json:
-        print_json({**made.to_dict(), "written": str(file)}, "measure_machine")
+        print_json({**machine.to_dict(), "written": str(file)}, "measure_machine")
         return
     from driple.render.machine_lines import machine_lines
 
-    for line in machine_lines(made):
+    for line in machine_lines(machine):
         print(line)
     note(f"wrote {file}; driple predict JOB --machine {file}")
 

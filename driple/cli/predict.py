@@ -311,8 +311,10 @@ def _print(answers: Sequence[Answer]) -> None:
         for line in answer_lines(answer):
             print(line)
         if shows_targets(answer) and answer.targets is not None:
-            made = answer.prediction
-            ends = None if made is None or made.ends is None else made.ends.tolist()
+            prediction = answer.prediction
+            ends = (
+                None if prediction is None or prediction.ends is None else prediction.ends.tolist()
+            )
             print_target_rows(answer.targets, ends)
 
 
@@ -379,10 +381,10 @@ def _draw_inspectors(answers: tuple[Answer, ...], plot: Path, title: str) -> Non
     from driple.plot.step import plot_step
 
     step = answers[0].step() if len(answers) == 1 else None
-    made = [one.prediction for one in answers if one.prediction is not None]
+    predictions = [one.prediction for one in answers if one.prediction is not None]
     if step is None:
-        plot_predictions(made, plot, title=title)
+        plot_predictions(predictions, plot, title=title)
     else:
         heading = f"{title} on {answers[0].setting.name}: predicted"
         interval = answers[0].iteration_time_s.interval
-        plot_step(step, plot, title=heading, interval=interval, prediction=made[0])
+        plot_step(step, plot, title=heading, interval=interval, prediction=predictions[0])

@@ -78,7 +78,7 @@ def run_jobs(
     check_apart({"-o": output}, inputs | {"--machine": [] if machine is None else [machine]})
     with progress_bar() as bar:
         task = bar.add_task("predicting", total=None)
-        made = predict_jobs(
+        result = predict_jobs(
             jobs,
             output,
             engine=engine,
@@ -87,9 +87,9 @@ def run_jobs(
             machine=machine,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-    if made.resumed_at:
-        note(f"went on after {counted(made.resumed_at, 'line')} of an interrupted run")
-    errors = f", {counted(made.errors, 'error')}" if made.errors else ""
-    note(f"wrote {made.output}: {counted(made.answers, 'row')}{errors}")
+    if result.resumed_at:
+        note(f"went on after {counted(result.resumed_at, 'line')} of an interrupted run")
+    errors = f", {counted(result.errors, 'error')}" if result.errors else ""
+    note(f"wrote {result.output}: {counted(result.answers, 'row')}{errors}")
     if json:
-        print_json(made.to_dict())
+        print_json(result.to_dict())

@@ -81,7 +81,7 @@ def links(
     profiles = [Path(name) for name in job if (Path(name) / _PROFILE_FILE).is_file()]
     _check(job, profiles, bandwidth, options)
     if not profiles:
-        made = predict_stalls(
+        stalls = predict_stalls(
             job[0],
             wanted or Setting.parse(_SETTING),
             options=options,
@@ -89,11 +89,11 @@ def links(
             links=links,
             catalog=known,
         )
-        show_job(made.job, json=json)
+        show_job(stalls.job, json=json)
         if json:
-            print_json(made.to_dict())
+            print_json(stalls.to_dict())
         else:
-            _print_stalls(made, job[0])
+            _print_stalls(stalls, job[0])
         return
     if links is not None:
         check_output_file("--links", links)
@@ -139,32 +139,32 @@ def _check(
         raise ConfigError(f"{' and '.join(odd)}: not for profiles; leave out what does not apply")
 
 
-def _print_stalls(made: StallResult, name: str) -> None:
+def _print_stalls(stalls: StallResult, name: str) -> None:
     """What the exchange adds to a step."""
-    one_s, channels = made.iteration_time_s, made.channels
+    one_s, channels = stalls.iteration_time_s, stalls.channels
     print(
-        f"{name} on {made.setting.name}: {made.num_gradients} gradients of "
-        f"{made.gradient_bytes / 1e6:.1f} MB in {made.num_buckets} buckets, simulated step of "
+        f"{name} on {stalls.setting.name}: {stalls.num_gradients} gradients of "
+        f"{stalls.gradient_bytes / 1e6:.1f} MB in {stalls.num_buckets} buckets, simulated step of "
         f"{1e3 * one_s:.1f} ms on one device"
     )
-    rows = [["interconnect", channels[0].name, f"{1e3 * made.interconnect_stall_s:.1f} ms",
-             f"{made.interconnect_stall_pct:.1f} % of a step on one device"]]  # fmt: skip
-    if made.network_stall_s is not None:
-        rows.append(["network", channels[1].name, f"{1e3 * made.network_stall_s:.1f} ms",
-                     f"{made.network_stall_pct:.1f} % of a step on one machine"])  # fmt: skip
+    rows = [["interconnect", channels[0].name, f"{1e3 * stalls.interconnect_stall_s:.1f} ms",
+             f"{stalls.interconnect_stall_pct:.1f} % of a step on one device"]]  # fmt: skip
+    if stalls.network_stall_s is not None:
+        rows.append(["network", channels[1].name, f"{1e3 * stalls.network_stall_s:.1f} ms",
+                     f"{stalls.network_stall_pct:.1f} % of a step on one machine"])  # fmt: skip
     print_table(["stall", "link", "of an iteration", "share"], rows)
 
 
 def _print_fits(fits: Sequence[LinkFit]) -> None:
     """What was fitted, then each model that was left out."""
     rows = []
-    for made in fits:
-        channel = made.channel
+    for fit in fits:
+        channel = fit.channel
         rows.append([
             channel.name, f"{1e3 * channel.latency_s:.3f} ms per {channel.latency_per}",
             f"{channel.bytes_per_s / 1e6:.1f} MB/s",
             "hidden by the backward pass" if channel.overlap else "after the backward pass",
-            f"{made.error_pct:.0f} %",
+            f"{fit.error_pct:.0f} %",
         ])  # fmt: skip
     print_table(["link", "tau", "B", "exchange", "error on left-out models"], rows)
     print()

@@ -366,32 +366,34 @@ def _show_trace(
 ) -> None:
     from driple.render.sweep_tables import print_curve
 
-    made = result.trace
-    if made is None:
+    trace_sweep = result.trace
+    if trace_sweep is None:
         raise ConfigError(f"{name}: this sweep is of a job, and has no trace")
     if json:
         print_json(result.to_dict())
     else:
-        print_curve(made)
+        print_curve(trace_sweep)
     if plot is not None:
         from driple.plot.throughput import plot_curve
 
-        plot_curve(list(made.curve), list(made.baselines), made.knee, plot, title=name)
+        plot_curve(
+            list(trace_sweep.curve), list(trace_sweep.baselines), trace_sweep.knee, plot, title=name
+        )
         note(f"wrote {plot}")
     if timeline is not None:
-        _write_timeline(made, timeline)
+        _write_timeline(trace_sweep, timeline)
 
 
-def _write_timeline(made: TraceSweep, file: Path) -> None:
+def _write_timeline(trace_sweep: TraceSweep, file: Path) -> None:
     """What the largest number of workers does: for Perfetto, or as a picture."""
-    shown = made.timeline()
+    shown = trace_sweep.timeline()
     if file.suffix == ".json":
         from driple.async_sgd.chrome import write_chrome_trace
 
-        write_chrome_trace(made.job, shown.chunks, file)
+        write_chrome_trace(trace_sweep.job, shown.chunks, file)
         note(f"wrote {file}: {len(shown.chunks)} events; open it in ui.perfetto.dev")
         return
     from driple.plot.throughput import plot_timeline
 
-    plot_timeline(made.job, shown.chunks, shown.step_s, file)
+    plot_timeline(trace_sweep.job, shown.chunks, shown.step_s, file)
     note(f"wrote {file}")

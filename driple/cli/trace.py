@@ -80,8 +80,8 @@ def run(
     require_tensorflow("tracing")
     plan = RunPlan(share=values.share, server_share=values.server_share)
     note(f"starting TensorFlow, then {values.steps} traced steps; this takes a minute or two")
-    made = profile_workload(job, Setting.parse(setting), plan, values.steps)
-    _write(made, known, output, json=json)
+    trace = profile_workload(job, Setting.parse(setting), plan, values.steps)
+    _write(trace, known, output, json=json)
 
 
 @trace_app.command("import")
@@ -126,13 +126,13 @@ def import_(
     require_tensorflow("reading records of TensorFlow")
     from driple.measure.testbed.profile import read_recorded
 
-    made = read_recorded(
+    trace = read_recorded(
         files,
         batch_size=batch_size,
         bytes_per_s=parse_rate("--bandwidth", bandwidth) / 8,
         step_s=step_s,
     )
-    _write(made, known, output, json=json)
+    _write(trace, known, output, json=json)
 
 
 @trace_app.command("link")

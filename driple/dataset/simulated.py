@@ -162,14 +162,14 @@ def simulate_store(
             iteration_time_error=reached.error_of(setting, topology_of(setting).joined_by or ""),
             calibration=reached.about,
         )
-        made = Dataset(
+        dataset = Dataset(
             name=setting.file_name,
             setting=setting.name,
             examples=_examples(setting, rows, graphs),
             about=about,
             reader_version=store.reader_version,
         )
-        write_dataset(made, folder / setting.file_name, graphs_in=SHARED_GRAPHS)
+        write_dataset(dataset, folder / setting.file_name, graphs_in=SHARED_GRAPHS)
         places.append(folder / setting.file_name)
     with wrap_os_error(DatasetError, f"delete {parts}"):
         shutil.rmtree(parts)
@@ -208,7 +208,7 @@ def _simulate_shard(shared: _Simulated, shard: str) -> bytes:
     for workload, graph in _of_shard(store, shard):
         job = PreparedJob(graph)
         for setting, topology, reached in places:
-            made = simulate(
+            simulation = simulate(
                 job,
                 setting,
                 reached,
@@ -220,9 +220,9 @@ def _simulate_shard(shared: _Simulated, shard: str) -> bytes:
                 SimulatedRow(
                     workload=workload,
                     setting=setting.name,
-                    targets=tuple(made.targets.flat.tolist()),
-                    iteration_time_s=made.iteration_time_s,
-                    patterns=made.patterns,
+                    targets=tuple(simulation.targets.flat.tolist()),
+                    iteration_time_s=simulation.iteration_time_s,
+                    patterns=simulation.patterns,
                 )
             )
     return json.dumps(to_json(rows)).encode()

@@ -211,11 +211,11 @@ class _Benchmark:
         if done is not None or stored_only:
             return done
         if method in {*self.presets, TRANSFERRED}:
-            made = self._trained(method, place, self.folder / "runs" / key, inform)
+            fold = self._trained(method, place, self.folder / "runs" / key, inform)
         else:
-            made = self._fitted(method, place)
-        write_fold(file, made.record(library_versions()))
-        return made
+            fold = self._fitted(method, place)
+        write_fold(file, fold.record(library_versions()))
+        return fold
 
     def _read(self, file: Path, method: str, place: _Place) -> Fold | None:
         """A fold that is done; errors on its test part are made of its predictions anew.

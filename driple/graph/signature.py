@@ -147,13 +147,13 @@ def _from_text(text: str) -> OpSignature:
 def _from_row(row: Sequence[Any]) -> OpSignature:
     name, inputs, outputs, numbers = str(row[0]), *row[1:]
     read = tuple(_tensor(row) for row in inputs)
-    made = tuple(_tensor(row) for row in outputs)
+    outputs_read = tuple(_tensor(row) for row in outputs)
     stated = tuple((str(name), tuple(int(n) for n in values)) for name, values in numbers)
     if not name.startswith("@"):
-        return OpSignature.of_op_type(name, read, made, stated)
+        return OpSignature.of_op_type(name, read, outputs_read, stated)
     if name[1:] not in KINDS:
         raise ValueError(f"{name[:40]!r} is no kind of op that this version knows")
-    return OpSignature(name[1:], read, made, stated)
+    return OpSignature(name[1:], read, outputs_read, stated)
 
 
 def _tensor_row(tensor: Tensor) -> list[object]:

@@ -81,60 +81,61 @@ class HostTuning:
         for name in ("before_pct", "after_pct"):
             check_number(name, getattr(self, name), least=0, most=_MOST_PCT)
 
-    def applied(self, made: Prediction) -> Prediction:
+    def applied(self, prediction: Prediction) -> Prediction:
         """The prediction for this machine.
 
         Raises:
             ConfigError: it is of another setting, whose machines were not measured.
         """
-        if made.provenance != "measured":
+        if prediction.provenance != "measured":
             raise ConfigError(
-                f"the host is for settings that were measured, and the labels of {made.setting} "
-                f"are {made.provenance}; leave it out"
+                "the host is for settings that were measured, and the labels of "
+                f"{prediction.setting} are {prediction.provenance}; leave it out"
             )
-        if made.setting != self.setting:
+        if prediction.setting != self.setting:
             raise ConfigError(
-                f"the host was measured on {self.setting}, and the answer is for {made.setting}; "
-                f"measure again: driple measure --calibrate --setting {made.setting}"
+                f"the host was measured on {self.setting}, and the answer is for "
+                f"{prediction.setting}; measure again: driple measure --calibrate --setting "
+                f"{prediction.setting}"
             )
-        values, ends = made.numbers, made.ends
-        by = self._factors(made)
+        values, ends = prediction.numbers, prediction.ends
+        by = self._factors(prediction)
         if ends is not None:
             wide = np.exp(_Z90 * self.log_spread)
             ends = by[:, None] * ends
             value = by[-1] * values[-1]
             ends[-1] = min(ends[-1, 0], value / wide), max(ends[-1, 1], value * wide)
         values = by * values
-        closed = made.closed_form_s
+        closed = prediction.closed_form_s
         return replace(
-            made,
+            prediction,
             targets=Targets(values[:NUM_TARGETS].reshape(len(RESOURCES), len(FIGURES))),
             iteration_time_s=float(values[-1]),
             ends=ends,
             closed_form_s=None if closed is None else closed * float(by[-1]),
         )
 
-    def _factors(self, made: Prediction) -> FloatArray:
+    def _factors(self, prediction: Prediction) -> FloatArray:
         """Factors on the twelve targets and the step time, [13].
 
         A burst of the device is computing. The network's bursts are as long as before, and what
         the step takes longer lies between them.
         """
-        step = step_factor(made, self.computing_factor)
+        step = step_factor(prediction, self.computing_factor)
         factors = np.ones((len(RESOURCES), len(FIGURES)))
         factors[RESOURCES.index("device_util"), _BURST] = self.computing_factor
         for name in NETWORK:
             row = RESOURCES.index(name)
-            burst_s, idle_s = made.targets.values[row, [_BURST, _IDLE]]
+            burst_s, idle_s = prediction.targets.values[row, [_BURST, _IDLE]]
             if idle_s > 0:
                 longer_s = (step - 1) * (burst_s + idle_s)
                 factors[row, _IDLE] = max((idle_s + longer_s) / idle_s, _LEAST_LEFT)
         return np.append(factors.ravel(), step)
 
 
-def step_factor(made: Prediction, computing_factor: float) -> float:
+def step_factor(prediction: Prediction, computing_factor: float) -> float:
     """Step time with another pace of computing, over the predicted one."""
-    device = made.targets.values[RESOURCES.index("device_util")]
+    device = prediction.targets.values[RESOURCES.index("device_util")]
     burst_s, idle_s = device[_BURST], device[_IDLE]
     share = burst_s / (burst_s + idle_s) if burst_s + idle_s > 0 else 1.0
     return float(1 + (computing_factor - 1) * share)
@@ -181,10 +182,10 @@ def host_tuning(
     )
 
 
-def _logs(made: Prediction, measured_s: float) -> FloatArray:
+def _logs(prediction: Prediction, measured_s: float) -> FloatArray:
     """ln(measured / predicted step time) with each factor of `_TRIED`."""
-    steps = np.array([step_factor(made, factor) for factor in _TRIED])
-    logs: FloatArray = np.log(measured_s / (made.iteration_time_s * steps))
+    steps = np.array([step_factor(prediction, factor) for factor in _TRIED])
+    logs: FloatArray = np.log(measured_s / (prediction.iteration_time_s * steps))
     return logs
 
 
@@ -193,11 +194,11 @@ def _best(logs: FloatArray) -> int:
     return int(np.argmin(np.abs(logs).sum(axis=0)))
 
 
-def on_any_host(made: Prediction) -> Prediction:
+def on_any_host(prediction: Prediction) -> Prediction:
     """The prediction with intervals of times that hold what machines of one kind differ by."""
-    if made.ends is None:
-        return made
-    values, ends = made.numbers, made.ends.copy()
+    if prediction.ends is None:
+        return prediction
+    values, ends = prediction.numbers, prediction.ends.copy()
     is_time = np.isin(np.arange(len(values)), TIMES)
     some = is_time & (values > 0) & (ends[:, 0] > 0) & np.isfinite(ends).all(axis=1)
     logs = np.log(ends[some] / values[some, None])
@@ -205,7 +206,7 @@ def on_any_host(made: Prediction) -> Prediction:
     low = np.minimum(logs[:, 0], -ANY_HOST_LOG)
     high = np.maximum(logs[:, 1], ANY_HOST_LOG)
     ends[some] = values[some, None] * np.exp(np.stack([low, high], axis=1))
-    return replace(made, ends=ends)
+    return replace(prediction, ends=ends)
 
 
 def write_host(host: HostTuning, file: Path) -> None:

@@ -140,16 +140,16 @@ class Prediction:
             closed_form_s: seconds of a step.
             contradiction: if the step time contradicts it; else None.
         """
-        made = replace(self, closed_form_s=closed_form_s, contradiction=contradiction)
+        prediction = replace(self, closed_form_s=closed_form_s, contradiction=contradiction)
         if contradiction is None or self.ends is None:
-            return made
+            return prediction
         values = self.numbers[TIMES]
         apart = abs(np.log(closed_form_s / self.iteration_time_s))
         ends = self.ends.copy()
         ends[TIMES, 0] = np.minimum(ends[TIMES, 0], values * np.exp(-apart))
         ends[TIMES, 1] = np.maximum(ends[TIMES, 1], values * np.exp(apart))
         ends[-1] = min(ends[-1, 0], closed_form_s), max(ends[-1, 1], closed_form_s)  # rounding
-        return replace(made, ends=ends, level=None)
+        return replace(prediction, ends=ends, level=None)
 
     @property
     def target_ends(self) -> FloatArray | None:

@@ -27,7 +27,7 @@ def _read(request: JobRequest) -> Job:
     else:
         config = hf_config_of(request.content, Path(request.text), request.text)
     step = options.step_options(_OPTIMIZER, request.compute_capability)
-    made = hugging_face_step(
+    built = hugging_face_step(
         config,
         batch_size=options.batch_size,
         seq_len=options.seq_len,
@@ -37,20 +37,20 @@ def _read(request: JobRequest) -> Job:
     return job_of(
         request.text,
         HUGGING_FACE.origin,
-        made.graph,
-        batch_size=made.batch_size,
-        seq_len=made.seq_len,
-        input_shape=made.input_shape,
+        built.graph,
+        batch_size=built.batch_size,
+        seq_len=built.seq_len,
+        input_shape=built.input_shape,
         step=step,
         assumptions=(
             *assumed_options(
                 options,
-                batch_size=made.batch_size,
-                seq_len=made.seq_len,
-                input_shape=made.input_shape,
+                batch_size=built.batch_size,
+                seq_len=built.seq_len,
+                input_shape=built.input_shape,
                 optimizer=_OPTIMIZER,
             ),
-            *made.assumptions,
+            *built.assumptions,
         ),
     )
 

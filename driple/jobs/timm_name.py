@@ -21,7 +21,7 @@ def _read(request: JobRequest) -> Job:
 
     options = request.options
     step = options.step_options(_OPTIMIZER, request.compute_capability)
-    made = timm_step(
+    model_step = timm_step(
         request.text.removeprefix(_PREFIX),
         batch_size=options.batch_size or _BATCH,
         input_shape=options.input_shape,
@@ -30,14 +30,14 @@ def _read(request: JobRequest) -> Job:
     return job_of(
         request.text,
         TIMM.origin,
-        made.graph,
-        batch_size=made.batch_size,
-        input_shape=made.input_shape,
+        model_step.graph,
+        batch_size=model_step.batch_size,
+        input_shape=model_step.input_shape,
         step=step,
         assumptions=assumed_options(
             options,
-            batch_size=made.batch_size,
-            input_shape=made.input_shape,
+            batch_size=model_step.batch_size,
+            input_shape=model_step.input_shape,
             optimizer=_OPTIMIZER,
         ),
     )

@@ -150,15 +150,15 @@ class CachingAllocator:
     def _split(self, block: int, size: int, rest: int) -> None:
         """Split the rest off a block; it is free."""
         small, behind = self._is_small[block], self._next[block]
-        made = self._new(rest, self._address[block] + size, small, block, behind)
-        self._size[block], self._next[block] = size, made
+        new_block = self._new(rest, self._address[block] + size, small, block, behind)
+        self._size[block], self._next[block] = size, new_block
         if behind != _NONE:
-            self._prev[behind] = made
+            self._prev[behind] = new_block
         place = 0 if small else 1
         if self._last[place] == block:
-            self._last[place] = made
-        self._is_free[made] = True
-        insort(self._free[place], (rest, self._address[made], made))
+            self._last[place] = new_block
+        self._is_free[new_block] = True
+        insort(self._free[place], (rest, self._address[new_block], new_block))
 
     def _grown(self, size: int, small: bool) -> int | None:
         """A block of new memory; None if the device has not enough."""
@@ -194,11 +194,11 @@ class CachingAllocator:
             return last
         # Pools are far apart, so that their addresses never meet.
         start = place << 60 if last == _NONE else self._address[last] + self._size[last]
-        made = self._new(wanted, start, small, last, _NONE)
+        new_block = self._new(wanted, start, small, last, _NONE)
         if last != _NONE:
-            self._next[last] = made
-        self._last[place] = made
-        return made
+            self._next[last] = new_block
+        self._last[place] = new_block
+        return new_block
 
     def _reserve(self, nbytes: int) -> None:
         self.reserved_bytes += nbytes
@@ -240,11 +240,11 @@ def played(
             if (block := blocks.pop(~event, None)) is not None:
                 allocator.free(block)
         elif nbytes[event] > 0:
-            made = allocator.allocate(nbytes[event])
-            if made is None:
+            allocated = allocator.allocate(nbytes[event])
+            if allocated is None:
                 failed = True
                 break
-            blocks[event] = made
+            blocks[event] = allocated
     return AllocatorPeak(
         allocated_bytes=allocator.peak_allocated_bytes,
         reserved_bytes=allocator.peak_reserved_bytes,

@@ -199,8 +199,8 @@ def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:
     states, temporary = round(update.state_bytes * grown), round(update.temporary_bytes * grown)
     if sharded:
         update = replace(update, state_bytes=states, temporary_bytes=temporary)
-        made = replace(weights, nbytes=sizes)
-        return replace(step, weights=made, update=update, computes_in_half=True)
+        masters = replace(weights, nbytes=sizes)
+        return replace(step, weights=masters, update=update, computes_in_half=True)
     # Parameters and gradients in half precision; a copy of each in single precision.
     copies = int(sizes[wide].sum())
     update = replace(update, state_bytes=states + copies, temporary_bytes=temporary + copies)
@@ -329,9 +329,9 @@ def _reduce_buckets(rows: _Rows, step: StepMemory, shards: int, sharding: Shardi
         rows.add(whole, ready, ready, COMMUNICATION)
         if sharding.states_on_host:
             continue
-        made = ready if step.passes == 1 else -1
+        made_by = ready if step.passes == 1 else -1
         own = _shard(sizes, _shards_of(step, shards)[bucket])
-        rows.add(own.sum(keepdims=True), made, step.num_nodes, TensorRole.GRADIENT)
+        rows.add(own.sum(keepdims=True), made_by, step.num_nodes, TensorRole.GRADIENT)
 
 
 def _gathered_bytes(step: StepMemory) -> IntArray:
@@ -364,9 +364,9 @@ def _reduce_blocks(rows: _Rows, step: StepMemory, shards: int, *, on_host: bool)
     if on_host:
         return
     own = _shard(weights.nbytes, _shards_of(step, shards))[trained]
-    made = weights.complete_at if step.passes == 1 else -1
+    made_by = weights.complete_at if step.passes == 1 else -1
     rows.add(
-        _sums(own, weights.block_of[trained], blocks), made, step.num_nodes, TensorRole.GRADIENT
+        _sums(own, weights.block_of[trained], blocks), made_by, step.num_nodes, TensorRole.GRADIENT
     )
 
 

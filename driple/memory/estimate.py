@@ -83,8 +83,8 @@ def memory_of(
         return MemoryEstimate(allocated=None, source=undecided_remark(unread))
     library = job.library or NEWEST
     places = MemoryPlace.of_job(job, setting, capacity_bytes)
-    made = _of_graph(job.graph, places, library)
-    return _at_most(made) if job.compiled else made
+    estimate = _of_graph(job.graph, places, library)
+    return _at_most(estimate) if job.compiled else estimate
 
 
 def memory_of_graph(
@@ -100,15 +100,15 @@ def memory_of_graph(
 
 def _of_graph(graph: OpGraph, places: Sequence[MemoryPlace], library: str) -> MemoryEstimate:
     read = _read(graph, places[0].degrees)
-    made = memory_of_places(read.steps, places, library=library)
-    return replace(made, modules=read.modules, largest=_largest_words(made, read))
+    estimate = memory_of_places(read.steps, places, library=library)
+    return replace(estimate, modules=read.modules, largest=_largest_words(estimate, read))
 
 
-def _at_most(made: MemoryEstimate) -> MemoryEstimate:
+def _at_most(estimate: MemoryEstimate) -> MemoryEstimate:
     """The memory of a compiled graph: it needs no more than the same graph that is not."""
-    fits: Fits | None = "likely not" if made.fits == "no" else made.fits
-    source = remark("memory_of_uncompiled", source=made.source)
-    return replace(made, is_upper_bound=True, fits=fits, source=source)
+    fits: Fits | None = "likely not" if estimate.fits == "no" else estimate.fits
+    source = remark("memory_of_uncompiled", source=estimate.source)
+    return replace(estimate, is_upper_bound=True, fits=fits, source=source)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,8 +150,8 @@ def memory_of_steps(
         steps: see `memory_of_places`.
         places: see `memory_of_places`.
     """
-    made = memory_of_places(steps, places, library=job.library or NEWEST)
-    return _at_most(made) if job.compiled else made
+    estimate = memory_of_places(steps, places, library=job.library or NEWEST)
+    return _at_most(estimate) if job.compiled else estimate
 
 
 def memory_of_places(
@@ -164,8 +164,8 @@ def memory_of_places(
         places: one for each kind of device, such as `MemoryPlace.of_kinds` gives.
         library: generation of PyTorch that runs it.
     """
-    made = [memory_of_step(step, place, library=library) for place in places for step in steps]
-    return min(made, key=lambda one: (_TIGHTEST.index(one.fits), one.margin_bytes or 0.0))
+    estimates = [memory_of_step(step, place, library=library) for place in places for step in steps]
+    return min(estimates, key=lambda one: (_TIGHTEST.index(one.fits), one.margin_bytes or 0.0))
 
 
 def memory_of_step(
@@ -201,16 +201,16 @@ def memory_of_step(
     known = calibration or shipped_memory_calibration()
     held = _held(step, sharding, place, masters=masters)
     peaks = _peaks(step, place, known, held, library=library)
-    made = _estimate(step, place, known, peaks)
+    estimate = _estimate(step, place, known, peaks)
     if not place.offload:
-        return made
+        return estimate
     on_host = host_bytes(step, sharding, place.shards) * place.per_machine
     room = place.host_capacity_bytes
-    made = replace(made, host_bytes=on_host, host_capacity_bytes=room)
+    estimate = replace(estimate, host_bytes=on_host, host_capacity_bytes=room)
     if room is None or on_host <= room:
-        return made
-    margin = min(room - on_host, made.margin_bytes or 0.0)
-    return replace(made, fits="no", margin_bytes=margin)
+        return estimate
+    margin = min(room - on_host, estimate.margin_bytes or 0.0)
+    return replace(estimate, fits="no", margin_bytes=margin)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -409,9 +409,9 @@ def _source(known: MemoryCalibration, kind: str, place: MemoryPlace) -> Remark:
     )
 
 
-def _largest_words(made: MemoryEstimate, read: _ReadSteps) -> str:
+def _largest_words(estimate: MemoryEstimate, read: _ReadSteps) -> str:
     """What is largest at the peak, such as `activations (most of layers.0.mlp)`."""
-    inside = {part: value for part, value in made.parts.items() if part != OUTSIDE_PART}
+    inside = {part: value for part, value in estimate.parts.items() if part != OUTSIDE_PART}
     part = max(inside, key=lambda one: inside[one], default="")
     if not part or inside[part] <= 0:
         return ""

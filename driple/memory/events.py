@@ -70,16 +70,16 @@ def played_steps(
 def _events(tensors: DeviceTensors) -> list[int]:
     """`i` makes tensor i, `~i` frees it; states follow the tensors, then what updates make."""
     count, end = len(tensors.nbytes), tensors.num_nodes
-    made, freed = tensors.made_by, np.maximum(tensors.freed_after, tensors.made_by)
+    starts, freed = tensors.made_by, np.maximum(tensors.freed_after, tensors.made_by)
     numbers = np.arange(count, dtype=np.int64)
-    before = numbers[made < 0].tolist()
-    inside = numbers[made >= 0]
-    dies = numbers[(freed < end) & (made >= 0)]
+    before = numbers[starts < 0].tolist()
+    inside = numbers[starts >= 0]
+    dies = numbers[(freed < end) & (starts >= 0)]
     # At a node first all that it makes, then all that it is the last to use.
-    at = np.concatenate([2 * made[inside], 2 * freed[dies] + 1])
+    at = np.concatenate([2 * starts[inside], 2 * freed[dies] + 1])
     moves = np.concatenate([inside, ~dies])
     step = moves[np.argsort(at, kind="stable")].tolist()
-    last = (~numbers[(freed >= end) & (made >= 0)]).tolist()  # such as gradients, set to None
+    last = (~numbers[(freed >= end) & (starts >= 0)]).tolist()  # such as gradients, set to None
     num_states = len(tensors.states)
     states = list(range(count, count + num_states))
     temporary = list(range(count + num_states, count + num_states + len(tensors.temporary)))

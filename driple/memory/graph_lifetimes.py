@@ -262,10 +262,10 @@ class _Walk:
         if not nbytes or kind in _SHARED or kind in _ON_HOST:
             return
         is_kept = kind in _KEPT
-        made = _Memory(nbytes, -1 if is_kept or kind == "placeholder" else node, last)
-        if made.made_by < 0:
-            made.role = TensorRole.INPUT
-        self._make(made, node)
+        memory = _Memory(nbytes, -1 if is_kept or kind == "placeholder" else node, last)
+        if memory.made_by < 0:
+            memory.role = TensorRole.INPUT
+        self._make(memory, node)
 
     def _keep(self, node: int) -> None:
         """A list keeps what is written to it: a tensor of each turn, or parts of one tensor."""
@@ -281,10 +281,10 @@ class _Walk:
                 memory.turns = max(memory.turns, self.turns[source])
                 memory.last = max(memory.last, node, self.end_of_lists)
 
-    def _make(self, made: _Memory, node: int) -> None:
-        made.owners.append(node)
-        self.memory_of[node] = made
-        self.made.append(made)
+    def _make(self, memory: _Memory, node: int) -> None:
+        memory.owners.append(node)
+        self.memory_of[node] = memory
+        self.made.append(memory)
 
     def _device_bytes(self, node: int) -> int:
         """Bytes of its results that are in the device's memory."""
@@ -297,8 +297,8 @@ class _Walk:
         for source in self.sources[node]:
             memory = self.memory_of[source]
             if memory is not None and memory.made_by >= 0 and memory.nbytes >= size > 0:
-                made = self.first_bytes[self.signature_of[source]]
-                if memory.last == node and made in (0, size):
+                first_output = self.first_bytes[self.signature_of[source]]
+                if memory.last == node and first_output in (0, size):
                     return memory
         return None
 

@@ -50,8 +50,8 @@ def device_timeline(
         for step in steps
     ]
     nbytes = max(stages, key=lambda one: int(one.sum(axis=1).max()))
-    made = StepTimeline(nbytes=nbytes, modules=(), kinds=(*KINDS, COMMUNICATION))
-    return replace(made, modules=_shared_out(graph, made))
+    timeline = StepTimeline(nbytes=nbytes, modules=(), kinds=(*KINDS, COMMUNICATION))
+    return replace(timeline, modules=_shared_out(graph, timeline))
 
 
 def _shared_out(graph: OpGraph, timeline: StepTimeline) -> tuple[ModuleBytes, ...]:

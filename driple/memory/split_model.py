@@ -273,12 +273,12 @@ def _rows(step: StepMemory, uses: _Uses, number: int, ahead: int, *, is_first: b
 
     What is there before the step counts with a device's first stage alone.
     """
-    made, lasts = step.made_by, step.freed_after >= step.num_nodes
-    outside, back = made < 0, uses.is_back[np.maximum(made, 0)] & (made >= 0)
-    own = ~outside & (uses.stage_of[np.maximum(made, 0)] == number)
+    made_by, lasts = step.made_by, step.freed_after >= step.num_nodes
+    outside, back = made_by < 0, uses.is_back[np.maximum(made_by, 0)] & (made_by >= 0)
+    own = ~outside & (uses.stage_of[np.maximum(made_by, 0)] == number)
     last = uses.last_read[:, number]
     (forward, _), (backward, end) = (uses.span(number, backward=one) for one in (False, True))
-    begins = np.where(own | outside, made, np.where(back, backward, forward))
+    begins = np.where(own | outside, made_by, np.where(back, backward, forward))
     ends = np.where(lasts | outside, step.freed_after, np.maximum(last, begins))
     kept = np.where(outside, is_first, own | (last >= 0))
     kept &= ~(lasts & (step.roles == TensorRole.GRADIENT))

@@ -118,8 +118,8 @@ def step_timeline(graph: OpGraph, *, rounding: int = CUDA_ROUNDING) -> StepTimel
 
 def rounded(nbytes: npt.NDArray[np.integer], rounding: int) -> IntArray:
     """Sizes as an allocator counts them: multiples of some bytes."""
-    made: IntArray = -(-nbytes.astype(np.int64) // rounding) * rounding
-    return made
+    multiples: IntArray = -(-nbytes.astype(np.int64) // rounding) * rounding
+    return multiples
 
 
 def bytes_at_nodes(

@@ -69,9 +69,9 @@ def helpful_changes(
     changes = []
     tried = [*_ways(evaluator, best.candidate, keeps_batch=keeps_batch)]
     for what, candidate in tried:
-        made = evaluator.offer(candidate)
-        if isinstance(made, Offer) and made.may_be_recommended:
-            changes.append(_change(what, best, made))
+        offer = evaluator.offer(candidate)
+        if isinstance(offer, Offer) and offer.may_be_recommended:
+            changes.append(_change(what, best, offer))
     other = _other_device(best, offers)
     if other is not None:
         changes.append(_change(_in_place(other.name, best.name), best, other))
@@ -196,9 +196,12 @@ def _links(evaluator: Evaluator, candidate: Candidate) -> Iterator[tuple[Remark,
     for what, inner, outer in wanted:
         links = "+".join(part for part in (inner, outer) if part)
         try:
-            made = machines_setting(known, setting.worker, len(machines), each, links)
-            place = replace(candidate.place, setting=made)
-            yield what, replace(candidate, place=place, setting=_like(made, candidate.setting))
+            with_links = machines_setting(known, setting.worker, len(machines), each, links)
+            place = replace(candidate.place, setting=with_links)
+            yield (
+                what,
+                replace(candidate, place=place, setting=_like(with_links, candidate.setting)),
+            )
         except DripleError:  # a link that the device does not have
             continue
 

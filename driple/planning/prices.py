@@ -250,12 +250,12 @@ def _csv_rows(
     for number, row in enumerate(reader, 2):
         _check_row(row, number, path)
         where = f"{path}, line {number}"
-        made: dict[str, object] = {}
+        cells: dict[str, object] = {}
         for key, cell in row.items():
             if cell is None or not cell.strip():
                 continue
-            made[key] = _cell(key, cell.strip(), where)
-        yield where, made
+            cells[key] = _cell(key, cell.strip(), where)
+        yield where, cells
 
 
 def _cell(key: str, cell: str, where: str) -> object:

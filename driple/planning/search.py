@@ -201,11 +201,11 @@ def _try(evaluator: Evaluator, group: Candidate, asked: Asked, result: SearchRes
         return
     for candidate in candidates:
         result.tried += 1
-        made = evaluator.offer(candidate)
-        if isinstance(made, Offer):
-            result.offers.append(made)
+        offer = evaluator.offer(candidate)
+        if isinstance(offer, Offer):
+            result.offers.append(offer)
         else:
-            result.refuse(scheme, made)
+            result.refuse(scheme, offer)
 
 
 def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[Candidate]:

@@ -104,11 +104,11 @@ def memory_picture(inspected: InspectResult) -> str:
     """The picture of memory over a step; empty where it is unknown."""
     if inspected.memory is None:
         return ""
-    made = cast("dict[str, Any]", to_json(inspected.memory.to_dict(1)))
+    memory = cast("dict[str, Any]", to_json(inspected.memory.to_dict(1)))
     beside = inspected.memory.beside
     estimate = None if beside is None else beside.estimate
     capacity = None if estimate is None else estimate.capacity_bytes
-    return memory_svg(made["curve"], inspected.job.graph.num_nodes, capacity)
+    return memory_svg(memory["curve"], inspected.job.graph.num_nodes, capacity)
 
 
 def module_rows(inspected: InspectResult) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ _SAMPLES = 1600  # over the picture's width
 _FINE, _SEEN = "#9ecae1", "#d62728"
 
 
-def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
+def plot_timeline(simulation: Simulation, path: Path, *, title: str) -> None:
     """Draw one row per resource and one column per worker, and save the picture.
 
     Filled: what happens; the line over the device's rows: what NVML would show of it.
@@ -31,8 +31,8 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
     from driple.simulate.counters import traces_of_worker
 
     plt = pyplot()
-    workers = made.records[:_MOST_WORKERS]
-    ends = made.records[0].step_ends_s
+    workers = simulation.records[:_MOST_WORKERS]
+    ends = simulation.records[0].step_ends_s
     last = min(_ITERATIONS, len(ends) - 1)
     start_s, end_s = ends[0], ends[last]
     figure, axes = plt.subplots(
@@ -51,9 +51,11 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
             period_s=period_s,
             start_s=start_s,
             end_s=end_s,
-            window_s=made.topology.workers[column].known_window_s or 0.0,
+            window_s=simulation.topology.workers[column].known_window_s or 0.0,
         )
-        axes[0, column].set_title(f"worker {column}: {made.topology.devices[column]}", fontsize=9)
+        axes[0, column].set_title(
+            f"worker {column}: {simulation.topology.devices[column]}", fontsize=9
+        )
         for row, resource in enumerate(RESOURCES):
             axis = axes[row, column]
             times = fine[resource].time_s - start_s
@@ -77,9 +79,9 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
                 axis.set_ylabel(f"{TITLES[resource]}\n({UNITS[resource]})", fontsize=8)
     for axis in axes[-1]:
         axis.set_xlabel("time (s)", fontsize=8)
-    more = len(made.records) - len(workers)
-    rest = f" (first {len(workers)} of {len(made.records)} workers)" if more else ""
-    figure.suptitle(f"{title} on {made.setting.name}: simulated{rest}", fontsize=11)
+    more = len(simulation.records) - len(workers)
+    rest = f" (first {len(workers)} of {len(simulation.records)} workers)" if more else ""
+    figure.suptitle(f"{title} on {simulation.setting.name}: simulated{rest}", fontsize=11)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper right", fontsize=7, frameon=False)
     figure.tight_layout()

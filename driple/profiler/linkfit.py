@@ -118,8 +118,8 @@ def observations_of(profile: StallProfile, model: str, interconnect: str) -> lis
         )
     step_s = float(np.mean([*times[1].values()]))
     gradients = Gradients.measured(seen, step_s)
-    made = next(item for (step, _), item in sorted(profile.launches.items()) if step != 1)
-    most = made.bucket_mib or BUCKET_MIB
+    launch = next(item for (step, _), item in sorted(profile.launches.items()) if step != 1)
+    most = launch.bucket_mib or BUCKET_MIB
     buckets = bucketed(gradients, first_mib=min(FIRST_BUCKET_MIB, most), most_mib=most)
     plan = profile.about.plan
     rate = plan.network_bits_per_s

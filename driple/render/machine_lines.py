@@ -16,9 +16,9 @@ __all__ = ["machine_lines"]
 _PIPES = {"half": "half precision", "tf32": "TF32", "plain": "fp32", "memory": "memory"}
 
 
-def machine_lines(made: MachineFile) -> Iterator[str]:
+def machine_lines(machine: MachineFile) -> Iterator[str]:
     """The lines that `driple measure --machine` prints."""
-    facts, host = made.machine, made.host
+    facts, host = machine.machine, machine.host
     if facts is not None:
         busy = f"; other programs used {facts.busy_cores:.1f} cores: times may be too long"
         yield f"machine   {facts.cpu}, {facts.cores} cores{busy if facts.disturbed else ''}"
@@ -28,34 +28,37 @@ def machine_lines(made: MachineFile) -> Iterator[str]:
             f"host      {host.us_per_op:.3g} us an op ({host.low_us:.3g} to {host.high_us:.3g} by "
             f"program{launch}), {host.us_per_tensor:.3g} us a trained tensor"
         )
-    cores = made.processor
+    cores = machine.processor
     if cores is not None:
         yield (
             f"processor {cores.flops_per_s / 1e9:.3g} GFLOP/s, {cores.bytes_per_s / 1e9:.3g} GB/s, "
             f"{cores.us_per_op:.3g} us to start an op; {counted(cores.threads, 'thread')} a worker "
             f"({cores.median_pct:.0f} % off on {counted(cores.programs, 'step')})"
         )
-    for row in made.rows:
+    for row in machine.rows:
         factors = ", ".join(
             f"{words} {float(str(row.values[f'tuned_{pipe}'])):.2f}"
             for pipe, words in _PIPES.items()
             if f"tuned_{pipe}" in row.values
         )
         yield f"GPU       {row.name}: {factors} times the usual share of its peaks"
-    best = _best(made.kernels)
+    best = _best(machine.kernels)
     if best:
         yield f"kernels   {', '.join(best)}"
     for pinned in (True, False):
         rates = [
             f"{rate(each.bytes_per_s / 1e6)} {'to' if each.to_device else 'from'} the GPU"
-            for each in made.copies
+            for each in machine.copies
             if each.pinned is pinned and each.device == 0
         ]
         if rates:
             yield f"copies    {', '.join(rates)}{', page-locked memory' if pinned else ''}"
-    yield from _links(made.collectives)
-    if made.loader:
-        first, best_rate = made.loader[0], max(made.loader, key=lambda each: each.samples_per_s)
+    yield from _links(machine.collectives)
+    if machine.loader:
+        first, best_rate = (
+            machine.loader[0],
+            max(machine.loader, key=lambda each: each.samples_per_s),
+        )
         shown = dict.fromkeys((best_rate, first))
         each_rate = (
             f"{one.samples_per_s:,.0f} with {counted(one.workers, 'worker')}" for one in shown

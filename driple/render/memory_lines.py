@@ -21,46 +21,46 @@ def largest_batches_words(largest: LargestBatches) -> str:
     return f"{largest.expected} ({largest.sure} surely)"
 
 
-def memory_sentence(made: MemoryEstimate) -> str:
+def memory_sentence(estimate: MemoryEstimate) -> str:
     """Three numbers, whether the job fits, and what is largest, in one line."""
     numbers = [
         f"{_gib(one.value)} {words}"
         for one, words in (
-            (made.allocated, "allocated"), (made.reserved, "reserved"),
+            (estimate.allocated, "allocated"), (estimate.reserved, "reserved"),
         )
         if one is not None
     ]  # fmt: skip
-    total = made.device_total
+    total = estimate.device_total
     if total is not None:
         ends = ""
         if total.lower is not None and total.upper is not None:
             ends = f" ({_gib(total.lower, unit=False)} to {_gib(total.upper, unit=False)})"
         numbers.append(f"{_gib(total.value)} on the device{ends}")
-    bound = "at most " if made.is_upper_bound else ""
-    bound = "at least " if made.is_lower_bound else bound
+    bound = "at most " if estimate.is_upper_bound else ""
+    bound = "at least " if estimate.is_lower_bound else bound
     words = f"memory {bound}{', '.join(numbers)}"
-    if made.capacity_bytes is not None:
-        where = f" on {made.device}, which has least room" if made.device else ""
-        words += f" of {_gib(made.capacity_bytes)}{where}: {_fits_words(made)}"
-    if made.host_bytes is not None:
-        room = made.host_capacity_bytes
+    if estimate.capacity_bytes is not None:
+        where = f" on {estimate.device}, which has least room" if estimate.device else ""
+        words += f" of {_gib(estimate.capacity_bytes)}{where}: {_fits_words(estimate)}"
+    if estimate.host_bytes is not None:
+        room = estimate.host_capacity_bytes
         of = "" if room is None else f" of {_gib(room)}"
-        words += f"; {_gib(made.host_bytes)}{of} on the host of each machine"
-    return f"{words}; largest: {made.largest}" if made.largest else words
+        words += f"; {_gib(estimate.host_bytes)}{of} on the host of each machine"
+    return f"{words}; largest: {estimate.largest}" if estimate.largest else words
 
 
-def _fits_words(made: MemoryEstimate) -> str:
-    margin = made.margin_bytes or 0.0
+def _fits_words(estimate: MemoryEstimate) -> str:
+    margin = estimate.margin_bytes or 0.0
     left = f"{_gib(abs(margin))} {'left' if margin >= 0 else 'too little'}"
-    if margin < 0 and made.without_cache is not None and made.room_bytes is not None:
-        needed, room = made.without_cache.value, made.room_bytes
+    if margin < 0 and estimate.without_cache is not None and estimate.room_bytes is not None:
+        needed, room = estimate.without_cache.value, estimate.room_bytes
         left = f"{_gib(needed)} needed, {_gib(room)} usable, {left}"
-    if made.fits is None:
+    if estimate.fits is None:
         return "unknown whether it fits, as sizes are unknown"
     return {
         "yes": f"fits, {left} (the cache counts as free)",
         "likely not": f"likely does not fit ({left})",
-    }.get(made.fits, f"does not fit, {left}")
+    }.get(estimate.fits, f"does not fit, {left}")
 
 
 def _gib(nbytes: float, *, unit: bool = True) -> str:

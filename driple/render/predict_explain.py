@@ -75,36 +75,39 @@ def _print_memory(answer: Answer) -> None:
         print(memory_sentence(memory.estimate))
 
 
-def _print_inspector(answer: Answer, made: Prediction) -> None:
-    trained = made.trained_on
-    for words in sentences(made.warnings):
+def _print_inspector(answer: Answer, prediction: Prediction) -> None:
+    trained = prediction.trained_on
+    for words in sentences(prediction.warnings):
         print(
-            f"a guess for {made.setting}: {words}; driple predict JOB --method simulator "
-            f"--setting {made.setting} answers in detail"
+            f"a guess for {prediction.setting}: {words}; driple predict JOB --method simulator "
+            f"--setting {prediction.setting} answers in detail"
         )
-    print(f"{answer.job.name} on {made.setting}: learned from {made.provenance} labels")
+    print(f"{answer.job.name} on {prediction.setting}: learned from {prediction.provenance} labels")
     print_assumptions(answer.assumptions)
-    if made.outdated is not None:
-        print(sentence(made.outdated))
-    ends = None if made.ends is None else made.ends.tolist()
+    if prediction.outdated is not None:
+        print(sentence(prediction.outdated))
+    ends = None if prediction.ends is None else prediction.ends.tolist()
     interval = answer.iteration_time_s.interval
-    print_targets(made.targets, made.iteration_time_s, ends, interval=interval)
+    print_targets(prediction.targets, prediction.iteration_time_s, ends, interval=interval)
     _print_throughput(answer)
-    if made.level is not None:
-        kind = f"{made.provenance} " if made.provenance == "simulated" else ""
-        of_any = made.provenance == "measured" and answer.host is None
+    if prediction.level is not None:
+        kind = f"{prediction.provenance} " if prediction.provenance == "simulated" else ""
+        of_any = prediction.provenance == "measured" and answer.host is None
         where = " on machines of this kind" if of_any else ""
-        print(f"in brackets: where {made.level:.0%} of such {kind}values are expected{where}")
-    elif made.ends is not None:
-        why = _why_no_level(made, answer.job.unknown)
+        print(f"in brackets: where {prediction.level:.0%} of such {kind}values are expected{where}")
+    elif prediction.ends is not None:
+        why = _why_no_level(prediction, answer.job.unknown)
         print(f"in brackets: {why}; how many of such values lie there is not known")
     if answer.host is not None:
         print(host_sentence(answer.host))
-    if made.closed_form_s is not None:
-        print(f"closed form, to compare: step time {made.closed_form_s:.3g} s")
-    error = made.metrics.get("test_smape_pct")
+    if prediction.closed_form_s is not None:
+        print(f"closed form, to compare: step time {prediction.closed_form_s:.3g} s")
+    error = prediction.metrics.get("test_smape_pct")
     tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
-    print(f"graph: {made.num_nodes} ops, {made.num_edges} edges, {made.num_groups} groups")
+    print(
+        f"graph: {prediction.num_nodes} ops, {prediction.num_edges} edges, {prediction.num_groups} "
+        "groups"
+    )
     origin = trained.transferred_from
     moved = "" if origin is None else f", transferred from {origin.setting}"
     part, whole, data = (
@@ -116,41 +119,41 @@ def _print_inspector(answer: Answer, made: Prediction) -> None:
         print(f"labels: {stated_error_sentence(answer.stated)}")
 
 
-def _why_no_level(made: Prediction, unknown: Remark | None) -> str:
+def _why_no_level(prediction: Prediction, unknown: Remark | None) -> str:
     """Why no share of values is stated for the intervals."""
     if unknown is not None:
         return f"{sentence(unknown)} and count as 1"
-    if made.contradiction is not None:
+    if prediction.contradiction is not None:
         return "wide enough to hold the closed form's times too"
-    return "extrapolated" if made.outdated is None else "learned from another version"
+    return "extrapolated" if prediction.outdated is None else "learned from another version"
 
 
-def _print_simulator(answer: Answer, made: Simulation) -> None:
+def _print_simulator(answer: Answer, simulation: Simulation) -> None:
     if answer.iteration_time_s.is_guess:
         print(
-            f"a guess for {made.setting.name}: by the published runs that the last lines name, "
-            "errors as large as the interval are expected"
+            f"a guess for {simulation.setting.name}: by the published runs that the last lines "
+            "name, errors as large as the interval are expected"
         )
-    print(f"{answer.job.name} on {made.setting.name}: simulated")
+    print(f"{answer.job.name} on {simulation.setting.name}: simulated")
     print_assumptions(answer.assumptions)
-    step, time = made.step, answer.iteration_time_s
+    step, time = simulation.step, answer.iteration_time_s
     if step is None:
-        print_targets(made.targets, time.value, interval=time.interval)
+        print_targets(simulation.targets, time.value, interval=time.interval)
     else:
         bursts = {name: usage.num_bursts for name, usage in step.usage().items()}
         print_targets(step.targets(), time.value, bursts=bursts, interval=time.interval)
-        _print_step(step, made.setting.worker.known_window_s)
-    times = [record.iteration_time_s for record in made.records]
+        _print_step(step, simulation.setting.worker.known_window_s)
+    times = [record.iteration_time_s for record in simulation.records]
     _print_throughput(answer)
     _print_level(answer)
     workers = [
         (device, f"{three_digits(seconds)} s")
-        for device, seconds in zip(made.topology.devices, times, strict=True)
+        for device, seconds in zip(simulation.topology.devices, times, strict=True)
     ]
     print_table(["", "device", "iteration"], list(_rows_of_workers(workers)))
-    kinds = made.topology.labelled_workers()
+    kinds = simulation.topology.labelled_workers()
     if len(kinds) > 1:
-        own = f"{counted(sum(kinds.values()), 'worker')} on {made.topology.devices[0]}"
+        own = f"{counted(sum(kinds.values()), 'worker')} on {simulation.topology.devices[0]}"
         shown = "targets and iteration time are" if step is None else "the iteration time is"
         note(f"{shown} the mean over the {own}")
     if answer.slow_host is not None:

@@ -169,13 +169,13 @@ def print_grid(sweep: GridSweep, *, unknown: Remark | None) -> None:
         note(f"{len(shown)} of {len(rates)} points shown; --json prints all")
 
 
-def print_curve(made: TraceSweep) -> None:
+def print_curve(sweep: TraceSweep) -> None:
     """A row for each number of workers, with the coarser models beside it."""
     from driple.api.sweeping_traces import BASELINES
 
-    prices, servers = made.prices, made.trace.num_servers
+    prices, servers = sweep.prices, sweep.trace.num_servers
     rows = []
-    for point, others in zip(made.curve, made.baselines, strict=True):
+    for point, others in zip(sweep.curve, sweep.baselines, strict=True):
         low, high = point.interval
         row = [
             str(point.num_workers),
@@ -189,7 +189,7 @@ def print_curve(made: TraceSweep) -> None:
         rows.append(row)
     header = ["workers", "examples/s", "95 % interval", "step", *BASELINES]
     print_table([*header, *(["cost of 1e6 examples"] if prices is not None else [])], rows)
-    if made.knee is not None:
-        print(f"from {counted(made.knee, 'worker')} on, one more adds less than 10 %")
-    elif len(made.curve) > 1:
+    if sweep.knee is not None:
+        print(f"from {counted(sweep.knee, 'worker')} on, one more adds less than 10 %")
+    elif len(sweep.curve) > 1:
         print("every worker adds 10 % or more")

@@ -203,7 +203,7 @@ def _fusion(graph: OpGraph, mark: int) -> tuple[list[int], list[tuple[int, int]]
     count, groups = graph.num_nodes, graph.fusion_of
     if not len(groups):
         return [STARTS | NEEDED] * count, []
-    made = [_bytes_of(graph.signatures[number], mark) for number in graph.signature_of.tolist()]
+    nbytes = [_bytes_of(graph.signatures[number], mark) for number in graph.signature_of.tolist()]
     inside, numbers = groups >= 0, groups.tolist()
     needed = ~inside
     needed[graph.traffic.senders] = True
@@ -218,8 +218,8 @@ def _fusion(graph: OpGraph, mark: int) -> tuple[list[int], list[tuple[int, int]]
             is_saved = group >= 0 and (source, group) in seen
             seen.add((source, group))
         if is_saved:
-            saved[target][0] += made[source][0]
-            saved[target][1] += made[source][1]
+            saved[target][0] += nbytes[source][0]
+            saved[target][1] += nbytes[source][1]
     first = ~inside
     if inside.any():
         first[np.flatnonzero(inside)[np.unique(groups[inside], return_index=True)[1]]] = True

@@ -121,7 +121,7 @@ class StoredStep:
             ConfigError: a batch of less than two examples: of one, PyTorch runs other ops.
         """
         check_whole("batch_size of a stored step", batch_size, LEAST_BATCH)
-        made = {
+        tensors = {
             number: Tensor(
                 tuple(
                     size * batch_size if grow else size
@@ -135,7 +135,7 @@ class StoredStep:
         columns = zip(self.kinds, self.numbers, self.inputs, self.outputs, strict=True)
         return tuple(
             OpSignature(
-                kind, tuple(made[i] for i in inputs), tuple(made[i] for i in outputs), numbers
+                kind, tuple(tensors[i] for i in inputs), tuple(tensors[i] for i in outputs), numbers
             )
             for kind, numbers, inputs, outputs in columns
         )
@@ -311,9 +311,9 @@ class StepStore:
     def __init__(self, files: Mapping[Path, PackedSteps]) -> None:
         self._where: dict[StepKey, tuple[_File, int]] = {}
         for file, packed in files.items():
-            made = _File(file, packed)
+            stored = _File(file, packed)
             for number, job in enumerate(packed.header["jobs"]):
-                self._where[StepKey.parse(job["name"])] = (made, number)
+                self._where[StepKey.parse(job["name"])] = (stored, number)
 
     @classmethod
     def open(cls, folder: Path) -> StepStore:

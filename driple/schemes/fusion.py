@@ -47,8 +47,8 @@ def fused_plans(
     known = {id(plan): plan for plan in plans}
     slowest = max(known.values(), key=lambda plan: plan.compute_s)
     sends = _fused_sends(slowest, seconds_of, cycle_s, buffer_bytes)
-    made = {key: _with_sends(plan, sends) for key, plan in known.items()}
-    return tuple(made[id(plan)] for plan in plans)
+    fused = {key: _with_sends(plan, sends) for key, plan in known.items()}
+    return tuple(fused[id(plan)] for plan in plans)
 
 
 def _fused_sends(

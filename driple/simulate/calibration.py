@@ -264,15 +264,15 @@ class Calibration:
         Raises:
             ConfigError: the text is not a calibration.
         """
-        made = from_versioned_json(
+        calibration = from_versioned_json(
             cls, text, version=FORMAT, what="calibration", advice="fit it again"
         )
-        odd = [name for name in made.model.devices.measured if name not in DEVICES]
+        odd = [name for name in calibration.model.devices.measured if name not in DEVICES]
         if odd:
             raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
-        if ETHERNET not in made.links:
+        if ETHERNET not in calibration.links:
             raise ConfigError("calibration has no Ethernet among its links; fit it again")
-        return made
+        return calibration
 
 
 def shipped_calibration(setting: Setting | None = None) -> Calibration:

@@ -35,18 +35,18 @@ def fused_bytes(graph: OpGraph, cost: GraphCost) -> FloatArray:
     needed = groups < 0
     needed[graph.traffic.senders] = True
     data = graph.edges[~graph.is_control]
-    made = graph.tensor_bytes.astype(np.float64)
+    output_bytes = graph.tensor_bytes.astype(np.float64)
     seen: set[tuple[int, int]] = set()
     for source, target in data.tolist():
         group = int(groups[target])
         if group >= 0 and groups[source] == group:
-            read[target] -= made[source]
+            read[target] -= output_bytes[source]
             continue
         needed[source] = True
         if group < 0:
             continue
         if (source, group) in seen:
-            read[target] -= made[source]
+            read[target] -= output_bytes[source]
         seen.add((source, group))
     # An op may read less of a tensor than the whole: rows that indices pick.
     moved: FloatArray = np.maximum(read, 0.0) + np.where(needed, written, 0.0)

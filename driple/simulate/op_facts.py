@@ -179,12 +179,12 @@ def _facts(
     op: OpSignature, convolution: ConvFacts | None, product: Product | None
 ) -> tuple[str, dict[str, float]]:
     """Group and facts of one op."""
-    made = op.outputs[0] if op.outputs else None
-    half = float(made is not None and made.dtype in _HALF)
+    output = op.outputs[0] if op.outputs else None
+    half = float(output is not None and output.dtype in _HALF)
     row = {
         "half": half,
         "channels_last": float(CHANNELS_LAST in op.numbers),
-        "element_bytes": made.nbytes / max(made.elements, 1) / 4 if made is not None else 1.0,
+        "element_bytes": output.nbytes / max(output.elements, 1) / 4 if output is not None else 1.0,
     }
     if convolution is not None:
         return _of_convolution(convolution, row)

@@ -218,19 +218,19 @@ def _saved_product(op: OpSignature) -> Product | None:
     window = window_of(op)
     if window is None or _product_kind(op) not in {_WINDOW3, WINDOW5}:
         return None
-    made = _made_by(op)
+    output = _made_by(op)
     if (
-        made is None
-        or len(made) != len(window)
-        or len(made) != _FLAT
+        output is None
+        or len(output) != len(window)
+        or len(output) != _FLAT
         or not _keeps_size(op, window)
     ):
         return None
     # The sides that are no channels, wherever the layout puts them.
-    image, channels = sorted(max(n, 1) for n in made[1:]), max(window[3], 1)
+    image, channels = sorted(max(n, 1) for n in output[1:]), max(window[3], 1)
     image.remove(channels) if channels in image else image.pop()
     tile, points = _SAVING_TILES[window[0]]
-    tiles = float(max(made[0], 1) * prod(ceil(side / tile) for side in image))
+    tiles = float(max(output[0], 1) * prod(ceil(side / tile) for side in image))
     inner, outer = float(max(window[2], 1)), float(max(window[3], 1))
     if op.kind in FILTER_GRADIENTS:
         return Product(inner, outer, tiles, float(points))
@@ -256,7 +256,7 @@ def _keeps_size(op: OpSignature, window: Sequence[int]) -> bool:
     """Whether a convolution, or its gradient, keeps height and width about: its stride is 1."""
     inner, outer = max(window[2], 1), max(window[3], 1)
     image = op.outputs[0] if op.kind in INPUT_GRADIENTS else op.inputs[0]
-    made = op.outputs[0] if op.kind in CONVOLUTIONS else op.inputs[2]
-    if image.shape is None or made.shape is None:
+    output = op.outputs[0] if op.kind in CONVOLUTIONS else op.inputs[2]
+    if image.shape is None or output.shape is None:
         return False
-    return 2 * made.elements * inner > image.elements * outer
+    return 2 * output.elements * inner > image.elements * outer

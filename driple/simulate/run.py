@@ -174,7 +174,7 @@ def simulate(
     records = simulate_steps(
         job, topology, calibration, num_steps=num_steps, seed=seed, placement=placement
     )
-    made = Simulation(
+    simulation = Simulation(
         setting=setting,
         iteration_time_s=iteration_time_s(topology, records),
         records=tuple(records),
@@ -187,9 +187,9 @@ def simulate(
         ),
         step=None if setting.worker.is_cpu else step_of(topology, records),
     )
-    if made.step is None:
-        _ = made.targets  # refuses what counters cannot show
-    return made
+    if simulation.step is None:
+        _ = simulation.targets  # refuses what counters cannot show
+    return simulation
 
 
 def simulated_step_s(

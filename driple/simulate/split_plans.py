@@ -191,14 +191,14 @@ def with_split_plans(step: SchemeStep, job: PreparedJob, device: CalibratedDevic
         SettingError: the setting does not name a link that is crossed.
     """
     degrees = step.topology.degrees
-    made = split_plans(job, device, split_groups(step), degrees)
+    split = split_plans(job, device, split_groups(step), degrees)
     of_stage = len(step.topology.workers) // degrees.pipeline
     return replace(
         step,
-        plans=tuple(plan for plan in made.plans for _ in range(of_stage)),
+        plans=tuple(plan for plan in split.plans for _ in range(of_stage)),
         update=replace(
             step.update,
-            update_s=tuple(seconds for seconds in made.update_s for _ in range(of_stage)),
+            update_s=tuple(seconds for seconds in split.update_s for _ in range(of_stage)),
         ),
     )
 

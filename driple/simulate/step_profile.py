@@ -46,14 +46,14 @@ def profile_of(record: WorkerRecord, *, kernels_exchange: bool) -> StepProfile:
     number = int(np.abs(lengths_s - record.iteration_time_s).argmin())
     start_s, end_s = float(ends_s[number]), float(ends_s[number + 1])
     computing, sent, received = record.use_beside(number + 1)
-    made = StepProfile(
+    profile = StepProfile(
         step_s=end_s - start_s,
         device=tuple(_device(computing, start_s, end_s)),
         tx=tuple(_transfers(sent, start_s, end_s)),
         rx=tuple(_transfers(received, start_s, end_s)),
         kernels_exchange=kernels_exchange,
     )
-    return made.corrected(record.iteration_time_s)
+    return profile.corrected(record.iteration_time_s)
 
 
 def _device(computing: Sequence[Computing], start_s: float, end_s: float) -> Iterator[DeviceSpan]:

@@ -269,17 +269,17 @@ def _messages(
     of gradients leaves when the last of them is made.
     """
     least = nbytes.sum() / MOST_MESSAGES
-    made: list[tuple[int, Message]] = []
+    messages: list[tuple[int, Message]] = []
     gathered: list[int] = []  # tensors so far
     amount = 0.0
     for i in np.argsort(places, kind="stable").tolist():
         if amount >= least and amount > 0 and places[i] != places[gathered[-1 if last else 0]]:
-            made += _by_server(gathered, places, nbytes, servers, last=last)
+            messages += _by_server(gathered, places, nbytes, servers, last=last)
             gathered, amount = [], 0.0
         gathered.append(i)
         amount += float(nbytes[i])
-    made += _by_server(gathered, places, nbytes, servers, last=last)
-    return sorted(made, key=lambda item: item[0])
+    messages += _by_server(gathered, places, nbytes, servers, last=last)
+    return sorted(messages, key=lambda item: item[0])
 
 
 def _by_server(

@@ -294,7 +294,7 @@ def _stretched(
     busy, memory = kernels * span.busy_share, kernels * span.memory_share
     whole = busy + waits + factors.get(HOST, 1.0) * span.host_share
     length_s = whole * span.length_s
-    made = replace(
+    stretched = replace(
         span,
         start_s=start_s,
         end_s=start_s + length_s,
@@ -302,20 +302,20 @@ def _stretched(
         memory_share=memory / whole,
         exchange_share=waits / whole,
     )
-    return made, length_s
+    return stretched, length_s
 
 
 def _on_clock(
     spans: Iterable[LinkSpan], clock: tuple[FloatArray, FloatArray]
 ) -> tuple[LinkSpan, ...]:
     """Transfers of the same bytes at the new times."""
-    made = []
+    transfers = []
     for span in spans:
         start_s, end_s = np.interp([span.start_s, span.end_s], *clock).tolist()
         if end_s > start_s:
             rate = span.bytes_per_s * (span.end_s - span.start_s) / (end_s - start_s)
-            made.append(LinkSpan(start_s=start_s, end_s=end_s, bytes_per_s=rate))
-    return tuple(made)
+            transfers.append(LinkSpan(start_s=start_s, end_s=end_s, bytes_per_s=rate))
+    return tuple(transfers)
 
 
 def _bursts(spans: Iterable[tuple[float, float, float]], step_s: float) -> tuple[Burst, ...]:

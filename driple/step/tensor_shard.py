@@ -172,8 +172,8 @@ class _Split:
         matrix, kind = self.matrices.get(node), self.ops[node].kind
         if sums and not shards and kind in _ADDED_LATER:
             # Gradients of queries, keys and values are added up first, as of one fused matrix.
-            made = self.ops[node].outputs[0].nbytes
-            self._sum(node, min(made, *(self.sum_bytes[one] for one in sums)))
+            nbytes = self.ops[node].outputs[0].nbytes
+            self._sum(node, min(nbytes, *(self.sum_bytes[one] for one in sums)))
             if len(sums) < len(sources):  # a residual: the sum is scattered before
                 self._share_tokens(node)
             return
@@ -199,9 +199,9 @@ class _Split:
         op = self.ops[node]
         if op.kind != "reduce_sum" or not op.inputs or not op.outputs:
             return False
-        read, made = op.inputs[0].shape or (), op.outputs[0].shape or ()
-        is_by_heads = len(read) == len(made) == HEADS + 3
-        return is_by_heads and made[HEADS] == 1 < read[HEADS]
+        read, written = op.inputs[0].shape or (), op.outputs[0].shape or ()
+        is_by_heads = len(read) == len(written) == HEADS + 3
+        return is_by_heads and written[HEADS] == 1 < read[HEADS]
 
     def _share_tokens(self, node: int) -> None:
         """A node between two split matrices, which computes on a share of the tokens."""
@@ -242,10 +242,10 @@ class _Split:
             return
         self.states[node] = _State.SHARD
         self.origin[node] = block
-        made = op.outputs[0]
-        self._check(matrix, made.shape[-1] if made.shape else 0)
+        output = op.outputs[0]
+        self._check(matrix, output.shape[-1] if output.shape else 0)
         read = (left, divided(right, degree, -1), *(divided(one, degree, -1) for one in bias))
-        self.changed[node] = replace(op, inputs=read, outputs=(divided(made, degree, -1),))
+        self.changed[node] = replace(op, inputs=read, outputs=(divided(output, degree, -1),))
 
     def _by_rows(self, node: int, matrix: int, has_shards: bool) -> bool:
         """Whether a product reads a shard; the backward pass mirrors the forward pass."""
@@ -310,8 +310,8 @@ class _Split:
             left = divided(left, self.degree, -2)
         else:
             right = divided(right, self.degree, -1)
-        made = divided(op.outputs[0], self.degree, -2 if by_left else -1)
-        return replace(op, inputs=(left, right, *rest), outputs=(made,))
+        output = divided(op.outputs[0], self.degree, -2 if by_left else -1)
+        return replace(op, inputs=(left, right, *rest), outputs=(output,))
 
     def shard(self) -> StepShard:
         """The graph of one device."""

@@ -44,12 +44,12 @@ def on_tokens(flow: StepFlow, node: int, degree: int) -> OpSignature:
 def _product(op: OpSignature, degree: int, sizes: set[int]) -> OpSignature:
     """Fewer rows of a product; the gradient of a matrix is a sum over fewer tokens."""
     left, right, *rest = op.inputs
-    made = op.outputs[0]
-    if made.elements in sizes:
+    output = op.outputs[0]
+    if output.elements in sizes:
         inner = (divided(left, degree, -1), divided(right, degree, _ROWS))
         return replace(op, inputs=(*inner, *rest))
     rows = divided(left, degree, _ROWS)
-    return replace(op, inputs=(rows, right, *rest), outputs=(divided(made, degree, _ROWS),))
+    return replace(op, inputs=(rows, right, *rest), outputs=(divided(output, degree, _ROWS),))
 
 
 def made_share(whole: OpSignature, own: OpSignature, degree: int) -> float:

@@ -136,7 +136,7 @@ def transfer(
         intervals = carried_over(checkpoint.intervals, left_out)
     examples = split_examples(dataset, split)["train"]
     facts = trained_on_facts(dataset, mark, examples, fitted)
-    made = replace(
+    transferred = replace(
         checkpoint,
         weights={
             name.replace("inspector.", "", 1): tensor.numpy().copy()
@@ -159,8 +159,8 @@ def transfer(
         # recorded.
         reader_version=min(checkpoint.reader_version, dataset.reader_version),
     )
-    save_checkpoint(made, folder / CHECKPOINT_FILE)
-    return TrainResult.of(fitted, made)
+    save_checkpoint(transferred, folder / CHECKPOINT_FILE)
+    return TrainResult.of(fitted, transferred)
 
 
 def _with_kept_layers(prepared: PreparedData, model: Tuned) -> PreparedData:

@@ -133,9 +133,9 @@ class Service:
             raise busy(f"{self._num_waiting} questions wait")
 
         def run() -> Answered:
-            made = make()
-            self._answers.put(etag, made, len(made))
-            return Answered(made, etag)
+            body = make()
+            self._answers.put(etag, body, len(body))
+            return Answered(body, etag)
 
         self._num_waiting += 1
         threads = self._long_threads if is_long else self._threads

@@ -44,12 +44,12 @@ def main() -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     rows = []
     for batch, side, inner, window, outer, stride in SHAPES:
-        made = -(-side // stride)
+        size = -(-side // stride)
         image = tf.random.normal((batch, side, side, inner))
         weights = tf.random.normal((window, window, inner, outer))
-        gradient = tf.random.normal((batch, made, made, outer))
+        gradient = tf.random.normal((batch, size, size, outer))
         how = {"strides": [1, stride, stride, 1], "padding": "SAME"}
-        flops = 2 * batch * made**2 * outer * window**2 * inner
+        flops = 2 * batch * size**2 * outer * window**2 * inner
         ways: tuple[Callable[[], object], ...] = (
             partial(tf.raw_ops.Conv2D, input=image, filter=weights, **how),
             partial(

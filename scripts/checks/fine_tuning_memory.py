@@ -68,18 +68,18 @@ class PredictedRun:
     """A published run and its prediction."""
 
     run: FineTuningRun
-    made: MemoryEstimate
+    estimate: MemoryEstimate
 
     @property
     def error_pct(self) -> float:
         """Relative error of the allocated memory."""
-        value = 0.0 if self.made.allocated is None else self.made.allocated.value
+        value = 0.0 if self.estimate.allocated is None else self.estimate.allocated.value
         return 100 * (value / _GIB / self.run.allocated_gib - 1)
 
     @property
     def is_device_inside(self) -> bool | None:
         """Whether NVML's number is in its 90 % interval; None if either is not known."""
-        device, measured = self.made.device_total, self.run.device_gib
+        device, measured = self.estimate.device_total, self.run.device_gib
         if device is None or device.lower is None or device.upper is None or measured is None:
             return None
         return device.lower <= (measured + _IDLE_GIB) * _GIB <= device.upper
@@ -130,7 +130,7 @@ def predicted_runs(runs: Sequence[FineTuningRun]) -> Iterator[PredictedRun]:
             if key not in jobs:
                 jobs[key] = load_job(f"hf:{folder}", run.options, setting=run.setting)
             job = replace(jobs[key], offload=run.offload, bucket_elements=run.bucket_elements)
-            yield PredictedRun(run=run, made=memory_of(job, run.setting))
+            yield PredictedRun(run=run, estimate=memory_of(job, run.setting))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -145,8 +145,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     for prediction in predicted_runs(rows):
         done.append(prediction)
         run, options = prediction.run, prediction.run.options
-        value = 0.0 if prediction.made.allocated is None else prediction.made.allocated.value / _GIB
-        device = prediction.made.device_total.value / _GIB if prediction.made.device_total else 0.0
+        value = (
+            0.0
+            if prediction.estimate.allocated is None
+            else prediction.estimate.allocated.value / _GIB
+        )
+        device = (
+            prediction.estimate.device_total.value / _GIB
+            if prediction.estimate.device_total
+            else 0.0
+        )
         nvml = "" if run.device_gib is None else f"  device {device:5.1f} of {run.device_gib:5.1f}"
         print(
             f"{run.kind:5} {run.model:10} {run.setting.name:18} batch {options.batch_size} x "

@@ -59,14 +59,14 @@ tf.saved_model.save(module, sys.argv[1] + "/saved")
 def main() -> None:
     """Each kind in a process of its own: graph mode cannot be undone."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as folder:
         for program in (PS_TRAINING, FUNCTIONS):
             # AutoGraph reads the source of what it converts, so it must be in a file.
-            file = Path(made) / "program.py"
+            file = Path(folder) / "program.py"
             file.write_text(program)
-            subprocess.run([sys.executable, str(file), made], check=True)
-        files = {path.stem: path for path in Path(made).glob("*.pb")}
-        files["saved_model"] = Path(made) / "saved/saved_model.pb"
+            subprocess.run([sys.executable, str(file), folder], check=True)
+        files = {path.stem: path for path in Path(folder).glob("*.pb")}
+        files["saved_model"] = Path(folder) / "saved/saved_model.pb"
         for name, path in files.items():
             target = FOLDER / f"{name}.pb.gz"
             atomic_write(target, gzip.compress(path.read_bytes(), mtime=0), error=DripleError)

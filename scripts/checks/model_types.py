@@ -175,7 +175,7 @@ def _read_config(values: dict[str, Any]) -> tuple[int, int]:
         step = StepOptions(optimizer="adamw")
         for length in (_LENGTH, None):
             try:
-                made = hugging_face_step(
+                model_step = hugging_face_step(
                     config, batch_size=_BATCH, seq_len=length, input_shape=None, step=step
                 )
             except DripleError as error:
@@ -183,7 +183,7 @@ def _read_config(values: dict[str, Any]) -> tuple[int, int]:
                     raise
             else:
                 break
-    return _counts(made.graph)
+    return _counts(model_step.graph)
 
 
 def read_vision(name: str) -> tuple[int, int]:
@@ -192,8 +192,8 @@ def read_vision(name: str) -> tuple[int, int]:
     from driple.jobs.pytorch.own_model import step_of_model
 
     model, batch = vision_model(name)
-    made = step_of_model(model, batch, None, OwnModel(model=name))
-    return _counts(made.graph)
+    model_step = step_of_model(model, batch, None, OwnModel(model=name))
+    return _counts(model_step.graph)
 
 
 def vision_model(name: str) -> tuple[Any, Any]:

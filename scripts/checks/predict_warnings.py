@@ -124,20 +124,20 @@ def check(name: str, graph: OpGraph, checkpoint: Checkpoint, steps: int = STEPS)
         DripleError: the graph cannot be simulated.
     """
     setting = Setting.parse(checkpoint.setting)
-    made = simulate(graph, setting, shipped_calibration(setting), num_steps=steps)
+    simulation = simulate(graph, setting, shipped_calibration(setting), num_steps=steps)
     try:
         prediction = predict(graph, checkpoint)
     except PredictionError:
         return Row(
             name=name,
-            simulated_s=made.iteration_time_s,
+            simulated_s=simulation.iteration_time_s,
             predicted_s=None,
             warned=True,
             is_strange=True,
         )
     return Row(
         name=name,
-        simulated_s=made.iteration_time_s,
+        simulated_s=simulation.iteration_time_s,
         predicted_s=prediction.iteration_time_s,
         warned=bool(prediction.warnings),
         is_strange=bool(prediction.strange),

@@ -150,12 +150,12 @@ def with_sharing(calibration: Calibration) -> Calibration:
             jobs.append(job)
             measured_s.append(seconds)
 
-    def made(sharing: float) -> Calibration:
+    def with_share(sharing: float) -> Calibration:
         link = replace(calibration.links[ETHERNET], sharing=sharing)
         return replace(calibration, links={ETHERNET: link})
 
     def away(sharing: float) -> float:
-        known = made(sharing)
+        known = with_share(sharing)
         times = [simulated_step_s(job, setting, known, num_steps=STEPS) for job in jobs]
         return float(np.abs(np.log(np.array(times) / measured_s)).mean())
 
@@ -167,7 +167,7 @@ def with_sharing(calibration: Calibration) -> Calibration:
         f"{100 * away(0.0):.2f} % without",
         flush=True,
     )
-    return made(float(fit.x))
+    return with_share(float(fit.x))
 
 
 def memory_activity(
@@ -175,8 +175,10 @@ def memory_activity(
 ) -> float:
     """Factor that makes the median burst of memory utilisation, shape [n], as large as measured."""
     setting = Setting.parse(FIRST)
-    made = [simulate(PreparedJob(graph), setting, calibration, num_steps=STEPS) for graph in graphs]
-    simulated = np.array([item.targets.flat[MEMORY_BURST] for item in made])
+    simulations = [
+        simulate(PreparedJob(graph), setting, calibration, num_steps=STEPS) for graph in graphs
+    ]
+    simulated = np.array([item.targets.flat[MEMORY_BURST] for item in simulations])
     return 1.0 / float(np.median(simulated / measured))  # some show no memory at all
 
 
@@ -193,8 +195,8 @@ def errors_found(calibration: Calibration) -> ClusterErrors:
         rows = random_split(data.workloads, 0).test if fitted else range(len(data.examples))
         errors = []
         for item in (data.examples[i] for i in rows):
-            made = simulate(PreparedJob(ops_of(item)), setting, calibration, num_steps=STEPS)
-            errors.append(abs(made.iteration_time_s / item.iteration_time_s - 1))
+            simulation = simulate(PreparedJob(ops_of(item)), setting, calibration, num_steps=STEPS)
+            errors.append(abs(simulation.iteration_time_s / item.iteration_time_s - 1))
         settings[data.setting] = summary_of(errors)
         elsewhere += [] if fitted else errors
         print(data.setting, settings[data.setting], flush=True)
@@ -227,10 +229,10 @@ def _some(numbers: Sequence[int], logs: FloatArray, base: Calibration) -> list[f
     return simulated_s([_JOBS[i] for i in numbers], logs, base)
 
 
-def write(made: Calibration) -> None:
+def write(calibration: Calibration) -> None:
     """Ship a calibration with the errors that it has."""
-    made = replace(made, errors={"servers": errors_found(made)})
-    text = json.dumps(made.to_dict(), indent=1)
+    calibration = replace(calibration, errors={"servers": errors_found(calibration)})
+    text = json.dumps(calibration.to_dict(), indent=1)
     atomic_write(TARGET, text.encode() + b"\n", error=DripleError)
 
 
@@ -279,16 +281,16 @@ def main() -> None:
         )
     logs = start + fit.x - 1
     errors = np.abs(np.expm1(fit.fun[: len(rows)] * NOISE))
-    made = calibration_of(logs, base)
+    calibration = calibration_of(logs, base)
     about: dict[str, Json] = {
         "made_by": "scripts/fits/calibration_cpu.py",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "fitted_to": f"measured iteration times of {len(rows)} workloads on {FIRST}",
         "median_error_pct": round(100 * float(np.median(errors)), 2),
     }
-    activity = memory_activity(made, graphs, data.targets()[rows][:, MEMORY_BURST])
-    made = replace(made, jitter=base.jitter, memory_activity=activity, about=about)
-    write(with_sharing(made))
+    activity = memory_activity(calibration, graphs, data.targets()[rows][:, MEMORY_BURST])
+    calibration = replace(calibration, jitter=base.jitter, memory_activity=activity, about=about)
+    write(with_sharing(calibration))
     print(json.dumps(dict(zip(START, np.exp(logs).round(8).tolist(), strict=True)), indent=1))
 
 

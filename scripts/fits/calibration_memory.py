@@ -67,8 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     try:
         rows = read_memory_runs(given.published / MEMORY_FILE)
-        made = fitted(rows, MemoryStore.open(given.published / MEMORY_STEPS_FILE))
-        text = json.dumps(made.to_dict(), indent=1, sort_keys=True) + "\n"
+        calibration = fitted(rows, MemoryStore.open(given.published / MEMORY_STEPS_FILE))
+        text = json.dumps(calibration.to_dict(), indent=1, sort_keys=True) + "\n"
         atomic_write(given.out, text.encode(), error=ConfigError)
     except DripleError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -93,11 +93,11 @@ def start() -> MemoryCalibration:
 def fitted(rows: Sequence[MemoryRun], store: MemoryStore) -> MemoryCalibration:
     """The calibration of these rows: constants of one half, errors of both, each by the other's."""
     halves = [[row for row in rows if row.is_held_out == held] for held in (False, True)]
-    made = [constants(half, store) for half in halves]
-    known = made[0]
+    calibrations = [constants(half, store) for half in halves]
+    known = calibrations[0]
     others = [
         pair_list
-        for half, other in zip(halves, reversed(made), strict=True)
+        for half, other in zip(halves, reversed(calibrations), strict=True)
         for pair_list in [checked_rows(half, store, other)]
     ]
     known = with_thresholds(halves[0], store, known)
@@ -159,9 +159,9 @@ def with_constants(
 
 def _moving(checked: CheckedMemory) -> float:
     """Bytes that a step adds to parameters, gradients and states."""
-    made = checked.made
-    kept = made.parts["parameters"] + made.parts["gradients"] + made.parts["optimizer"]
-    return 0.0 if made.allocated is None else max(made.allocated.value - kept, 0.0)
+    estimate = checked.estimate
+    kept = estimate.parts["parameters"] + estimate.parts["gradients"] + estimate.parts["optimizer"]
+    return 0.0 if estimate.allocated is None else max(estimate.allocated.value - kept, 0.0)
 
 
 def with_thresholds(
@@ -186,7 +186,7 @@ def with_thresholds(
 
 def _need(checked: CheckedMemory) -> float:
     """Tensors and what is outside the allocator, as a share of the usable memory."""
-    usable, margin = checked.made.usable_bytes, checked.made.margin_bytes
+    usable, margin = checked.estimate.usable_bytes, checked.estimate.margin_bytes
     return 1.0 - (margin or 0.0) / (usable or 1.0)
 
 
@@ -195,7 +195,7 @@ def _at(
 ) -> list[CheckedMemory]:
     """The runs with the answers that a threshold gives."""
     return [
-        replace(one, made=replace(one.made, fits="yes" if _need(one) <= share else "no"))
+        replace(one, estimate=replace(one.estimate, fits="yes" if _need(one) <= share else "no"))
         for one in judged
     ]
 

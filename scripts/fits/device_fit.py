@@ -101,8 +101,8 @@ def fit_devices(
     import torch  # an extra, loaded when something is fitted
 
     torch.manual_seed(options.seed)
-    made = _Parameters(table, options, torch)
-    optimizer = torch.optim.Adam(made.parameters(), lr=options.rate)
+    parameters = _Parameters(table, options, torch)
+    optimizer = torch.optim.Adam(parameters.parameters(), lr=options.rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, options.rate, total_steps=options.steps, pct_start=0.1
     )
@@ -111,16 +111,18 @@ def fit_devices(
     weights = weights / weights.sum()
     data = _Data(table, torch)
     for step in range(options.steps):
-        off = (made.step_ms(data).log() + made.source_offsets(data) - measured) / options.tolerance
+        off = (
+            parameters.step_ms(data).log() + parameters.source_offsets(data) - measured
+        ) / options.tolerance
         # Least absolute deviations far out: some systems were throttled, and nobody says which.
         fit = (weights * ((1 + off * off).sqrt() - 1)).sum() * options.tolerance
-        loss = fit + made.penalty()
+        loss = fit + parameters.penalty()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         schedule.step()
         progress(step, float(fit.detach()))
-    return made.model()
+    return parameters.model()
 
 
 class _Data:
@@ -395,10 +397,10 @@ def _in_order(
         devices: by name.
         weights: of all rows of each device.
     """
-    made = {name: dict(asdict(shares)) for name, shares in measured.items()}
-    pairs = _ordered_pairs({name: devices[name] for name in made})
+    shares_of = {name: dict(asdict(shares)) for name, shares in measured.items()}
+    pairs = _ordered_pairs({name: devices[name] for name in shares_of})
     for share in SHARES:
-        rates = {name: made[name][share] * peaks(devices[name])[share] for name in made}
+        rates = {name: shares_of[name][share] * peaks(devices[name])[share] for name in shares_of}
         for _ in range(_MOST_ROUNDS):
             wrong = [pair for pair in pairs if rates[pair[0]] < rates[pair[1]] * (1 - _ROUNDING)]
             for better, worse in wrong:
@@ -411,8 +413,8 @@ def _in_order(
         for better, worse in pairs:  # what rounds left
             rates[better] = max(rates[better], rates[worse])
         for name, rate in rates.items():
-            made[name][share] = rate / peaks(devices[name])[share]
-    return {name: GpuShares(**shares) for name, shares in made.items()}
+            shares_of[name][share] = rate / peaks(devices[name])[share]
+    return {name: GpuShares(**shares) for name, shares in shares_of.items()}
 
 
 def _ordered_pairs(devices: Mapping[str, Device]) -> list[tuple[str, str]]:

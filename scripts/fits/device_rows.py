@@ -63,14 +63,14 @@ def tensorflow_steps(
         weights: of each in the fit.
         graphs: of each model in single and half precision.
     """
-    made: dict[tuple[str, bool, int, bool], PreparedJob] = {}
+    jobs: dict[tuple[str, bool, int, bool], PreparedJob] = {}
     for run, weight in zip(runs, weights, strict=True):
         key = (run.job, run.half, run.batch_size, run.compiled)
-        if key not in made:
-            made[key] = graphs[run.job, run.half].job(run.batch_size, program_of(run))
+        if key not in jobs:
+            jobs[key] = graphs[run.job, run.half].job(run.batch_size, program_of(run))
         graph = graphs[run.job, run.half].graph
         yield (
-            made[key].kinds,
+            jobs[key].kinds,
             StepRow(
                 device=device_named(run.device),
                 runtime=Runtime("tensorflow", compiled=run.compiled),

@@ -121,9 +121,9 @@ def fit_table(steps: Iterable[tuple[OpKinds, StepRow]]) -> FitTable:
     last: tuple[Any, ...] = ()
     for kinds_of_step, row in steps:
         if not last or last[0] is not kinds_of_step or last[1:] != (row.device.name, row.runtime):
-            made = _ops_of(kinds_of_step, row, kinds)
-            distinct, place = np.unique(made.inputs, axis=0, return_inverse=True)
-            parts.append(replace(made, inputs=place.ravel()))
+            ops = _ops_of(kinds_of_step, row, kinds)
+            distinct, place = np.unique(ops.inputs, axis=0, return_inverse=True)
+            parts.append(replace(ops, inputs=place.ravel()))
             inputs.append(distinct)
             last = (kinds_of_step, row.device.name, row.runtime)
         rows.append(row)

@@ -135,8 +135,8 @@ def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Pre
     todo = [part for part in parts if not state_of(part).exists()]
     print(f"{len(parts)} parts, {len(todo)} to make", flush=True)
     with ProcessPoolExecutor(processes) as pool:
-        made = [pool.submit(predict_part, part, training=training) for part in todo]
-        for number, future in enumerate(made, 1):
+        futures = [pool.submit(predict_part, part, training=training) for part in todo]
+        for number, future in enumerate(futures, 1):
             print(f"{number} of {len(todo)}: {future.result()}", flush=True)
     predictions: dict[tuple[str, str], RowPrediction] = {}
     for part in parts:
@@ -161,11 +161,11 @@ def main() -> None:
             PUBLISHED, GRAPHS, lambda what: print(what, flush=True), cache=STATE / "fits"
         )
         write_tensorflow(held_out, PUBLISHED)
-    made = predict_all(given.only or MADE, given.processes, training=given.training)
-    predictions = made
+    new = predict_all(given.only or MADE, given.processes, training=given.training)
+    predictions = new
     if given.only:  # other splits keep what is there
         known = read_predictions(PUBLISHED / HELD_OUT_FILE).by_split
-        predictions = Predictions({**known, **made.by_split})
+        predictions = Predictions({**known, **new.by_split})
     write_predictions(predictions, PUBLISHED / HELD_OUT_FILE)
     state_errors(predictions, training=given.training)
 

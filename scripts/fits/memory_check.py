@@ -44,7 +44,7 @@ class CheckedMemory:
     """A run, and what is estimated of it."""
 
     row: MemoryRun
-    made: MemoryEstimate
+    estimate: MemoryEstimate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +122,7 @@ def checked_rows(
                 masters=row.masters,
                 library=row.library,
             )
-        checked.append(CheckedMemory(row=row, made=known[key]))
+        checked.append(CheckedMemory(row=row, estimate=known[key]))
     return checked
 
 
@@ -131,15 +131,15 @@ def pairs_of(checked: Iterable[CheckedMemory], number: str) -> list[Pair]:
     pairs = []
     for checked_row in checked:
         measured = getattr(checked_row.row, _MEASURED[number])
-        made = getattr(checked_row.made, number)
-        if measured is not None and made is not None:
+        estimated = getattr(checked_row.estimate, number)
+        if measured is not None and estimated is not None:
             pairs.append(
                 Pair(
                     row=checked_row.row,
                     kind=error_kind(
                         place_of_row(checked_row.row), images=checked_row.row.has_images
                     ),
-                    estimated=made.value,
+                    estimated=estimated.value,
                     measured=measured,
                 )
             )
@@ -198,5 +198,5 @@ def fit_score(checked: Iterable[CheckedMemory]) -> FitScore:
     ran: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for run in checked:
-        (ran if run.row.ran else failed)[run.made.fits or "unknown"] += 1
+        (ran if run.row.ran else failed)[run.estimate.fits or "unknown"] += 1
     return FitScore(ran=dict(ran), failed=dict(failed))

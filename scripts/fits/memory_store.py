@@ -179,9 +179,9 @@ def _freed_code(step: StepMemory) -> IntArray:
     return code
 
 
-def _freed(code: IntArray, made: IntArray, roles: IntArray, nodes: int) -> IntArray:
+def _freed(code: IntArray, made_by: IntArray, roles: IntArray, nodes: int) -> IntArray:
     """The inverse of `_freed_code`."""
-    freed: IntArray = made + code - 1
+    freed: IntArray = made_by + code - 1
     mirrored = roles == TensorRole.ACTIVATION
     freed[mirrored] = nodes - np.cumsum(code[mirrored])
     freed[(code == 0) & ~mirrored] = nodes
@@ -208,7 +208,7 @@ def _step(
     entry: Mapping[str, Any], cut: Mapping[str, IntArray], arrays: Mapping[str, IntArray]
 ) -> BatchedMemory:
     nodes = int(entry["nodes"])
-    roles, made = cut["roles"] % 16, np.cumsum(cut["made"])
+    roles, made_by = cut["roles"] % 16, np.cumsum(cut["made"])
     optimizer, state_bytes, temporary_bytes = entry["update"]
     weights = Weights(
         nbytes=cut["weight_bytes"],
@@ -222,8 +222,8 @@ def _step(
     step = StepMemory(
         num_nodes=nodes,
         nbytes=arrays["fixed_bytes"][cut["pairs"]],
-        made_by=made,
-        freed_after=_freed(cut["freed"], made, roles, nodes),
+        made_by=made_by,
+        freed_after=_freed(cut["freed"], made_by, roles, nodes),
         roles=roles.astype(np.int8),
         is_cast=cut["roles"] >= 16,
         weights=weights,

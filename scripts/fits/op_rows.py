@@ -93,9 +93,9 @@ def _signatures(row: Raw) -> tuple[OpSignature, ...]:
         signature = _op(_ELEMENTWISE[op], full, output or first)
     elif op in {"ln", "layer_norm"}:
         rows = (*first[:-1], 1)
-        made = tuple(Tensor(one, _FLOAT) for one in (first, rows, rows))
+        outputs = tuple(Tensor(one, _FLOAT) for one in (first, rows, rows))
         read = tuple(Tensor(one, _FLOAT) for one in (first, first[-1:], first[-1:]))
-        signature = OpSignature("layer_norm", read, made)
+        signature = OpSignature("layer_norm", read, outputs)
     elif op == "conv":
         out, inner, height, width = shapes[1]
         signature = _op("conv", [first, (height, width, inner, out)], (first[0], out, *first[2:]))
@@ -108,8 +108,8 @@ def _product(op: str, shapes: list[tuple[int, ...]], output: tuple[int, ...]) ->
     """A matrix product, under any of the names that PyTorch has for it."""
     first = shapes[0]
     if op in {"bmm", "matmul"} and len(shapes) == 2 and len(first) >= 3:
-        made = (*first[:-1], shapes[1][-1])
-        return _op("batch_matmul", shapes, made, _NO_TF32)
+        product = (*first[:-1], shapes[1][-1])
+        return _op("batch_matmul", shapes, product, _NO_TF32)
     if op == "linear":
         left, (n, k) = first, shapes[1] if len(shapes) == 2 else (output[-1], first[-1])
     elif op == "addmm" and len(shapes) == 3:

@@ -68,11 +68,11 @@ def read_graphs(folder: Path) -> dict[tuple[str, bool], BatchedGraph]:
     for name, graph in GraphStore.open(folder).graphs():
         job = Workload.parse(name)
         sizes[job.model, job.precision == "fp16"].append((job.batch_size, graph))
-    made = {}
+    batched = {}
     for key, pairs in sizes.items():
         small, large = sorted(pairs, key=lambda pair: pair[0])
-        made[key] = BatchedGraph.of(small, large)
-    return made
+        batched[key] = BatchedGraph.of(small, large)
+    return batched
 
 
 def validate(

@@ -202,9 +202,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    made = f"{head}{BEGIN}\n{table(parts(PACKAGE), graph)}\n{END}{tail}"
+    page = f"{head}{BEGIN}\n{table(parts(PACKAGE), graph)}\n{END}{tail}"
     program = "python -m scripts.pages.architecture"
-    status = written({PAGE: made}, check=options.check, program=program)
+    status = written({PAGE: page}, check=options.check, program=program)
     if not options.check:
         draw(graph, PICTURE)
     return status

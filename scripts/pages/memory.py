@@ -289,7 +289,7 @@ def draw(checked: Sequence[CheckedMemory], known: MemoryCalibration) -> None:
         )
     needs: dict[bool, list[float]] = {True: [], False: []}
     for pair in checked:
-        usable, margin = pair.made.usable_bytes, pair.made.margin_bytes
+        usable, margin = pair.estimate.usable_bytes, pair.estimate.margin_bytes
         if pair.row.source in JUDGED and usable is not None and margin is not None:
             needs[pair.row.ran].append(1.0 - margin / usable)
     plot_need(

@@ -58,11 +58,11 @@ class Checked:
     """A row and its estimate."""
 
     row: ProfiledRun
-    made: MemoryEstimate
+    estimate: MemoryEstimate
 
     def error(self, number: str, measured: str) -> float:
         """Relative error of an estimate."""
-        estimate, truth = getattr(self.made, number), getattr(self.row, measured)
+        estimate, truth = getattr(self.estimate, number), getattr(self.row, measured)
         return float(estimate.value / truth - 1.0)
 
 
@@ -76,7 +76,7 @@ def checked(known: MemoryCalibration, device: str = "H100") -> tuple[list[Checke
     store = MemoryStore.open(FOLDERS[device] / MEASURED_STEPS_FILE)
     place = MemoryPlace.of(Setting.parse(f"1x{device}"))
     pairs = [
-        Checked(row=row, made=memory_of_step(line.at(row.batch_size), place, known))
+        Checked(row=row, estimate=memory_of_step(line.at(row.batch_size), place, known))
         for row in rows
         if (line := store.steps.get(row.key)) is not None
     ]
@@ -131,7 +131,7 @@ def _coverage(ran: Sequence[Checked]) -> list[list[str]]:
         ends = [
             (estimate.lower, getattr(pair.row, measured), estimate.upper)
             for pair in ran
-            if isinstance(estimate := getattr(pair.made, number), Bytes)
+            if isinstance(estimate := getattr(pair.estimate, number), Bytes)
             and estimate.lower is not None
             and estimate.upper is not None
         ]
@@ -144,7 +144,7 @@ def _coverage(ran: Sequence[Checked]) -> list[list[str]]:
 
 
 def _answers(words: str, some: Sequence[Checked]) -> list[str]:
-    counts = Counter(pair.made.fits for pair in some)
+    counts = Counter(pair.estimate.fits for pair in some)
     return [words, str(len(some)), *(str(counts[answer]) for answer in ("yes", "likely not", "no"))]
 
 

@@ -171,11 +171,11 @@ def page(stored: dict[str, Any]) -> str:
 
 
 def _chaos() -> str:
-    made = json.loads(CHAOS.read_text(encoding="utf-8"))
-    rounds = sum(made["rounds"].values())
+    record = json.loads(CHAOS.read_text(encoding="utf-8"))
+    rounds = sum(record["rounds"].values())
     return (
-        f"{rounds} rounds on {made['date']}, {made['nodes_killed']} nodes killed, every result was "
-        "there once and equal to the bit."
+        f"{rounds} rounds on {record['date']}, {record['nodes_killed']} nodes killed, every result "
+        "was there once and equal to the bit."
     )
 
 

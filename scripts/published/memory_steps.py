@@ -79,11 +79,11 @@ def trace_one(row: MemoryRun, work: Path) -> None:
     warnings.simplefilter("ignore")
     file = _file(work, row.step)
     try:
-        made = marked(traced(row, MARK), MARK)
+        step = marked(traced(row, MARK), MARK)
     except DripleError as error:
         atomic_write(file.with_suffix(".failed"), str(error).encode(), error=DatasetError)
     else:
-        write_memory_steps(file, {row.step: made})
+        write_memory_steps(file, {row.step: step})
 
 
 def traced(row: MemoryRun, batch_size: int) -> OpGraph:

@@ -185,8 +185,8 @@ def updates(
             for count, size, trained in rows
             if trained and count
         ]
-        made = update_of(parameters, replace(options, optimizer=name))
-        by_optimizer[name] = (made.state_bytes, made.moved_bytes, made.num_kernels)
+        update = update_of(parameters, replace(options, optimizer=name))
+        by_optimizer[name] = (update.state_bytes, update.moved_bytes, update.num_kernels)
     return by_optimizer
 
 
@@ -262,11 +262,11 @@ def trace_one(key: StepKey, work: Path) -> str:
     if follows(key, work):
         return ""
     try:
-        made = light(traced(key, MARK))
+        graph = light(traced(key, MARK))
     except DripleError as error:
         _write(failure_file, f"{key.name}\t{error}".encode())
         return str(error)
-    _write(graph_file, graph_to_bytes(made))
+    _write(graph_file, graph_to_bytes(graph))
     return ""
 
 

@@ -334,10 +334,10 @@ def built(job: GpuJob) -> tuple[Any, dict[str, Any], Callable[[Any], Any]]:
     return model.to(dtype), {"x": images}, lambda made: _cross_entropy(made, labels)
 
 
-def _cross_entropy(made: Any, labels: Any) -> Any:
+def _cross_entropy(outputs: Any, labels: Any) -> Any:
     from torch.nn.functional import cross_entropy
 
-    return cross_entropy(made[0] if isinstance(made, tuple) else made, labels)
+    return cross_entropy(outputs[0] if isinstance(outputs, tuple) else outputs, labels)
 
 
 def _of_text(

@@ -77,15 +77,15 @@ def predicted(file: Path, usual: Dataset) -> Mapping[str, Mapping[str, float]]:
     checkpoint = load_checkpoint(checkpoint_path(Setting.parse(usual.setting), "default"))
     graphs = {one.workload: one.graph for one in usual.examples}
     measured = read_numbers(file)
-    made = [predict(whole_graph(graphs[name]), checkpoint) for name in measured]
-    by_way: dict[str, list[Prediction]] = {"as shipped": made, "for any host": []}
+    predictions = [predict(whole_graph(graphs[name]), checkpoint) for name in measured]
+    by_way: dict[str, list[Prediction]] = {"as shipped": predictions, "for any host": []}
     by_way["with the factor of the others"] = []
     times = np.array([values[-1] for values in measured.values()])
     names = [*measured]
-    for i, prediction in enumerate(made):
-        rest = np.arange(len(made)) != i
+    for i, prediction in enumerate(predictions):
+        rest = np.arange(len(predictions)) != i
         others = [name for name in names if name != names[i]]
-        known = [made[k] for k in np.flatnonzero(rest)]
+        known = [predictions[k] for k in np.flatnonzero(rest)]
         host = host_tuning(usual.setting, others, known, times[rest])
         by_way["for any host"].append(on_any_host(prediction))
         by_way["with the factor of the others"].append(host.applied(prediction))
@@ -103,9 +103,11 @@ def whole_graph(graph: object) -> OpGraph:
     return graph
 
 
-def _errors(made: Sequence[Prediction], measured: Sequence[FloatArray]) -> Mapping[str, float]:
-    values, truth = np.array([one.numbers for one in made]), np.array(measured)
-    ends = np.array([one.ends[-1] for one in made if one.ends is not None])
+def _errors(
+    predictions: Sequence[Prediction], measured: Sequence[FloatArray]
+) -> Mapping[str, float]:
+    values, truth = np.array([one.numbers for one in predictions]), np.array(measured)
+    ends = np.array([one.ends[-1] for one in predictions if one.ends is not None])
     smape = 100 * smape_shares(values, truth)[:, :-1]
     inside = (truth[:, -1] >= ends[:, 0]) & (truth[:, -1] <= ends[:, 1])
     return {

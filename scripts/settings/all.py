@@ -37,13 +37,13 @@ def commands_of(stage: str, processes: int) -> list[list[str]]:
     catalogue = ["--list", "paper", "--setting", "V100-P1w2", "--set", f"processes={number}"]
     simulator = [*python, "scripts.settings.simulate", "--processes", number]
     trainer = [*python, "scripts.settings.checkpoints", "--threads", number]
-    made = {
+    commands = {
         "graphs": [[*driple, "jobs", "build", *catalogue, "-o", graphs]],
         "simulate": [[*simulator, "--graphs", graphs]],
         "measured": [[*trainer, "--labels", "measured"]],
         "simulated": [[*trainer, "--labels", "simulated"]],
     }
-    return made[stage]
+    return commands[stage]
 
 
 def recorded() -> dict[str, dict[str, float | bool]]:

@@ -122,10 +122,10 @@ def main() -> None:
         for dataset in datasets:
             make = way_of(dataset, arguments.labels)
             if make and (arguments.all or ships(dataset.setting, preset, arguments.labels)):
-                made = make(dataset, preset, options, groupings)
+                file = make(dataset, preset, options, groupings)
                 target = inspector_file(dataset.setting, preset)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                atomic_write(target, made.read_bytes(), error=DripleError)
+                atomic_write(target, file.read_bytes(), error=DripleError)
                 print(f"{target.relative_to(ROOT)}", flush=True)
 
 

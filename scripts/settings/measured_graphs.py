@@ -113,8 +113,8 @@ def reread(names: list[str]) -> Iterator[str]:
                 content = gzip.decompress((FOLDER / f"{key}.pb.gz").read_bytes())
                 known[key] = graph_from_graphdef_bytes(content)
             examples.append(replace(item, graph=known[key]))
-        made = replace(data, examples=tuple(examples), reader_version=READER_VERSION)
-        write_dataset(made, ROOT / "datasets" / "settings" / name)
+        dataset = replace(data, examples=tuple(examples), reader_version=READER_VERSION)
+        write_dataset(dataset, ROOT / "datasets" / "settings" / name)
         yield f"{name}: {len(examples)} workloads"
 
 

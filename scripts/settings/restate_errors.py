@@ -55,10 +55,10 @@ def main() -> None:
         error = restate(folder)
         name = Setting.parse(setting).file_name
         for file in sorted((ROOT / "checkpoints" / name).glob("*.safetensors")):
-            made = load_checkpoint(file)
-            if made.provenance == "simulated" and made.trained_on.label_error != error:
-                trained_on = replace(made.trained_on, label_error=error)
-                save_checkpoint(replace(made, trained_on=trained_on), file)
+            checkpoint = load_checkpoint(file)
+            if checkpoint.provenance == "simulated" and checkpoint.trained_on.label_error != error:
+                trained_on = replace(checkpoint.trained_on, label_error=error)
+                save_checkpoint(replace(checkpoint, trained_on=trained_on), file)
                 print(file.relative_to(ROOT))
 
 

@@ -50,14 +50,14 @@ def simulate_all(store: GraphStore, settings: list[str], out: Path, processes: i
         processes: that simulate at the same time.
     """
     plan = SimulationPlan(settings=tuple(map(Setting.parse, settings)), num_steps=STEPS)
-    made = simulate_store(
+    folders = simulate_store(
         store,
         plan,
         out,
         processes=processes,
         progress=lambda done, total: print(f"{done} of {total} shards", flush=True),
     )
-    for place in made:
+    for place in folders:
         print(f"wrote {place.relative_to(SETTINGS)}")
     drop_unused(out)
 
@@ -102,8 +102,8 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = arguments.what.split(",")
     chosen = {Setting.parse(name).name for name in arguments.settings.split(",") if name}
-    with tempfile.TemporaryDirectory(prefix="driple-graphs-") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="driple-graphs-") as temporary:
+        folder = Path(temporary)
         if "gpu" in wanted:
             store = (
                 GraphStore.open(arguments.graphs)

@@ -94,8 +94,8 @@ def test_speed_up_is_linear_on_an_endless_network_and_falls_on_a_real_one() -> N
 
 @pytest.mark.parametrize("rate", [0.3, 1.0, 7.0])
 def test_the_speed_that_made_a_run_is_found_again(rate: float) -> None:
-    made = float(iteration_seconds(JOB, replace(AT, compute_rate=rate)).total_s)
-    assert rate_from_measured(JOB, AT, made) == pytest.approx(rate, rel=1e-6)
+    iteration_s = float(iteration_seconds(JOB, replace(AT, compute_rate=rate)).total_s)
+    assert rate_from_measured(JOB, AT, iteration_s) == pytest.approx(rate, rel=1e-6)
 
 
 def test_a_run_that_no_speed_explains_is_refused() -> None:

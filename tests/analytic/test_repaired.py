@@ -95,7 +95,7 @@ def test_servers_help_until_each_worker_has_one() -> None:
 def test_more_work_never_helps(name: str, link: float) -> None:
     """Where computing decides (0.02) and where the network does."""
 
-    def made(factor: float) -> float:
+    def seconds_of(factor: float) -> float:
         how = {"link_s": link, "server_s": link / 10, "copy_s": 0.05, "exposed": 0.2}
         how |= {"times": 1.0, "workers": 2}
         how[name] *= factor
@@ -111,7 +111,7 @@ def test_more_work_never_helps(name: str, link: float) -> None:
         )
         return float(parts.total_s)
 
-    times = [made(factor) for factor in (1.0, 1.5, 2.0, 4.0)]
+    times = [seconds_of(factor) for factor in (1.0, 1.5, 2.0, 4.0)]
     assert (np.diff(times) >= -1e-12).all()
     assert times[-1] > times[0] or (name == "exposed" and link > 0.1)
 

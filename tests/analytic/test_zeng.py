@@ -57,8 +57,8 @@ def test_example_of_figure_3() -> None:
 @pytest.mark.parametrize("model", [name for name, row in FLOPS.items() if row["weights_params"]])
 def test_backward_flops_of_table_1_come_from_85_a_weight(model: str) -> None:
     row = FLOPS[model]
-    made = zeng.backward_flops(float(row["weights_params"]), flops_per_weight=85)
-    assert made == pytest.approx(float(row["backward_flops_per_iteration"]), rel=1e-12)
+    flops = zeng.backward_flops(float(row["weights_params"]), flops_per_weight=85)
+    assert flops == pytest.approx(float(row["backward_flops_per_iteration"]), rel=1e-12)
     assert zeng.bias_and_weight_flops()[1] == 89  # what equations 23 to 26 say
 
 
@@ -83,10 +83,10 @@ def test_predictions_of_tables_2_and_3_are_his(platform: str) -> None:
             float(known["backward_flops_per_iteration"]),
         )
         if platform == "standalone-cpu":
-            made = zeng_formulas.cpu_seconds(flops, CLOCKS[row["worker_device"]], _simd(row))
+            predicted_s = zeng_formulas.cpu_seconds(flops, CLOCKS[row["worker_device"]], _simd(row))
         else:
-            made = zeng_formulas.gpu_seconds(flops, 1.545e9, 2304)
-        off.append(abs(float(made) / float(row["predicted_s"]) - 1))
+            predicted_s = zeng_formulas.gpu_seconds(flops, 1.545e9, 2304)
+        off.append(abs(float(predicted_s) / float(row["predicted_s"]) - 1))
     assert len(off) > 25
     assert np.max(off) < 0.01
 
@@ -94,11 +94,11 @@ def test_predictions_of_tables_2_and_3_are_his(platform: str) -> None:
 def test_more_of_everything_helps_or_hurts_as_it_must() -> None:
     times = np.array([1.0, 1.2, 3.0])
     rates = np.logspace(8, 11, 20)
-    made = zeng.unequal_workers_seconds(
+    seconds = zeng.unequal_workers_seconds(
         times, zeng.transfer_s(1e8, rates), zeng.transfer_s(1e8, rates)
     )
-    assert (np.diff(made) < 0).all()
-    assert made[-1] == pytest.approx(3.0, rel=0.02)
+    assert (np.diff(seconds) < 0).all()
+    assert seconds[-1] == pytest.approx(3.0, rel=0.02)
     slower = zeng.unequal_workers_seconds(times * 2, 0.1, 0.1)
     assert slower > zeng.unequal_workers_seconds(times, 0.1, 0.1)
 

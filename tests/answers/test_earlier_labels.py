@@ -33,11 +33,11 @@ def test_labels_of_an_earlier_fit_stand_beside_the_answer(
 ) -> None:
     checkpoint = load_checkpoint(ROOT / "checkpoints" / GPU.file_name / "default.safetensors")
     graph = read_graph(ROOT / "datasets" / "examples" / "resnet20.pbtxt")
-    made = predict(graph, checkpoint)
-    facts = replace(made.trained_on, date=trained, labels_fitted=labels_fitted)
-    made = replace(made, trained_on=facts)
-    texts = sentences(earlier_labels(made, GPU))
+    prediction = predict(graph, checkpoint)
+    facts = replace(prediction.trained_on, date=trained, labels_fitted=labels_fitted)
+    prediction = replace(prediction, trained_on=facts)
+    texts = sentences(earlier_labels(prediction, GPU))
     assert bool(texts) is earlier
     if earlier:
         assert str(shipped_calibration(GPU).about["fitted"]) in texts[0]
-        assert not earlier_labels(replace(made, provenance="measured"), GPU)
+        assert not earlier_labels(replace(prediction, provenance="measured"), GPU)

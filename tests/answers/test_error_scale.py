@@ -129,17 +129,17 @@ def test_heavy_runs_draw_the_median() -> None:
 def runs(factor: float = 1.0, *, distance: bool = False):  # type: ignore[no-untyped-def]
     """Twelve families whose errors are of both signs, by trait."""
     draw = np.random.default_rng(0)
-    made = []
+    checked = []
     for number in range(12):
         for device, size in (("V100", 5.0), ("K80", 30.0)):
             for _ in range(4):
                 at = float(draw.uniform(0, 0.4)) if distance else 0.0
                 error = float(draw.laplace()) * size * factor * (1 + 5 * at)
-                made.append(
+                checked.append(
                     checked_run("single", device, max(error, -90.0), family=f"f{number}",
                                 distance=at)
                 )  # fmt: skip
-    return made
+    return checked
 
 
 def spread_of(some, device: str, distance: float = 0.0) -> Spread:  # type: ignore[no-untyped-def]

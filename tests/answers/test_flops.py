@@ -27,8 +27,8 @@ def graph(dtype: int = FLOAT, *, phases: bool = True) -> OpGraph:
     return layered([WIDTH] * 4, rows=ROWS, dtype=dtype, phases=phases)
 
 
-def pct(made: OpGraph, name: str, step_s: float = 1.0) -> float | None:
-    return flops_utilisation_pct(PreparedJob(made), place(name), step_s)
+def pct(op_graph: OpGraph, name: str, step_s: float = 1.0) -> float | None:
+    return flops_utilisation_pct(PreparedJob(op_graph), place(name), step_s)
 
 
 def test_by_hand_in_half_precision() -> None:
@@ -52,18 +52,18 @@ def test_twice_the_time_is_half_the_share(name: str) -> None:
 
 
 def test_what_recomputation_repeats_does_not_count() -> None:
-    made = graph(HALF)
-    phases = made.phases.copy()
+    forward_once = graph(HALF)
+    phases = forward_once.phases.copy()
     phases[:3] = Phase.RECOMPUTE
-    again = replace(made, phases=phases)
-    assert pct(again, "1xH100") == pytest.approx((pct(made, "1xH100") or 0.0) / 2)
-    assert pct(graph(HALF, phases=False), "1xH100") == pytest.approx(pct(made, "1xH100"))
+    again = replace(forward_once, phases=phases)
+    assert pct(again, "1xH100") == pytest.approx((pct(forward_once, "1xH100") or 0.0) / 2)
+    assert pct(graph(HALF, phases=False), "1xH100") == pytest.approx(pct(forward_once, "1xH100"))
 
 
 def test_passes_count_each_time() -> None:
-    made = graph(HALF)
-    thrice = replace(made, executions=3 * made.executions)
-    assert pct(thrice, "1xH100") == pytest.approx(3 * (pct(made, "1xH100") or 0.0))
+    once = graph(HALF)
+    thrice = replace(once, executions=3 * once.executions)
+    assert pct(thrice, "1xH100") == pytest.approx(3 * (pct(once, "1xH100") or 0.0))
 
 
 def test_devices_of_a_replica_share_the_flops() -> None:
@@ -74,6 +74,6 @@ def test_devices_of_a_replica_share_the_flops() -> None:
 def test_nothing_is_known_without_flops_time_or_a_gpu() -> None:
     assert pct(graph(), "2xCPU") is None
     assert pct(graph(), "1xH100", 0.0) is None
-    made = graph()
-    never = replace(made, executions=np.zeros(6, dtype=np.int64))
+    op_graph = graph()
+    never = replace(op_graph, executions=np.zeros(6, dtype=np.int64))
     assert pct(never, "1xH100") is None

@@ -216,13 +216,13 @@ def job() -> Job:
 def test_an_interval_holds_the_step_on_a_slower_host(job: Job) -> None:
     """And the answer names it, unless the user gave his host's time."""
     place = place_of(SETTING)
-    made = ask_simulator(ReadyJob(job), place)
-    assert made.slow_host is not None
-    ends = made.step_time.interval
+    answer = ask_simulator(ReadyJob(job), place)
+    assert answer.slow_host is not None
+    ends = answer.step_time.interval
     assert ends is not None and ends.high is not None
-    assert ends.high >= made.slow_host.step_s
+    assert ends.high >= answer.slow_host.step_s
     known = ask_simulator(
-        ReadyJob(job), place, MethodOptions(host_us_per_op=made.slow_host.usual_us)
+        ReadyJob(job), place, MethodOptions(host_us_per_op=answer.slow_host.usual_us)
     )
     assert known.slow_host is None
     narrow = known.step_time.interval

@@ -466,15 +466,15 @@ def test_distances_by_hand() -> None:
         if held_out == "model" or end
     ]
     other = checked_run("single", "V100", 1, family="c", mix=ATTENTION)
-    made = {
+    distances = {
         (run.held_out, run.end): run.distance
         for run in with_distances([*family, other])
         if run.family == "a"
     }
     # Without its family a job is far from all others; without its size, near the one between.
-    assert made["model", "largest"] == pytest.approx(0.8)
-    assert made["size", "largest"] == pytest.approx(0.1)
-    assert made["size", "smallest"] == pytest.approx(0.4)
+    assert distances["model", "largest"] == pytest.approx(0.8)
+    assert distances["size", "largest"] == pytest.approx(0.1)
+    assert distances["size", "smallest"] == pytest.approx(0.4)
     (merged,) = without_repeats([runs[0], replace(runs[0], log_ratio=log(1.21))])
     assert exp(merged.log_ratio) == pytest.approx((1.01 * 1.21) ** 0.5)
     assert merged.weight == 2

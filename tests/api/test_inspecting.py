@@ -93,7 +93,7 @@ def test_parameters_belong_to_the_module_that_reads_them() -> None:
         is_trained=np.array([True, False]),
         readers=np.array([[0, 3], [1, 2]], dtype=np.int32),
     )
-    made = replace(
+    with_modules = replace(
         graph,
         modules=modules,
         module_of=np.resize(np.array([0, 1, 2, -1], dtype=np.int32), count),
@@ -101,7 +101,7 @@ def test_parameters_belong_to_the_module_that_reads_them() -> None:
         phases=np.resize(np.array([Phase.BACKWARD, Phase.FORWARD], dtype=np.int8), count),
     )
     ones = np.ones(count)
-    tree = module_tree(made, ones, ones, ones)
+    tree = module_tree(with_modules, ones, ones, ones)
     assert tree is not None
     assert (tree.ops, tree.flops, tree.parameters, tree.parameter_bytes) == (count, count, 17, 68)
     by_path = {one.path: one for one in nodes_of(tree)}
@@ -109,7 +109,7 @@ def test_parameters_belong_to_the_module_that_reads_them() -> None:
     assert by_path["stem"].parameters == 10
     assert by_path["body.0.fc"].parameters == 7  # of the op that reads it
     assert by_path["body.0.fc"].name == "body.0.fc"  # a chain of one child each is one module
-    result = driple.inspect(made, RING)
+    result = driple.inspect(with_modules, RING)
     assert [one.name for one in result.breakdown.phases] == ["forward", "backward", "update"]
     facts = result.parameters
     assert (facts.count, facts.elements, facts.trained_elements) == (2, 17, 10)

@@ -17,8 +17,8 @@ PACE = ProcessorPace(flops_per_s=5e10, bytes_per_s=2e10, op_s=3e-6)
 @pytest.fixture(scope="module")
 def steps() -> list[ProcessorStep]:
     """Steps that take what cores of a known pace take."""
-    made = [ProcessorStep.of(one.module(), one.batch(), 1.0) for one in PROGRAMS]
-    return [replace(step, seconds=step.predicted_s(PACE)) for step in made]
+    measured = [ProcessorStep.of(one.module(), one.batch(), 1.0) for one in PROGRAMS]
+    return [replace(step, seconds=step.predicted_s(PACE)) for step in measured]
 
 
 def test_the_pace_is_found_again(steps: list[ProcessorStep]) -> None:

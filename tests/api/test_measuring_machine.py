@@ -128,8 +128,8 @@ def test_a_disturbed_machine_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     monkeypatch.setattr(load.OtherLoad, "look", lambda self: setattr(self, "most_cores", 3.0))
-    made, remarks = measure_machine(MachineAsked(parts=("host",), quiet_wait_s=0, effort=QUICK))
-    assert made is not None and made.machine is not None
-    assert made.machine.disturbed and made.machine.busy_cores == 3.0
-    assert made.host is not None and made.host.launch_us is not None
+    machine, remarks = measure_machine(MachineAsked(parts=("host",), quiet_wait_s=0, effort=QUICK))
+    assert machine is not None and machine.machine is not None
+    assert machine.machine.disturbed and machine.machine.busy_cores == 3.0
+    assert machine.host is not None and machine.host.launch_us is not None
     assert remarks == ()

@@ -39,16 +39,16 @@ def _asked(setting: str, batch: int, **options: object):  # type: ignore[no-unty
 def test_a_small_job_fits() -> None:
     """Each number holds the one before; the sentence states them and the margin."""
     memory = _asked("1xA100", 32)
-    made = memory.estimate
-    assert made is not None and made.fits == "yes" and not memory.remedies
-    assert made.allocated.value <= made.reserved.value < made.device_total.value
-    need_bytes = made.allocated.value + made.parts["outside the allocator"]
+    estimate = memory.estimate
+    assert estimate is not None and estimate.fits == "yes" and not memory.remedies
+    assert estimate.allocated.value <= estimate.reserved.value < estimate.device_total.value
+    need_bytes = estimate.allocated.value + estimate.parts["outside the allocator"]
     share = shipped_memory_calibration().no_above  # of the usable memory, that runs reach
-    assert made.margin_bytes == pytest.approx(share * made.usable_bytes - need_bytes)
-    assert sum(made.parts.values()) == pytest.approx(
-        made.allocated.value + made.parts["outside the allocator"]
+    assert estimate.margin_bytes == pytest.approx(share * estimate.usable_bytes - need_bytes)
+    assert sum(estimate.parts.values()) == pytest.approx(
+        estimate.allocated.value + estimate.parts["outside the allocator"]
     )
-    assert ": fits, " in memory_sentence(made)
+    assert ": fits, " in memory_sentence(estimate)
 
 
 def test_a_compiled_model_needs_at_most_what_it_needs_uncompiled() -> None:
@@ -113,10 +113,10 @@ def test_batches_of_a_plan_are_the_answers_of_each_batch() -> None:
     few, many = (load_job(MODEL, JobOptions(batch_size=size)) for size in (8, 16))
     at = batched_memory(few, many, setting)
     for size in (8, 24, 64):
-        made = at(size)
+        estimate = at(size)
         alone = memory_of(load_job(MODEL, JobOptions(batch_size=size)), setting)
-        assert made.device_total == alone.device_total
-        assert made.allocated == alone.allocated
+        assert estimate.device_total == alone.device_total
+        assert estimate.allocated == alone.allocated
 
 
 def test_devices_that_split_a_model_need_less() -> None:
@@ -126,9 +126,9 @@ def test_devices_that_split_a_model_need_less() -> None:
     at = batched_memory(few, many, setting)
     for size in (8, 24):
         job = load_job(MODEL, JobOptions(batch_size=size))
-        made, alone = memory_of(job, setting), memory_of(job, Setting.parse("1xA100"))
-        assert at(size).device_total == made.device_total
-        assert made.allocated.value < alone.allocated.value / 2
+        estimate, alone = memory_of(job, setting), memory_of(job, Setting.parse("1xA100"))
+        assert at(size).device_total == estimate.device_total
+        assert estimate.allocated.value < alone.allocated.value / 2
 
 
 UNLIKE = """machines:
@@ -147,11 +147,11 @@ def test_unlike_devices_are_answered_with_the_one_that_has_least_room(
     first, second, third, *rest = UNLIKE.splitlines()
     rows = [second, third] if is_first else [third, second]
     file.write_text("\n".join([first, *rows, *rest]) + "\n")
-    made = _asked(str(file), 1024).estimate
+    estimate = _asked(str(file), 1024).estimate
     alone = _asked("4xV100", 1024).estimate
-    assert (made.fits, made.device, made.capacity_bytes) == ("no", "V100", 16 * 2.0**30)
-    assert made.margin_bytes == alone.margin_bytes
-    assert " of 16 GiB on V100, which has least room: does not fit, " in memory_sentence(made)
+    assert (estimate.fits, estimate.device, estimate.capacity_bytes) == ("no", "V100", 16 * 2.0**30)
+    assert estimate.margin_bytes == alone.margin_bytes
+    assert " of 16 GiB on V100, which has least room: does not fit, " in memory_sentence(estimate)
     assert memory_dict(_asked(str(file), 1024))["device"] == "V100"
     small = _asked(str(file), 8).estimate
     assert (small.fits, small.device) == ("yes", "V100")
@@ -159,17 +159,17 @@ def test_unlike_devices_are_answered_with_the_one_that_has_least_room(
 
 def test_the_unlike_workers_of_a_setting_by_name_count_too() -> None:
     """Six of ten workers of V100-P5w10 are 2080Ti with 11 GiB; CPUs beside GPUs need no memory."""
-    made = _asked("V100-P5w10/he-1G", 32).estimate
-    assert (made.device, made.capacity_bytes) == ("2080Ti", 11 * 2.0**30)
+    estimate = _asked("V100-P5w10/he-1G", 32).estimate
+    assert (estimate.device, estimate.capacity_bytes) == ("2080Ti", 11 * 2.0**30)
 
 
 def test_devices_of_one_kind_are_answered_without_a_name(tmp_path: Path) -> None:
     """Processors beside them have no such memory, and change nothing."""
     file = tmp_path / "cluster.yaml"
     file.write_text("machines:\n  - {devices: 2, device: H100}\n  - {device: CPU}\nnetwork: 100G\n")
-    made = _asked(str(file), 32).estimate
-    assert (made.device, made.capacity_bytes) == ("", 80 * 2.0**30)
-    assert " of 80 GiB: fits, " in memory_sentence(made)
+    estimate = _asked(str(file), 32).estimate
+    assert (estimate.device, estimate.capacity_bytes) == ("", 80 * 2.0**30)
+    assert " of 80 GiB: fits, " in memory_sentence(estimate)
 
 
 def test_the_smallest_machine_decides_where_a_scheme_shards_within_machines(
@@ -193,11 +193,11 @@ def test_a_sweep_states_the_device_with_least_room(tmp_path: Path) -> None:
     """A batch size that fits an H100 alone is not called one that fits."""
     file = tmp_path / "cluster.yaml"
     file.write_text(UNLIKE)
-    made = sweep(MODEL, str(file), batch_sizes=[8, 1024], options=JobOptions(optimizer="adamw"))
-    assert made.facts["fits"] == ["yes", "no"]
-    assert made.facts["device"] == ["V100", "V100"]
-    assert made.facts["device_capacity_bytes"] == [16 * 2.0**30] * 2
-    assert sentences(made.remarks) == (
+    result = sweep(MODEL, str(file), batch_sizes=[8, 1024], options=JobOptions(optimizer="adamw"))
+    assert result.facts["fits"] == ["yes", "no"]
+    assert result.facts["device"] == ["V100", "V100"]
+    assert result.facts["device_capacity_bytes"] == [16 * 2.0**30] * 2
+    assert sentences(result.remarks) == (
         "the largest of these batch sizes that fits: 8; least room: V100",
     )
 

@@ -30,14 +30,14 @@ def graph_of(paths: Sequence[str]) -> OpGraph:
 
 def tree_of(graph: OpGraph, seconds: Sequence[float] | None = None) -> ModuleNode:
     count = graph.num_nodes
-    made = module_tree(
+    tree = module_tree(
         graph,
         np.arange(1.0, count + 1),
         np.arange(10.0, count + 10),
         None if seconds is None else np.array(seconds, dtype=np.float64),
     )
-    assert made is not None
-    return made
+    assert tree is not None
+    return tree
 
 
 def walked(node: ModuleNode) -> Iterator[ModuleNode]:

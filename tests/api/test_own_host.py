@@ -23,7 +23,7 @@ ASK = ("predict", MEASURED, "--setting", "CPU-P1w2")
 @pytest.fixture
 def host(tmp_path: Path) -> Path:
     """A host that computes for half as long again."""
-    made = HostTuning(
+    tuning = HostTuning(
         setting="CPU-P1w2/ho-200M",
         workloads=tuple(f"net{i}" for i in range(5)),
         computing_factor=1.5,
@@ -31,7 +31,7 @@ def host(tmp_path: Path) -> Path:
         before_pct=20.0,
         after_pct=1.0,
     )
-    write_host(made, tmp_path / HOST_FILE)
+    write_host(tuning, tmp_path / HOST_FILE)
     return tmp_path / HOST_FILE
 
 

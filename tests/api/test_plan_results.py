@@ -43,14 +43,14 @@ ALL = result(FREE, SURE, MEASURED)
 
 
 def test_offers_are_named_by_their_place_in_the_list() -> None:
-    made = ALL.to_dict()
+    as_json = ALL.to_dict()
     names = list(offers_of(ALL))
     assert names == ["measured", "sure", "free"]
-    assert made["recommended"] == names.index("sure")  # the cheapest within the deadline
-    assert made["runner_up"] is None  # `free` has no price
-    assert made["pareto"] == [names.index("measured"), names.index("sure")]
-    assert made["refused"] == [{"name": "p9", "reason": "too small"}]
-    assert (made["tried"], made["deadline_s"], made["budget"]) == (9, 9000.0, None)
+    assert as_json["recommended"] == names.index("sure")  # the cheapest within the deadline
+    assert as_json["runner_up"] is None  # `free` has no price
+    assert as_json["pareto"] == [names.index("measured"), names.index("sure")]
+    assert as_json["refused"] == [{"name": "p9", "reason": "too small"}]
+    assert (as_json["tried"], as_json["deadline_s"], as_json["budget"]) == (9, 9000.0, None)
     nothing = result(made_up("no", 1, 1, "no")).to_dict()
     assert nothing["recommended"] is None and nothing["runner_up"] is None
 

@@ -96,10 +96,10 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(
     part = tmp_path / f"out{suffix}.part"
     with part.open("ab") as file:
         file.write(b'{"line": 7, "jo' * 5000)  # rows of which the state knows nothing yet
-    made = predict_jobs(jobs, output, workers=1)
-    assert made.resumed_at == (6 if stored < 0 else 0)
+    result = predict_jobs(jobs, output, workers=1)
+    assert result.resumed_at == (6 if stored < 0 else 0)
     assert output.read_bytes() == whole.read_bytes()
-    assert (made.answers, made.errors) == (12, 5)
+    assert (result.answers, result.errors) == (12, 5)
     assert not part.exists()
     assert not part.with_name(f"{part.name}.json").exists()
 

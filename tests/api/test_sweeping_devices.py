@@ -52,10 +52,10 @@ def test_a_unet_on_more_devices_and_other_networks() -> None:
 
 def test_several_machines_need_a_network() -> None:
     """What one machine holds is answered, the rest is named; one link alone may vary too."""
-    made = sweep(JOB, "8xH100", grid=GridOptions(workers=tuple(range(1, 65))), options=OPTIONS)
-    assert made.setting is not None and made.setting.name == "8xH100/NVLink"
-    assert made.clusters["workers"] == [1, 2, 3, 4, 5, 6, 7, 8]
-    said = " ".join(sentences(made.remarks))
+    result = sweep(JOB, "8xH100", grid=GridOptions(workers=tuple(range(1, 65))), options=OPTIONS)
+    assert result.setting is not None and result.setting.name == "8xH100/NVLink"
+    assert result.clusters["workers"] == [1, 2, 3, 4, 5, 6, 7, 8]
+    said = " ".join(sentences(result.remarks))
     assert "names no network between machines; give --bandwidth" in said
     assert swept("8xH100", rates=(10e9, 100e9)).clusters["bandwidth_bits_per_s"] == [10e9, 100e9]
 
@@ -63,25 +63,25 @@ def test_several_machines_need_a_network() -> None:
 def test_a_point_is_what_predict_answers() -> None:
     """Step time, interval, memory and all: one number from two commands."""
     for name in ("2x4xV100-SXM2/NVLink+25G-TCP", "2x4xV100-SXM2/NVLink+25G@fsdp"):
-        made = swept(name, 1, 4, 8)
+        result = swept(name, 1, 4, 8)
         (answer,) = predict(JOB, name, options=OPTIONS, method="simulator").answers
-        times = made.estimates["iteration_time_s"]
+        times = result.estimates["iteration_time_s"]
         ends = answer.iteration_time_s.interval
         assert times.value[-1] == answer.iteration_time_s.value
         assert times.interval is not None and ends is not None
         assert times.interval[-1] == (ends.low, ends.high)
         memory = answer.memory.estimate if answer.memory else None
         assert memory is not None and memory.device_total is not None
-        assert made.estimates["device_total_bytes"].value[-1] == memory.device_total.value
+        assert result.estimates["device_total_bytes"].value[-1] == memory.device_total.value
         inside = "4xV100-SXM2/NVLink" + ("@fsdp" if "@" in name else "")
         (four,) = predict(JOB, inside, options=OPTIONS, method="simulator").answers
         assert times.value[1] == four.iteration_time_s.value
 
 
 def test_efficiency_is_the_rate_of_a_device_over_that_of_one_alone() -> None:
-    made = swept("8xH100", 1, 2, 8)
+    result = swept("8xH100", 1, 2, 8)
     rates, shares = (
-        made.estimates[name].value for name in ("samples_per_s", "scaling_efficiency_pct")
+        result.estimates[name].value for name in ("samples_per_s", "scaling_efficiency_pct")
     )
     for rate, share, count in zip(rates, shares, (1, 2, 8), strict=True):
         assert share == pytest.approx(100 * rate / (count * rates[0]))
@@ -92,9 +92,9 @@ def test_efficiency_is_the_rate_of_a_device_over_that_of_one_alone() -> None:
 def test_a_faster_network_never_scales_worse() -> None:
     rates = (1e9, 10e9, 25e9, 100e9, 400e9)
     for scheme in ("", "@zero1", "@zero2", "@fsdp", "@hsdp"):
-        made = swept(f"2x8xA100/NVLink+100G{scheme}", rates=rates)
-        assert made.clusters["bandwidth_bits_per_s"] == list(rates)
-        shares = made.estimates["scaling_efficiency_pct"].value
+        result = swept(f"2x8xA100/NVLink+100G{scheme}", rates=rates)
+        assert result.clusters["bandwidth_bits_per_s"] == list(rates)
+        shares = result.estimates["scaling_efficiency_pct"].value
         assert all(slower <= faster for slower, faster in pairwise(shares))
 
 
@@ -129,18 +129,18 @@ def test_the_speed_that_is_enough_is_worked_out_once_for_all_rates(
 
     monkeypatch.setattr(network_speed, "_enough", enough)
     grid = GridOptions(workers=(8, 16), bandwidths_bits_per_s=(1e10, 2.5e10, 1e11))
-    made = sweep(JOB, "2x8xV100-SXM2/NVLink+10G", grid=grid, options=OPTIONS)
+    result = sweep(JOB, "2x8xV100-SXM2/NVLink+10G", grid=grid, options=OPTIONS)
     assert sorted(counted) == [8, 16]
     rates: dict[object, set[object]] = {}
-    enough_rates = made.facts["enough_bandwidth_bits_per_s"]  # type: ignore[typeddict-item]
-    for count, rate in zip(made.clusters["workers"], enough_rates, strict=True):
+    enough_rates = result.facts["enough_bandwidth_bits_per_s"]  # type: ignore[typeddict-item]
+    for count, rate in zip(result.clusters["workers"], enough_rates, strict=True):
         rates.setdefault(count, set()).add(rate)
     assert all(len(some) == 1 for some in rates.values())
 
 
 def test_samples_per_second_have_the_interval_of_the_step() -> None:
-    made = sweep(JOB, "8xA100", batch_sizes=[16, 32], options=replace(OPTIONS, batch_size=None))
-    times, rates = made.estimates["iteration_time_s"], made.estimates["samples_per_s"]
+    result = sweep(JOB, "8xA100", batch_sizes=[16, 32], options=replace(OPTIONS, batch_size=None))
+    times, rates = result.estimates["iteration_time_s"], result.estimates["samples_per_s"]
     assert times.interval is not None and rates.interval is not None
     assert rates.level == times.level
     for number, (low, high) in enumerate(rates.interval):
@@ -152,26 +152,26 @@ def test_samples_per_second_have_the_interval_of_the_step() -> None:
 
 def test_batches_scale_too() -> None:
     """A larger batch hides more of the exchange; devices, links and batches may vary at once."""
-    made = sweep(
+    result = sweep(
         JOB,
         "2x8xV100-SXM2/NVLink+10G",
         batch_sizes=[16, 64],
         grid=GridOptions(workers=(8, 16)),
         options=replace(OPTIONS, batch_size=None),
     )
-    assert made.clusters["batch_size"] == [16, 16, 64, 64]
-    assert made.clusters["workers"] == [8, 16, 8, 16]
-    shares = made.estimates["scaling_efficiency_pct"].value
+    assert result.clusters["batch_size"] == [16, 16, 64, 64]
+    assert result.clusters["workers"] == [8, 16, 8, 16]
+    shares = result.estimates["scaling_efficiency_pct"].value
     assert shares[1] < shares[3]
 
 
 def test_a_measured_network_is_that_of_all_points() -> None:
-    made = sweep(JOB, "2x8xV100-SXM2/NVLink+25G", link_bandwidth="0.6GB/s",
+    result = sweep(JOB, "2x8xV100-SXM2/NVLink+25G", link_bandwidth="0.6GB/s",
                  grid=GridOptions(workers=(8, 16, 32)), options=OPTIONS)  # fmt: skip
     usual = swept("2x8xV100-SXM2/NVLink+25G", 8, 16, 32)
-    slow, fast = (one.estimates["iteration_time_s"].value for one in (made, usual))
+    slow, fast = (one.estimates["iteration_time_s"].value for one in (result, usual))
     assert slow[0] == fast[0] and slow[1] > fast[1] and slow[2] > fast[2]
-    assert any("as stated" in words for words in sentences(made.assumptions))
+    assert any("as stated" in words for words in sentences(result.assumptions))
     with pytest.raises(ConfigError, match="leave out one of them"):
         sweep(JOB, "2x8xV100-SXM2/NVLink+25G", link_bandwidth="0.6GB/s",
               grid=GridOptions(bandwidths_bits_per_s=(1e9,)), options=OPTIONS)  # fmt: skip
@@ -241,8 +241,8 @@ def test_published_scaling(
                         "n_positions": 2048})
         )  # fmt: skip
         job = f"hf:{tmp_path}"
-    made = sweep(job, setting, grid=GridOptions(workers=tuple(published)), options=options)
-    rates = dict(zip(published, made.estimates["samples_per_s"].value, strict=True))
+    result = sweep(job, setting, grid=GridOptions(workers=tuple(published)), options=options)
+    rates = dict(zip(published, result.estimates["samples_per_s"].value, strict=True))
     first = min(published)
     for count, rate in published.items():
         measured = rate / published[first] / (count / first)

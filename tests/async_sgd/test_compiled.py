@@ -23,9 +23,9 @@ def profiled(job: CompiledJob) -> JobTrace:
     spans = []
     for number in range(len(job.amount)):
         alone = replace(job, amount=job.amount[[number]])
-        made = simulate_workers(alone, ONE, num_steps=20, keep_chunks=100 * job.num_ops)
+        simulated = simulate_workers(alone, ONE, num_steps=20, keep_chunks=100 * job.num_ops)
         ends: dict[int, tuple[float, float]] = {}
-        for chunk in made.chunks:
+        for chunk in simulated.chunks:
             ends.setdefault(chunk.op, (chunk.begin_s, chunk.end_s))
         spans.append(ends)
     return trace_of(job, spans)
@@ -59,15 +59,15 @@ def test_ops_in_a_row_become_one() -> None:
     """Unless something else may come between: what waits for another parameter, say."""
     row = job_of([(2, [MB] * 2, []), (0, [0.1] * 2, [0]), (0, [0.2] * 2, [1]), (0, [0.3] * 2, [2]),
                   (3, [MB] * 2, [3])])  # fmt: skip
-    made = compile_job(profiled(row), Overhead())
-    amounts = made.amount[0, made.resource == 0]
+    compiled = compile_job(profiled(row), Overhead())
+    amounts = compiled.amount[0, compiled.resource == 0]
     assert any(one == pytest.approx(0.6) for one in amounts)
     other = job_of([(2, [MB] * 2, []), (2, [MB] * 2, []), (0, [0.1] * 2, [0]), (0, [0.1] * 2, [1]),
                     (0, [0.2] * 2, [2]), (0, [0.3] * 2, [4])])  # fmt: skip
     trace = trace_of(other, [{0: (0.0, 0.01), 1: (0.01, 0.02), 2: (0.01, 0.11), 3: (0.11, 0.21),
                               4: (0.21, 0.41), 5: (0.41, 0.71)}] * 2)  # fmt: skip
-    made = compile_job(trace, Overhead())
-    assert not any(one == pytest.approx(0.5) for one in made.amount[0, made.resource == 0])
+    compiled = compile_job(trace, Overhead())
+    assert not any(one == pytest.approx(0.5) for one in compiled.amount[0, compiled.resource == 0])
 
 
 def test_every_step_keeps_its_own_order() -> None:
@@ -114,17 +114,17 @@ def test_ops_that_run_side_by_side_count_once() -> None:
     """Two ops from 0.4 to 0.7 s and from 0.4 to 0.9 s keep the worker for half a second."""
     job = job_of([(2, [40 * MB] * 2, []), (0, [0.3] * 2, [0]), (0, [0.2] * 2, [0])])
     trace = trace_of(job, [{0: (0.0, 0.4), 1: (0.4, 0.7), 2: (0.4, 0.9)}] * 2)
-    made = compile_job(trace, Overhead())
-    assert made.amount[0, made.resource == 0].sum() == pytest.approx(0.5)
-    assert simulate_workers(made, ONE, num_steps=20).step_s == pytest.approx(0.9)
+    compiled = compile_job(trace, Overhead())
+    assert compiled.amount[0, compiled.resource == 0].sum() == pytest.approx(0.5)
+    assert simulate_workers(compiled, ONE, num_steps=20).step_s == pytest.approx(0.9)
 
 
 def test_time_before_and_after_the_ops_belongs_to_the_step() -> None:
     job = job_of([(2, [40 * MB] * 2, []), (0, [0.3] * 2, [0])])
     trace = trace_of(job, [{0: (0.05, 0.45), 1: (0.45, 0.75)}] * 2)
     trace = replace(trace, step_s=np.array([0.85, 0.85]))
-    made = simulate_workers(compile_job(trace, Overhead()), ONE, num_steps=20)
-    assert made.step_s == pytest.approx(0.85)
+    simulated = simulate_workers(compile_job(trace, Overhead()), ONE, num_steps=20)
+    assert simulated.step_s == pytest.approx(0.85)
 
 
 def test_overhead_is_a_line_through_what_was_measured() -> None:

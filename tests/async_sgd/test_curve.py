@@ -88,10 +88,10 @@ def test_phases_are_read_off_a_trace() -> None:
 
 @pytest.mark.parametrize(("strategy", "small"), [("round_robin", 1), ("greedy", 1)])
 def test_variables_take_their_gradients_and_updates_along(strategy: str, small: int) -> None:
-    made = with_servers(a_trace(), 2, strategy)  # type: ignore[arg-type]  # one of two words
-    assert made.servers.tolist() == [0, small, 0, small, 0, 0, 0, small]
-    assert made.num_servers == 2
-    assert np.array_equal(made.end_s, a_trace().end_s)
+    moved = with_servers(a_trace(), 2, strategy)  # type: ignore[arg-type]  # one of two words
+    assert moved.servers.tolist() == [0, small, 0, small, 0, 0, 0, small]
+    assert moved.num_servers == 2
+    assert np.array_equal(moved.end_s, a_trace().end_s)
 
 
 def test_several_servers_tell_nothing_of_other_numbers() -> None:

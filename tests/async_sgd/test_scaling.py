@@ -58,8 +58,8 @@ def test_without_transfers_workers_add_up() -> None:
 def test_without_computing_the_link_is_full() -> None:
     for workers in (2, 6):
         cluster = ScaledCluster(num_workers=workers, bytes_per_s=RATE)
-        made = simulate_workers(job_of([(2, [40 * MB], [])]), cluster)
-        assert made.examples_per_s == pytest.approx(8 * RATE / (40 * MB), rel=0.02)
+        simulated = simulate_workers(job_of([(2, [40 * MB], [])]), cluster)
+        assert simulated.examples_per_s == pytest.approx(8 * RATE / (40 * MB), rel=0.02)
         # In step, both directions are never used at once; apart, the busier one is full at best.
         both = simulate_workers(job_of([(2, [40 * MB], []), (3, [20 * MB], [0])]), cluster)
         assert 8 * RATE / (60 * MB) <= both.examples_per_s <= 8 * RATE / (40 * MB)
@@ -80,20 +80,20 @@ def test_workers_begin_when_told_and_keep_their_distance() -> None:
 def test_equal_steps_of_one_worker_take_what_their_parts_take() -> None:
     """Down 0.4 s, computing 0.3 s, up 0.2 s beside another 0.5 s of computing."""
     job = job_of([(2, [40 * MB], []), (0, [0.3], [0]), (3, [20 * MB], [1]), (0, [0.5], [1])])
-    made = simulate_workers(job, ScaledCluster(num_workers=1, bytes_per_s=RATE), num_steps=100)
-    assert made.step_s == pytest.approx(0.4 + 0.3 + 0.5)
-    assert made.interval[0] == pytest.approx(made.interval[1])
+    simulated = simulate_workers(job, ScaledCluster(num_workers=1, bytes_per_s=RATE), num_steps=100)
+    assert simulated.step_s == pytest.approx(0.4 + 0.3 + 0.5)
+    assert simulated.interval[0] == pytest.approx(simulated.interval[1])
 
 
 @pytest.mark.parametrize("step_s", [0.5, 1.0, 3.0])
 def test_one_worker_takes_as_long_as_untraced_steps(step_s: float) -> None:
     """0.4 s of transfer and computing that was 0.5 s and 0.7 s when it was traced."""
     job = job_of([(2, [40 * MB] * 2, []), (0, [0.5, 0.7], [0])])
-    made = fitted_to_step(job, RATE, step_s)
-    assert made.amount[:, 0] == pytest.approx(job.amount[:, 0])
-    assert made.amount[:, 1].mean() == pytest.approx(step_s - 0.4, rel=1e-3)
+    fitted = fitted_to_step(job, RATE, step_s)
+    assert fitted.amount[:, 0] == pytest.approx(job.amount[:, 0])
+    assert fitted.amount[:, 1].mean() == pytest.approx(step_s - 0.4, rel=1e-3)
     simulated = simulate_workers(
-        made, ScaledCluster(num_workers=1, bytes_per_s=RATE), num_steps=1000
+        fitted, ScaledCluster(num_workers=1, bytes_per_s=RATE), num_steps=1000
     )
     assert simulated.step_s == pytest.approx(step_s, rel=0.02)
 
@@ -109,8 +109,8 @@ def test_workers_in_step_share_the_link_and_wait() -> None:
     cluster = ScaledCluster(
         num_workers=4, bytes_per_s=RATE, synchronous=True, slowness=(1, 1, 1, 2)
     )
-    made = simulate_workers(job, cluster, num_steps=100)
-    assert made.step_s == pytest.approx(4 * 0.4 + 0.6)
+    simulated = simulate_workers(job, cluster, num_steps=100)
+    assert simulated.step_s == pytest.approx(4 * 0.4 + 0.6)
 
 
 def test_windows_interleave_streams_as_in_figure_12() -> None:

@@ -143,9 +143,9 @@ def test_training_begins_with_the_authors_weights(
     drawn = load_checkpoint(trained(imported, tmp_path / "drawn", *paper))
     given = read_authors_weights(weights, preset_named("paper").inspector, begun.num_groups)
 
-    def apart(made: object) -> float:
+    def apart(checkpoint: object) -> float:
         return max(
-            float(np.abs(made.weights[name] - weight.numpy()).max())  # type: ignore[attr-defined]
+            float(np.abs(checkpoint.weights[name] - weight.numpy()).max())  # type: ignore[attr-defined]
             for name, weight in given.items()
         )
 

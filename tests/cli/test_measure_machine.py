@@ -16,9 +16,9 @@ from tests.cli.test_main import driple, refused
 SMALL = ("resnet18", "--batch-size", "2", "--setting", "1xH100")
 
 
-def machine_file(folder: Path, made: MachineFile) -> Path:
+def machine_file(folder: Path, machine: MachineFile) -> Path:
     file = folder / "machine.toml"
-    file.write_text(machine_text(made))
+    file.write_text(machine_text(machine))
     return file
 
 

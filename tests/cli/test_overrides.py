@@ -38,8 +38,8 @@ class Others:
 
 def test_values_are_changed_and_the_others_keep_their_defaults() -> None:
     assert override(Values, None) == Values()
-    made = override(Values, ["share=0.8", "layers=phi_r,mlp", "align=off"])
-    assert made == Values(share=0.8, layers="phi_r,mlp", align=False)
+    values = override(Values, ["share=0.8", "layers=phi_r,mlp", "align=off"])
+    assert values == Values(share=0.8, layers="phi_r,mlp", align=False)
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,13 @@ def test_every_prediction_says_simulated_and_how_wrong(setting: str) -> None:
     assert f"{setting}: learned from simulated labels" in shown.stdout
     assert "labels: " in shown.stdout
     done = driple(*asked, "--json")
-    (made,) = json.loads(done.stdout)["answers"]
-    assert made["checkpoint"]["provenance"] == "simulated"
-    stated = made["stated_error"]
+    (result,) = json.loads(done.stdout)["answers"]
+    assert result["checkpoint"]["provenance"] == "simulated"
+    stated = result["stated_error"]
     assert stated["checked"] == (stated["nearest_because"] is None)
     assert ("of the nearest kind: " in shown.stdout) != stated["checked"]
     assert f"; labels up to {stated['p90_pct']:.0f} % off in nine of ten" in sure
-    assert "label_error" not in made["checkpoint"]["trained_on"]
+    assert "label_error" not in result["checkpoint"]["trained_on"]
 
 
 def test_without_a_setting_it_is_the_papers_first() -> None:
@@ -92,6 +92,6 @@ def test_an_inspector_of_v100_is_transferred_to_2080ti(tmp_path: Path) -> None:
         *("-o", tmp_path, "--json"),
     )
     assert done.returncode == 0, done.stderr
-    made = load_checkpoint(tmp_path / "checkpoint.safetensors")
-    assert made.setting == "2080Ti-P1w2/ho-PCIe"
-    assert made.provenance == "simulated"
+    checkpoint = load_checkpoint(tmp_path / "checkpoint.safetensors")
+    assert checkpoint.setting == "2080Ti-P1w2/ho-PCIe"
+    assert checkpoint.provenance == "simulated"

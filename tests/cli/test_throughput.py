@@ -22,15 +22,15 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for record in RECORDS:
         files.append(folder / record.stem)
         files[-1].write_bytes(gzip.decompress(record.read_bytes()))
-    made = folder / "job.npz"
+    file = folder / "job.npz"
     done = driple(
-        *("trace", "import", *files, "-o", made, "--batch-size", 64, "--bandwidth", "10G"),
+        *("trace", "import", *files, "-o", file, "--batch-size", 64, "--bandwidth", "10G"),
         "--json",
     )
     assert done.returncode == 0, done.stderr
     assert errors_of(json.loads(done.stdout)) == []
     assert "3 steps" in done.stderr
-    return made
+    return file
 
 
 def test_sweep_prints_a_curve_beside_the_plain_models(trace: Path) -> None:
@@ -68,15 +68,17 @@ def test_a_platform_tells_bandwidth_and_overhead(trace: Path, tmp_path: Path) ->
     line = {"s_per_byte": 2e-10, "s": 3e-4}
     platform.write_text(json.dumps({"bytes_per_s": 2.4e7, "overhead": line}))
     arguments = ("trace", "import", *files, "--batch-size", 64, "--bandwidth", "200M")
-    made = tmp_path / "job.npz"
-    done = driple(*arguments, "--link", platform, "-o", made)
+    trace_file = tmp_path / "job.npz"
+    done = driple(*arguments, "--link", platform, "-o", trace_file)
     assert done.returncode == 0, done.stderr
-    read = read_job_trace(made)
+    read = read_job_trace(trace_file)
     assert read.bytes_per_s == 2.4e7
     assert read.about.overhead == Overhead(**line)
     platform.write_text('{"bytes_per_s": 2.4e7}')
-    assert "trace link" in refused(*arguments, "--link", platform, "-o", made)
-    assert "no such" in refused(*arguments, "--link", tmp_path / "no.json", "-o", made).lower()
+    assert "trace link" in refused(*arguments, "--link", platform, "-o", trace_file)
+    assert (
+        "no such" in refused(*arguments, "--link", tmp_path / "no.json", "-o", trace_file).lower()
+    )
 
 
 def test_bad_input_gets_one_line(trace: Path, tmp_path: Path) -> None:

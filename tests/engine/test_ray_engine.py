@@ -14,8 +14,8 @@ from tests.engine.tasks import killed_once, refused, scaled
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[RayEngine]:
-    with RayEngine(2) as made:
-        yield made
+    with RayEngine(2) as ray_engine:
+        yield ray_engine
 
 
 def test_results_come_in_order(engine: RayEngine) -> None:

@@ -35,11 +35,11 @@ def test_names_keep_their_order() -> None:
 
 def test_the_simulator_does_not_judge_its_own_labels() -> None:
     """On a simulated data set it would always be right."""
-    made = replace(
+    simulated = replace(
         DATASET,
         examples=tuple(replace(item, label_source="simulated") for item in DATASET.examples),
     )
-    left_out = choose_methods(made, simulated=LABELS).left_out
+    left_out = choose_methods(simulated, simulated=LABELS).left_out
     assert left_out["simulator"] == "the simulator made its labels"
 
 

@@ -122,9 +122,9 @@ def test_a_shared_graph_is_summed_up_once(monkeypatch: pytest.MonkeyPatch) -> No
         return summary_of(graph)
 
     monkeypatch.setattr(summary, "summary_of", watched)
-    made = Summaries()
-    rows = made.of([first, two, replace(first, workload="c")])
-    made.of([two])
+    summaries = Summaries()
+    rows = summaries.of([first, two, replace(first, workload="c")])
+    summaries.of([two])
     assert [item is first.graph for item in seen] == [True, False]
     assert np.array_equal(rows[0], rows[2])
     assert not np.array_equal(rows[0], rows[1])

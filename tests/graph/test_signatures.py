@@ -15,15 +15,15 @@ FLOPS = 2 * 8 * 20 * 30
 
 def node(graph: Any, name: str, op: str, *inputs: str, shape: tuple[int, ...] = ()) -> Any:
     """Add a node with a shape."""
-    made = graph.add(name=name.encode(), op=op.encode(), input=[item.encode() for item in inputs])
-    made.attr.add(key=b"T").value.type = 1
-    made.attr.add(key=b"dtype").value.type = 1
+    added = graph.add(name=name.encode(), op=op.encode(), input=[item.encode() for item in inputs])
+    added.attr.add(key=b"T").value.type = 1
+    added.attr.add(key=b"dtype").value.type = 1
     for key in (b"shape", b"_output_shapes"):
-        value = made.attr.add(key=key).value
+        value = added.attr.add(key=key).value
         there = value.shape if key == b"shape" else value.list.shape.add()
         for size in shape:
             there.dim.add(size=size)
-    return made
+    return added
 
 
 def saved_model(*signatures: str, **outputs: str) -> bytes:

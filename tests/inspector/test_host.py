@@ -33,7 +33,7 @@ def prediction(**fields: object) -> Prediction:
     """One with intervals of a tenth to each side."""
     values = np.arange(1.0, 13.0).reshape(4, 3)
     every = np.append(values.ravel(), 20.0)
-    made = Prediction(
+    usual = Prediction(
         setting=SETTING,
         targets=Targets(values),
         iteration_time_s=20.0,
@@ -49,7 +49,7 @@ def prediction(**fields: object) -> Prediction:
         strange=(),
         closed_form_s=18.0,
     )
-    return replace(made, **fields)  # type: ignore[arg-type]
+    return replace(usual, **fields)  # type: ignore[arg-type]
 
 
 def tuning(factor: float) -> HostTuning:
@@ -70,27 +70,27 @@ def test_a_host_that_is_slower_throughout_is_found() -> None:
 @pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
 def test_computing_takes_the_factor_and_the_network_carries_as_before(factor: float) -> None:
     """Of five seconds a device is busy for two: the step grows by their share alone."""
-    usual, made = prediction(), replace(tuning(1.0), computing_factor=factor).applied(prediction())
-    before, after = usual.targets.values, made.targets.values
-    step = made.iteration_time_s / usual.iteration_time_s
+    usual, tuned = prediction(), replace(tuning(1.0), computing_factor=factor).applied(prediction())
+    before, after = usual.targets.values, tuned.targets.values
+    step = tuned.iteration_time_s / usual.iteration_time_s
     assert step == pytest.approx(1 + 0.4 * (factor - 1))
     assert after[:, 0].tolist() == before[:, 0].tolist()
     assert after[0, 1] == pytest.approx(factor * before[0, 1])
     assert after[0, 2] == before[0, 2]
     np.testing.assert_allclose(after[2:, 1], before[2:, 1])
     np.testing.assert_allclose(after[2:, 1:].sum(axis=1), step * before[2:, 1:].sum(axis=1))
-    assert made.closed_form_s == pytest.approx(18.0 * step)
-    assert made.ends is not None and usual.ends is not None
-    np.testing.assert_allclose(made.ends[0], usual.ends[0])
-    np.testing.assert_allclose(made.ends[1], factor * usual.ends[1])
+    assert tuned.closed_form_s == pytest.approx(18.0 * step)
+    assert tuned.ends is not None and usual.ends is not None
+    np.testing.assert_allclose(tuned.ends[0], usual.ends[0])
+    np.testing.assert_allclose(tuned.ends[1], factor * usual.ends[1])
 
 
 def test_a_job_that_waits_for_the_network_is_as_long_on_any_host() -> None:
     """A device that is never busy has nothing to compute faster."""
     values = np.arange(1.0, 13.0).reshape(4, 3)
     values[0, 1] = 0.0
-    made = replace(tuning(1.0), computing_factor=3.0).applied(prediction(targets=Targets(values)))
-    assert made.iteration_time_s == 20.0
+    tuned = replace(tuning(1.0), computing_factor=3.0).applied(prediction(targets=Targets(values)))
+    assert tuned.iteration_time_s == 20.0
 
 
 def test_what_the_factor_leaves_widens_the_interval_of_the_step_time() -> None:
@@ -98,9 +98,9 @@ def test_what_the_factor_leaves_widens_the_interval_of_the_step_time() -> None:
     known = [prediction(iteration_time_s=time) for time in np.linspace(0.1, 1.0, len(NAMES))]
     times = np.array([one.iteration_time_s for one in known])
     uneven = times * np.exp([0.4, -0.4, 0.3, -0.3, 0.0, 0.1])
-    made = host_tuning(SETTING, NAMES, known, uneven).applied(prediction())
-    assert made.ends is not None
-    assert made.ends[-1, 1] / made.iteration_time_s > 1.5
+    tuned = host_tuning(SETTING, NAMES, known, uneven).applied(prediction())
+    assert tuned.ends is not None
+    assert tuned.ends[-1, 1] / tuned.iteration_time_s > 1.5
     narrow = tuning(1.0).applied(prediction())
     assert narrow.ends is not None
     np.testing.assert_allclose(narrow.ends, prediction().ends)
@@ -108,13 +108,13 @@ def test_what_the_factor_leaves_widens_the_interval_of_the_step_time() -> None:
 
 def test_intervals_for_any_host_hold_what_hosts_differ_by() -> None:
     """Times alone, and never less than before."""
-    usual, made = prediction(), on_any_host(prediction())
-    assert made.ends is not None and usual.ends is not None
-    assert made.targets.values.tolist() == usual.targets.values.tolist()
-    np.testing.assert_allclose(made.ends[0], usual.ends[0])  # an amount
-    assert (made.ends[:, 0] <= usual.ends[:, 0]).all()
-    assert (made.ends[:, 1] >= usual.ends[:, 1]).all()
-    assert made.ends[-1, 1] >= 20.0 * np.exp(1.645 * HOSTS_DIFFER)
+    usual, widened = prediction(), on_any_host(prediction())
+    assert widened.ends is not None and usual.ends is not None
+    assert widened.targets.values.tolist() == usual.targets.values.tolist()
+    np.testing.assert_allclose(widened.ends[0], usual.ends[0])  # an amount
+    assert (widened.ends[:, 0] <= usual.ends[:, 0]).all()
+    assert (widened.ends[:, 1] >= usual.ends[:, 1]).all()
+    assert widened.ends[-1, 1] >= 20.0 * np.exp(1.645 * HOSTS_DIFFER)
     assert on_any_host(prediction(ends=None)).ends is None
     endless = usual.ends.copy()
     endless[-1, 1] = np.inf

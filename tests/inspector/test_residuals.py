@@ -68,10 +68,12 @@ def test_far_from_what_was_learned_the_network_is_left_as_it_is(plain: Checkpoin
 def test_they_travel_in_the_checkpoint(plain: Checkpoint, tmp_path: Path) -> None:
     """Saved and loaded they add the same to the bit; a checkpoint without them loads too."""
     path = tmp_path / "c.safetensors"
-    made = replace(plain, residuals=of_inputs(range(5)))
-    save_checkpoint(made, path)
+    with_residuals = replace(plain, residuals=of_inputs(range(5)))
+    save_checkpoint(with_residuals, path)
     inputs = [random_input(seed, 6, NUM_CONTEXT) for seed in range(8)]
-    first, two = (Predictor(c).predict_inputs(inputs) for c in (made, load_checkpoint(path)))
+    first, two = (
+        Predictor(c).predict_inputs(inputs) for c in (with_residuals, load_checkpoint(path))
+    )
     assert first.tobytes() == two.tobytes()
     save_checkpoint(plain, path)
     assert load_checkpoint(path).residuals is None

@@ -220,12 +220,12 @@ class Experts(nn.Module):
     def forward(self, idx):
         x = self.words(idx).flatten(0, 1)
         weight, best = self.score(x).softmax(-1).max(-1)
-        made = torch.zeros_like(x)
+        mixed = torch.zeros_like(x)
         for number, expert in enumerate(self.experts):
             (own,) = torch.where(best == number)
             if own.numel():
-                made = made.index_add(0, own, expert(x[own]) * weight[own, None])
-        return self.out(made.view(*idx.shape, 8))
+                mixed = mixed.index_add(0, own, expert(x[own]) * weight[own, None])
+        return self.out(mixed.view(*idx.shape, 8))
 
 
 def experts():

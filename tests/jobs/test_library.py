@@ -44,8 +44,8 @@ class Attention(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         heads = self.project(tokens).unflatten(-1, (3, 2, 32)).permute(2, 0, 3, 1, 4)
-        made = nn.functional.scaled_dot_product_attention(*heads.unbind(0))
-        return made.transpose(1, 2).flatten(2)
+        attended = nn.functional.scaled_dot_product_attention(*heads.unbind(0))
+        return attended.transpose(1, 2).flatten(2)
 
 
 def read(kind: str, folder: Path, **values: Any) -> Job:

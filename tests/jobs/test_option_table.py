@@ -83,14 +83,14 @@ def typed(row: JobOption, text: str) -> list[str]:
 def options_from(words: list[str]) -> JobOptions:
     """What a command with a JOB gets."""
     got: list[JobOptions] = []
-    made = typer.Typer()
+    command = typer.Typer()
 
-    @made.command()
+    @command.command()
     @job_options
     def ask(options: JobOptions) -> None:
         got.append(options)
 
-    done = CliRunner().invoke(made, words)
+    done = CliRunner().invoke(command, words)
     assert done.exit_code == 0, done.output
     return got[0]
 
@@ -161,9 +161,9 @@ def test_which_jobs_take_which_options() -> None:
 
 def test_a_training_config_stands_for_what_is_left_out() -> None:
     config = TrainingConfig(batch_size=4, precision="bf16", optimizer="adamw", compiled=True)
-    made = JobOptions(precision="fp32", config=config).with_config()
-    assert (made.batch_size, made.precision, made.compiled) == (4, "fp32", True)
-    assert made.optimizer == "adamw"
+    merged = JobOptions(precision="fp32", config=config).with_config()
+    assert (merged.batch_size, merged.precision, merged.compiled) == (4, "fp32", True)
+    assert merged.optimizer == "adamw"
     assert JobOptions(task="forward", config=config).with_config().optimizer is None
 
 

@@ -84,17 +84,17 @@ def test_values_of_a_model_are_checked_at_once(values: dict[str, object], words:
 def test_options_are_values(options: type[ReadOptions]) -> None:
     """They travel to other processes, serve as keys, and equal others with the same values."""
     sizes = {"x": [8, 3]}
-    made = options(inputs=sizes)  # type: ignore[arg-type]
+    value = options(inputs=sizes)  # type: ignore[arg-type]
     for same in (
-        pickle.loads(pickle.dumps(made)),  # noqa: S301  # our own bytes
-        copy.deepcopy(made),
+        pickle.loads(pickle.dumps(value)),  # noqa: S301  # our own bytes
+        copy.deepcopy(value),
         options(inputs={"x": (8, 3)}),
     ):
-        assert same == made
-        assert hash(same) == hash(made)
-    assert options() != made
+        assert same == value
+        assert hash(same) == hash(value)
+    assert options() != value
     sizes["x"] = [9, 3]
-    assert made.inputs == {"x": (8, 3)}
+    assert value.inputs == {"x": (8, 3)}
 
 
 def test_a_shape_may_be_a_list() -> None:

@@ -60,10 +60,10 @@ def read(name: str, **values: Any) -> Any:
 def test_a_builder_returns_a_module_with_a_loss_or_a_batch(
     name: str, values: dict[str, Any], batch_size: int, shape: Any, seq_len: int | None
 ) -> None:
-    made = read(name, **values)
-    assert (made.batch_size, made.input_shape, made.seq_len) == (batch_size, shape, seq_len)
-    assert made.graph.num_nodes > 5
-    assert made.graph.sent_bytes > 0
+    loaded = read(name, **values)
+    assert (loaded.batch_size, loaded.input_shape, loaded.seq_len) == (batch_size, shape, seq_len)
+    assert loaded.graph.num_nodes > 5
+    assert loaded.graph.sent_bytes > 0
 
 
 def test_the_same_model_has_the_same_step_however_its_batch_is_given() -> None:
@@ -128,14 +128,14 @@ def test_messages_say_what_to_write_instead(name: str, loss: str | None, words: 
 
 def test_packed_sequences_are_read_at_their_full_length() -> None:
     """An LSTM over 4 x 16 packed tokens has the FLOPs of one over 4 x 16 padded ones."""
-    made = read("packed")
-    assert sentences(made.assumptions) == (sentence(WHOLE_SEQUENCES), USUAL_LOSS)
-    kinds = list(made.graph.kinds)
+    packed = read("packed")
+    assert sentences(packed.assumptions) == (sentence(WHOLE_SEQUENCES), USUAL_LOSS)
+    kinds = list(packed.graph.kinds)
     assert (kinds.count("lstm"), kinds.count("lstm_gradient")) == (1, 1)
     plain = read("words", batch_size=4, seq_len=16)
     flops = [
         float(cost_of_graph(one.graph).flops[list(one.graph.kinds).index("lstm")])
-        for one in (made, plain)
+        for one in (packed, plain)
     ]
     assert flops[0] == pytest.approx(flops[1], rel=0.01)
 

@@ -65,29 +65,29 @@ def test_detection_trains_its_head_on_512_regions_of_an_image(detection: Any) ->
 @pytest.mark.parametrize("name", ["as_dataclass", "as_namedtuple", "as_object", "as_pyg"])
 def test_a_batch_that_is_an_object_is_handed_on_whole(name: str) -> None:
     """The model reads its attributes; a linear layer of 16 by 4 has 68 parameters."""
-    made = own(f"batch_objects.py:{name}")
-    assert made.batch_size == 8
-    assert int(made.graph.parameters.elements.sum()) == 68
+    job = own(f"batch_objects.py:{name}")
+    assert job.batch_size == 8
+    assert int(job.graph.parameters.elements.sum()) == 68
 
 
 def test_a_hybrid_needs_no_values_of_the_mask() -> None:
     """LFM2 asks whether its attention mask is all ones; whole sequences have no padding."""
-    made = hugging_face(CASES / "hf-lfm2-tiny", seq_len=64)
-    assert (made.batch_size, made.seq_len) == (2, 64)
-    assert "aten::convolution" in made.graph.op_types
+    job = hugging_face(CASES / "hf-lfm2-tiny", seq_len=64)
+    assert (job.batch_size, job.seq_len) == (2, 64)
+    assert "aten::convolution" in job.graph.op_types
 
 
 def test_speech_with_ctc_is_read() -> None:
     """wav2vec2's kin compare their labels with the vocabulary, and choose those that count."""
-    made = hugging_face(CASES / "hf-wav2vec2-tiny", batch_size=8)
-    assert made.batch_size == 8
-    assert "aten::_ctc_loss" in made.graph.op_types
+    job = hugging_face(CASES / "hf-wav2vec2-tiny", batch_size=8)
+    assert job.batch_size == 8
+    assert "aten::_ctc_loss" in job.graph.op_types
 
 
 def test_wav2vec2_base_has_its_published_parameters(tmp_path: Path) -> None:
     """94.4 million, with the head for 32 letters."""
-    made = hugging_face(config(tmp_path, "wav2vec2", architectures=["Wav2Vec2ForCTC"]))
-    assert int(made.graph.parameters.elements.sum()) == pytest.approx(94.4e6, rel=1e-3)
+    job = hugging_face(config(tmp_path, "wav2vec2", architectures=["Wav2Vec2ForCTC"]))
+    assert int(job.graph.parameters.elements.sum()) == pytest.approx(94.4e6, rel=1e-3)
 
 
 def test_detr_is_read_with_boxes(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_detr_is_read_with_boxes(tmp_path: Path) -> None:
         use_timm_backbone=False, use_pretrained_backbone=False, backbone=None,
         backbone_config={"model_type": "resnet", "out_features": ["stage4"]},
     )  # fmt: skip
-    made = hugging_face(place, input_shape=(3, 128, 128))
-    assert made.input_shape == (3, 128, 128)
+    job = hugging_face(place, input_shape=(3, 128, 128))
+    assert job.input_shape == (3, 128, 128)
 
 
 def test_a_file_without_a_name_offers_a_class_that_can_be_built() -> None:
@@ -118,8 +118,8 @@ class Choosy(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        made = self.layer(values)
-        return made[made > 0].sum()
+        output = self.layer(values)
+        return output[output > 0].sum()
 
 
 def test_code_of_a_user_that_chooses_by_values_is_still_refused() -> None:

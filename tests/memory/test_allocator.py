@@ -123,9 +123,9 @@ def test_laws(seed: int, expandable: bool) -> None:
     blocks: dict[int, int] = {}
     for event in events:
         if event >= 0:
-            made = allocator.allocate(sizes[event])
-            assert made is not None
-            blocks[event] = made
+            placed = allocator.allocate(sizes[event])
+            assert placed is not None
+            blocks[event] = placed
         else:
             allocator.free(blocks.pop(~event))
         requested = sum(sizes[i] for i in blocks)

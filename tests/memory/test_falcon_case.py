@@ -22,11 +22,11 @@ def test_falcon_with_zero2_fills_a_device_of_40_gb() -> None:
         precision="bf16-mixed",
     )  # fmt: skip
     job = load_job(f"hf:{FALCON}", options, setting="8xA100@zero2")
-    made = memory_of(job, Setting.parse("8xA100@zero2"))
-    assert made.device_total is not None
-    assert made.usable_bytes is not None
-    assert made.device_total.value > 0.99 * made.usable_bytes
+    estimate = memory_of(job, Setting.parse("8xA100@zero2"))
+    assert estimate.device_total is not None
+    assert estimate.usable_bytes is not None
+    assert estimate.device_total.value > 0.99 * estimate.usable_bytes
     elements = int(job.graph.parameters.elements.sum())
-    assert made.parts["parameters"] == pytest.approx(2 * elements, rel=0.01)
-    assert made.parts["optimizer"] == pytest.approx(12 * elements / 8, rel=0.01)
-    assert made.parts["communication"] == pytest.approx(2 * 500_000_000, rel=0.01)
+    assert estimate.parts["parameters"] == pytest.approx(2 * elements, rel=0.01)
+    assert estimate.parts["optimizer"] == pytest.approx(12 * elements / 8, rel=0.01)
+    assert estimate.parts["communication"] == pytest.approx(2 * 500_000_000, rel=0.01)

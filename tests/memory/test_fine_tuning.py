@@ -33,9 +33,9 @@ def test_rows_are_enough() -> None:
 def test_lora_with_and_without_fsdp() -> None:
     """Two rows of a 3B model, which is read once for each."""
     chosen = [run for run in published_runs() if run.kind == "lora" and run.model == "powerlm-3b"]
-    made = list(predicted_runs(chosen[:2]))
-    assert {one.run.setting.scheme.name for one in made} == {"ddp", "fsdp"}
-    assert max(abs(one.error_pct) for one in made) < 5
+    runs = list(predicted_runs(chosen[:2]))
+    assert {one.run.setting.scheme.name for one in runs} == {"ddp", "fsdp"}
+    assert max(abs(one.error_pct) for one in runs) < 5
 
 
 @pytest.mark.slow

@@ -42,10 +42,10 @@ def estimate(capacity_gib: float, *, split: bool) -> MemoryEstimate:
 def test_a_block_that_the_allocator_cannot_place_is_a_failure_below_the_limit() -> None:
     """The sum is two thirds of the memory in both orders; in one the blocks leave no room."""
     placed, broken = estimate(16, split=False), estimate(16, split=True)
-    for made in (placed, broken):
-        assert made.allocated is not None and made.usable_bytes is not None
-        assert made.allocated.value < 0.75 * made.usable_bytes
-        assert made.margin_bytes is not None and made.margin_bytes > 2 * GIB
+    for outcome in (placed, broken):
+        assert outcome.allocated is not None and outcome.usable_bytes is not None
+        assert outcome.allocated.value < 0.75 * outcome.usable_bytes
+        assert outcome.margin_bytes is not None and outcome.margin_bytes > 2 * GIB
     assert (placed.fits, broken.fits) == ("yes", "likely not")
 
 

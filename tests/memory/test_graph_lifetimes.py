@@ -24,8 +24,8 @@ NBYTES = 4 * 8 * 64
 
 def graph_of(*nodes: tuple[str, tuple[int, ...]], dtype: int = FLOAT) -> OpGraph:
     """Nodes of a kind, each of which reads some earlier ones and gives one tensor."""
-    made = Tensor((8, 64), dtype)
-    signatures = [OpSignature(kind, (ROW,) * len(reads), (made,)) for kind, reads in nodes]
+    result = Tensor((8, 64), dtype)
+    signatures = [OpSignature(kind, (ROW,) * len(reads), (result,)) for kind, reads in nodes]
     edges = [(source, i) for i, (_, reads) in enumerate(nodes) for source in reads]
     count = len(nodes)
     return OpGraph(

@@ -28,8 +28,8 @@ def _transformer(kind: str, trained: str) -> Callable[[], nn.Module]:
         import transformers
 
         config = getattr(transformers, kind)(**_SMALL, num_attention_heads=4, use_cache=False)
-        made: nn.Module = getattr(transformers, trained)(config)
-        return made.train()
+        module: nn.Module = getattr(transformers, trained)(config)
+        return module.train()
 
     return make
 
@@ -38,8 +38,8 @@ def _timm(name: str) -> Callable[[], nn.Module]:
     def make() -> nn.Module:
         import timm
 
-        made: nn.Module = timm.create_model(name).train()
-        return made
+        module: nn.Module = timm.create_model(name).train()
+        return module
 
     return make
 
@@ -65,8 +65,8 @@ ALL = pytest.mark.parametrize("name", list(MODELS))
 
 def _loss(outputs: Any) -> Tensor:
     loss = getattr(outputs, "loss", None)
-    made: Tensor = outputs.float().square().mean() if loss is None else loss
-    return made
+    value: Tensor = outputs.float().square().mean() if loss is None else loss
+    return value
 
 
 def _traced(name: str, samples: int = 8, frozen: str = "", **options: Any) -> OpGraph:

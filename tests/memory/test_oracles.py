@@ -65,10 +65,10 @@ class TwoReaders(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """A number."""
-        made = self.words(tokens)
+        embedded = self.words(tokens)
         if self.tied:
-            return nn.functional.linear(made, self.words.weight).square().mean()
-        total: Tensor = (made.sin() + made.cos()).sum()
+            return nn.functional.linear(embedded, self.words.weight).square().mean()
+        total: Tensor = (embedded.sin() + embedded.cos()).sum()
         return total
 
 

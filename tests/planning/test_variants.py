@@ -27,16 +27,16 @@ def test_passes_are_counted_as_if_they_were_read(
     gpt: str, setting: Setting, checkpointing: str
 ) -> None:
     variants = JobVariants(gpt, OPTIONS)
-    made = variants.job(
+    job = variants.job(
         replace(variants.usual, grad_accumulation=5, activation_checkpointing=checkpointing),
         setting,
     )
     options = replace(OPTIONS, grad_accumulation=5, activation_checkpointing=checkpointing)
     read = load_job(gpt, options, setting=setting)
-    assert np.array_equal(made.graph.executions, read.graph.executions)
-    assert np.array_equal(made.graph.signature_of, read.graph.signature_of)
-    assert made.grad_accumulation == 5
-    assert made.cost.flops.sum() == read.cost.flops.sum()
+    assert np.array_equal(job.graph.executions, read.graph.executions)
+    assert np.array_equal(job.graph.signature_of, read.graph.signature_of)
+    assert job.grad_accumulation == 5
+    assert job.cost.flops.sum() == read.cost.flops.sum()
 
 
 def test_a_variant_is_read_once_and_the_usual_one_is_the_given_job(gpt: str) -> None:

@@ -21,10 +21,10 @@ def test_a_column_for_each_worker_and_words_for_those_left_out(
 ) -> None:
     graph = ROOT / "datasets/examples/resnet20.pbtxt"
     (answer,) = predict(graph, setting, method="simulator").answers
-    made = answer.simulation
-    assert made is not None
+    simulation = answer.simulation
+    assert simulation is not None
     path = tmp_path / "p.png"
-    figure = drawn(lambda: plot_timeline(made, path, title="resnet20"), path)
+    figure = drawn(lambda: plot_timeline(simulation, path, title="resnet20"), path)
     assert faults_of(figure) == []
     assert len(figure.axes) == 4 * columns
     assert more in " ".join(words_of(figure))

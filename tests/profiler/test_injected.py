@@ -172,14 +172,14 @@ def profiles(
     injected = {"prep": SLEEP_S, "network": NETWORK_S} | (
         {"fetch": FETCH_S} if group != "-" else {}
     )
-    made: list[StallProfile] = []
-    while len(made) < ATTEMPTS:
+    taken: list[StallProfile] = []
+    while len(taken) < ATTEMPTS:
         with UsedInStep4(folder) as used:
-            out = place / f"out-{len(made)}"
-            made.append(profile_script(command, plan, out, data=[folder], progress=used.progress))
-        if len(made) == 1 and all(is_found(made[0], *each) for each in injected.items()):
+            out = place / f"out-{len(taken)}"
+            taken.append(profile_script(command, plan, out, data=[folder], progress=used.progress))
+        if len(taken) == 1 and all(is_found(taken[0], *each) for each in injected.items()):
             break
-    return made
+    return taken
 
 
 @pytest.fixture(scope="module")

@@ -134,8 +134,8 @@ def test_remarks_in_json_come_back_and_text_of_earlier_files_too() -> None:
 def test_printed_json_has_the_sentence_beside_code_and_values() -> None:
     """`text` is what the text output says, within other remarks too; other objects stay."""
     doubt = remark("link_not_measured", link="200G", like="100G")
-    made = remark("would_guess", setting="1xV100", doubt=doubt)
-    shown = with_sentences(to_json({"remarks": [made], "kind": {"code": "x", "values": {}}}))
+    guess = remark("would_guess", setting="1xV100", doubt=doubt)
+    shown = with_sentences(to_json({"remarks": [guess], "kind": {"code": "x", "values": {}}}))
     assert shown == {
         "remarks": [
             {
@@ -144,12 +144,12 @@ def test_printed_json_has_the_sentence_beside_code_and_values() -> None:
                     "setting": "1xV100",
                     "doubt": {**to_dict(doubt), "text": sentence(doubt)},
                 },
-                "text": sentence(made),
+                "text": sentence(guess),
             }
         ],
         "kind": {"code": "x", "values": {}},
     }
-    assert sentence(doubt) in sentence(made)
+    assert sentence(doubt) in sentence(guess)
 
 
 @pytest.mark.parametrize(("share", "words"), [(1.0, "100 %"), (0.47, "47 %"), (0.0012, "0.1 %")])

@@ -267,8 +267,8 @@ def test_a_batch_in_two_sizes_is_refused() -> None:
             self.layer = nn.Linear(8, 8)
 
         def forward(self, values: Tensor) -> Tensor:
-            made = self.layer(values)
-            scores: Tensor = made @ made.T
+            output = self.layer(values)
+            scores: Tensor = output @ output.T
             return scores.mean()
 
     with torch.device("meta"):

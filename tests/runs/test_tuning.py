@@ -72,8 +72,8 @@ def test_tuning_finds_a_slow_host_and_slow_memory() -> None:
 
 def test_factors_of_a_device_without_published_rows_are_held_less() -> None:
     """What its kernels reach is a guess from other devices."""
-    made = steps(6, **FACTORS)
-    known, other = (tune([replace(one, is_known=seen) for one in made]) for seen in (True, False))
+    runs = steps(6, **FACTORS)
+    known, other = (tune([replace(one, is_known=seen) for one in runs]) for seen in (True, False))
     assert other.factors["memory"] < known.factors["memory"] < 1
 
 
@@ -85,10 +85,10 @@ def test_runs_of_the_usual_device_leave_it_as_it_is() -> None:
 
 def test_runs_of_one_group_are_left_out_together() -> None:
     """A run that the others of its model could tell of is not predicted by these."""
-    made = steps(10, **FACTORS)
-    odd = [replace(one, group="one", seconds=3 * one.seconds) for one in made[:3]]
-    alone = tune([*odd, *made[3:]])
-    apart = tune([*(replace(one, group=one.name) for one in odd), *made[3:]])
+    runs = steps(10, **FACTORS)
+    odd = [replace(one, group="one", seconds=3 * one.seconds) for one in runs[:3]]
+    alone = tune([*odd, *runs[3:]])
+    apart = tune([*(replace(one, group=one.name) for one in odd), *runs[3:]])
     assert alone.left_out[0] < apart.left_out[0]
 
 
@@ -116,9 +116,9 @@ def test_runs_say_whether_they_tell_of_the_host() -> None:
 
 def test_factors_that_no_catalogue_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is written that `--catalog` refuses."""
-    made = steps(8)
+    runs = steps(8)
     monkeypatch.setattr(tuning, "factors_of", lambda _: np.array([1, 1, 1, 1, 51.0]))
     with pytest.raises(
         ConfigError, match=r"the factor of host of these runs .* at most 50, got 51"
     ):
-        tune(made)
+        tune(runs)

@@ -81,20 +81,20 @@ def test_more_devices_and_machines_never_take_less(kind: CollectiveKind) -> None
 
 @pytest.mark.parametrize(("count", "machines"), SHAPES)
 def test_no_device_sends_faster_than_its_link(count: int, machines: int) -> None:
-    made = group(count, machines)
-    slowest = min(hop.bytes_per_s for hop in made.hops)
+    devices = group(count, machines)
+    slowest = min(hop.bytes_per_s for hop in devices.hops)
     for kind in COLLECTIVES:
-        least_s = made.sent_bytes(kind, SIZES) / slowest
-        assert (made.seconds(kind, SIZES) >= least_s).all()
+        least_s = devices.sent_bytes(kind, SIZES) / slowest
+        assert (devices.seconds(kind, SIZES) >= least_s).all()
 
 
 def test_small_messages_take_trees_and_large_ones_rings() -> None:
     """128 machines of 8: a ring has 2,046 steps, trees 2 x (7 + 7)."""
-    made = group(1024, 128)
-    small, large = made.seconds("all_reduce", np.array([1e3, 1e11]))
+    devices = group(1024, 128)
+    small, large = devices.seconds("all_reduce", np.array([1e3, 1e11]))
     assert small < 100e-6
     assert large == pytest.approx(2 * 1023 / 1024 * 1e11 / 1e10, rel=0.01)
-    assert made.seconds("all_gather", np.array([1e3]))[0] > 10 * small  # rings alone
+    assert devices.seconds("all_gather", np.array([1e3]))[0] > 10 * small  # rings alone
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_large_all_reduces_reach_published_rates(
 ) -> None:
     spec = shipped_hardware().link(link)
     reached = ReachedLink(spec, shipped_calibration().link(spec))
-    made = DeviceGroup(count=count, within=reached.hop(count))
-    took_s = made.seconds("all_reduce", np.array([8e9]))
-    assert made.sent_bytes("all_reduce", np.array([8e9])) / took_s == pytest.approx(
+    devices = DeviceGroup(count=count, within=reached.hop(count))
+    took_s = devices.seconds("all_reduce", np.array([8e9]))
+    assert devices.sent_bytes("all_reduce", np.array([8e9])) / took_s == pytest.approx(
         bus_bytes_per_s, rel=tolerance
     )
 

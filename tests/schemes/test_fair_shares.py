@@ -83,37 +83,37 @@ def shares(
     links: list[SharedLink], streams: list[tuple[tuple[int, ...], tuple[int, int]]],
     ports: list[int] | None = None,
 ) -> FairShares:  # fmt: skip
-    made = FairShares(links, ports)
+    fair_shares = FairShares(links, ports)
     for crossed, user in streams:
-        made.add_stream(crossed, user)
-    return made
+        fair_shares.add_stream(crossed, user)
+    return fair_shares
 
 
-def rates_of(made: FairShares, *groups: tuple[int, ...]) -> dict[int, float]:
-    numbers, rates = made.rates(groups)
+def rates_of(fair_shares: FairShares, *groups: tuple[int, ...]) -> dict[int, float]:
+    numbers, rates = fair_shares.rates(groups)
     assert len(numbers) == len(set(numbers))
     return dict(zip(numbers, rates, strict=True))
 
 
 def test_one_group_goes_in_turn() -> None:
     """The first takes all; what leaves nothing on a link leaves the next one none."""
-    made = shares([SharedLink(10.0), SharedLink(4.0)], [((0, 1), (0, 0)), ((0,), (0, 0)),
+    fair_shares = shares([SharedLink(10.0), SharedLink(4.0)], [((0, 1), (0, 0)), ((0,), (0, 0)),
                                                         ((1,), (0, 0))])  # fmt: skip
-    assert rates_of(made, (0, 1, 2)) == {0: 4.0, 1: 6.0, 2: 0.0}
-    assert rates_of(made, (1, 0, 2)) == {1: 10.0, 0: 0.0, 2: 4.0}
+    assert rates_of(fair_shares, (0, 1, 2)) == {0: 4.0, 1: 6.0, 2: 0.0}
+    assert rates_of(fair_shares, (1, 0, 2)) == {1: 10.0, 0: 0.0, 2: 4.0}
 
 
 def test_groups_share_fairly_then_what_is_left() -> None:
-    made = shares(
+    fair_shares = shares(
         [SharedLink(10.0), SharedLink(4.0)],
         [((0, 1), (0, 0)), ((0,), (1, 0)), ((0,), (0, 0)), ((1,), (1, 0))],
     )
     # The first of both: 4 and 6; then nothing is left of link 0, and nothing of link 1.
-    assert rates_of(made, (0, 2), (1, 3)) == {0: 4.0, 1: 6.0, 2: 0.0, 3: 0.0}
+    assert rates_of(fair_shares, (0, 2), (1, 3)) == {0: 4.0, 1: 6.0, 2: 0.0, 3: 0.0}
     # Alone on link 1, stream 3 leaves all of link 0 to the other group.
-    assert rates_of(made, (2,), (3,)) == {2: 10.0, 3: 4.0}
-    assert rates_of(made, (2, 0), (3,)) == {2: 10.0, 3: 4.0, 0: 0.0}
-    assert rates_of(made, (), (1,)) == {1: 10.0}
+    assert rates_of(fair_shares, (2,), (3,)) == {2: 10.0, 3: 4.0}
+    assert rates_of(fair_shares, (2, 0), (3,)) == {2: 10.0, 3: 4.0, 0: 0.0}
+    assert rates_of(fair_shares, (), (1,)) == {1: 10.0}
 
 
 def test_many_users_of_a_port_contend() -> None:

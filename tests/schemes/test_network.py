@@ -94,10 +94,10 @@ def plain_arrivals(
 
 @given(networks())
 def test_arrivals_are_those_of_a_plain_model(
-    made: tuple[list[SharedLink], list[PlainStream], list[list[int]]],
+    case: tuple[list[SharedLink], list[PlainStream], list[list[int]]],
 ) -> None:
     """Whatever is sent over whichever links, at one moment or later."""
-    links, streams, messages = made
+    links, streams, messages = case
     queue = EventQueue()
     network = SharedNetwork(queue, links, 0, MOST_AT_ONCE)
     groups = [network.group() for _ in range(3)]

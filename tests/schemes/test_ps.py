@@ -488,9 +488,11 @@ def test_a_meter_keeps_a_rate_that_is_the_number_of_its_end() -> None:
 
 def test_a_step_ends_when_all_its_gradients_are_in() -> None:
     """0.5 s, 0.3 s of computing, then 20 and 20 MB one after the other."""
-    made = plan(50, 0.3, 20)
-    segment = made.segments[-1]
-    two = replace(made, segments=(*made.segments[:-1], replace(segment, sends=segment.sends * 2)))
+    single = plan(50, 0.3, 20)
+    segment = single.segments[-1]
+    two = replace(
+        single, segments=(*single.segments[:-1], replace(segment, sends=segment.sends * 2))
+    )
     (record,) = simulate_cluster(cluster(1), [two], num_steps=3)
     assert record.step_ends_s == pytest.approx([1.2, 2.4, 3.6])
 

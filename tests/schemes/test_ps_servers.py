@@ -72,10 +72,10 @@ def test_a_job_does_not_depend_on_how_many_steps_are_simulated(model: str, setti
     job, place = job_of(model), Setting.parse(setting)
     times = []
     for steps in (6, 20, 100, 400):
-        made = simulate(job, place, shipped_calibration(place), num_steps=steps)
-        times.append(made.iteration_time_s)
+        simulation = simulate(job, place, shipped_calibration(place), num_steps=steps)
+        times.append(simulation.iteration_time_s)
     assert max(times) <= 1.02 * min(times)
-    steps_s = np.diff(made.records[0].step_ends_s)
+    steps_s = np.diff(simulation.records[0].step_ends_s)
     half = len(steps_s) // 2
     assert steps_s[:half].mean() == pytest.approx(steps_s[half:].mean(), rel=0.06)
 

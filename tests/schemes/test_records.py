@@ -29,17 +29,17 @@ def test_one_step_takes_as_long_as_it_ends() -> None:
 
 
 def test_what_counters_read_is_made_once_and_only_if_asked_for() -> None:
-    made = []
+    readings = []
 
     def use() -> Use:
-        made.append(1)
+        readings.append(1)
         return [SEGMENT], [(0.0, 5.0)], [(0.0, 7.0)]
 
     record = WorkerRecord(step_ends_s=[1.0], make_use=use)
     assert record.iteration_time_s == 1.0
-    assert not made
+    assert not readings
     assert (record.computing, record.tx, record.rx) == ([SEGMENT], [(0.0, 5.0)], [(0.0, 7.0)])
-    assert made == [1]
+    assert readings == [1]
 
 
 def test_records_are_equal_by_content_however_they_were_made() -> None:

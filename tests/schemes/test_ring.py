@@ -115,8 +115,8 @@ def test_messages_wait_for_longer_and_shorter_ones_before_them() -> None:
 
 def test_meters_show_each_message_and_the_pauses_between() -> None:
     """Nothing before the first, no pause between the first two, one before the third."""
-    made = plan((0.5, 100), (0.0, 50), (2.5, 50))
-    for record in simulate_ring(ring(2), [made] * 2, 1):
+    message_plan = plan((0.5, 100), (0.0, 50), (2.5, 50))
+    for record in simulate_ring(ring(2), [message_plan] * 2, 1):
         wanted = [(0, 0), (0.5, 100), (1.5, 100), (2.0, 0), (3.0, 100), (3.5, 0)]
         rates = [(time, rate / MB) for time, rate in record.tx]
         assert rates == [pytest.approx(pair) for pair in wanted]
@@ -135,8 +135,8 @@ def test_a_step_is_as_slow_as_the_drawn_factor_says() -> None:
 
 def test_what_takes_no_time_is_not_recorded() -> None:
     """Neither segments nor updates; an empty message passes at no rate, which is a number."""
-    made = plan((0.0, 50), (0.0, 0))
-    for record in simulate_ring(ring(2), [made] * 2, 3):
+    message_plan = plan((0.0, 50), (0.0, 0))
+    for record in simulate_ring(ring(2), [message_plan] * 2, 3):
         assert record.computing == []
         assert record.step_ends_s == pytest.approx([0.5, 1.0, 1.5])
         assert np.isfinite(record.tx).all()

@@ -86,9 +86,9 @@ def bytes_until(
 
 @settings(max_examples=200)
 @given(clusters())
-def test_steps_at_once_are_those_in_turn(made: tuple[ClusterSpec, list[StepPlan]]) -> None:
+def test_steps_at_once_are_those_in_turn(case: tuple[ClusterSpec, list[StepPlan]]) -> None:
     """Their ends, what each worker computes and sends, in whichever cluster."""
-    spec, steps = made
+    spec, steps = case
     in_turn, together = simulate_cluster(spec, steps, NUM_STEPS), at_once(spec, steps)
     first: dict[int, int] = {}  # worker whose record each is
     for worker, (record, other) in enumerate(zip(in_turn, together, strict=True)):

@@ -21,10 +21,10 @@ def wiring(machines: list[int]) -> Wiring:
 
 @given(MACHINES)
 def test_paths_both_ways_use_the_other_direction_of_the_same_ports(machines: list[int]) -> None:
-    made = wiring(machines)
+    wired = wiring(machines)
     for here, there in permutations(range(len(machines)), 2):
-        out, back = made.path(here, there), made.path(there, here)
-        assert all(0 <= link < len(made.links) for link in out)
+        out, back = wired.path(here, there), wired.path(there, here)
+        assert all(0 <= link < len(wired.links) for link in out)
         assert len(set(out)) == len(out)
         assert {link // 2 for link in out} == {link // 2 for link in back}
         assert not set(out) & set(back)
@@ -32,11 +32,11 @@ def test_paths_both_ways_use_the_other_direction_of_the_same_ports(machines: lis
 
 @given(MACHINES)
 def test_no_two_roles_share_a_link_but_that_of_their_machine(machines: list[int]) -> None:
-    made = wiring(machines)
+    wired = wiring(machines)
     shared = 2 * (max(machines) + 1)
     owners: dict[int, set[int]] = {}
     for here, there in permutations(range(len(machines)), 2):
-        for link in made.path(here, there):
+        for link in wired.path(here, there):
             owner = machines[here] if link % 2 == 0 else machines[there]
             if link < shared:
                 assert link // 2 == owner
@@ -47,23 +47,23 @@ def test_no_two_roles_share_a_link_but_that_of_their_machine(machines: list[int]
 
 def test_paths_by_hand() -> None:
     """Roles 0 and 1 on machine 0, role 2 on machine 1: links 0 to 3, ports 4 to 9, roles 10 on."""
-    made = wiring([0, 0, 1])
-    assert made.path(0, 1) == (4, 7)
-    assert made.path(1, 0) == (6, 5)
-    assert made.path(0, 2) == (0, 10, 15)
-    assert made.path(2, 0) == (1, 14, 11)
-    assert made.path(2, 1) == (1, 14, 13)
+    wired = wiring([0, 0, 1])
+    assert wired.path(0, 1) == (4, 7)
+    assert wired.path(1, 0) == (6, 5)
+    assert wired.path(0, 2) == (0, 10, 15)
+    assert wired.path(2, 0) == (1, 14, 11)
+    assert wired.path(2, 1) == (1, 14, 13)
 
 
 def test_links_have_their_rates() -> None:
     """A machine's link without copies, which each role makes for itself; bridges without limits."""
-    made = wiring([0, 1, 1])
-    assert made.links[:4] == [SharedLink(1e9, sharing=0.3)] * 4
-    assert made.links[4:10] == [SharedLink(5e9)] * 6
-    assert made.links[10:] == [LINK] * 6
+    wired = wiring([0, 1, 1])
+    assert wired.links[:4] == [SharedLink(1e9, sharing=0.3)] * 4
+    assert wired.links[4:10] == [SharedLink(5e9)] * 6
+    assert wired.links[10:] == [LINK] * 6
 
 
 @pytest.mark.parametrize("machines", [[0, 1], [0, 1, 2]])
 def test_machines_with_one_role_cross_that_roles_link_alone(machines: list[int]) -> None:
-    made = wiring(machines)
-    assert len(made.path(0, 1)) == 2
+    wired = wiring(machines)
+    assert len(wired.path(0, 1)) == 2

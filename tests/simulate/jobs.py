@@ -54,10 +54,10 @@ def net(batch_size: int, *, sync: bool = False, depth: int = 3, channels: int = 
         relu = OpSignature.of_op_type("Relu", (Tensor(image, FLOAT),), (Tensor(image, FLOAT),))
         ops += [(f"conv{i}", conv), (f"relu{i}", relu)]
     features, classes = 28 * 28 * channels, 10
-    flat, made = Tensor((batch_size, features), FLOAT), Tensor((batch_size, classes), FLOAT)
+    flat, scores = Tensor((batch_size, features), FLOAT), Tensor((batch_size, classes), FLOAT)
     weights = Tensor((features, classes), FLOAT)
-    ops.append(("dense", OpSignature.of_op_type("MatMul", (flat, weights), (made,))))
-    ops.append(("dense_grad", OpSignature.of_op_type("MatMul", (flat, made), (weights,))))
+    ops.append(("dense", OpSignature.of_op_type("MatMul", (flat, weights), (scores,))))
+    ops.append(("dense_grad", OpSignature.of_op_type("MatMul", (flat, scores), (weights,))))
     for i in reversed(range(depth)):
         inputs = (Tensor(image, FLOAT), Tensor((4,), INT), Tensor(image, FLOAT))
         grad = OpSignature.of_op_type("Conv2DBackpropFilter", inputs, (Tensor(window, FLOAT),))

@@ -72,10 +72,10 @@ def test_copies_to_a_superchip_take_its_own_link() -> None:
 @pytest.mark.parametrize("name", ["MI300X-R1/ho-PCIe", "8xMI300X", "MI300X-P1w2/ho-PCIe"])
 def test_a_device_without_a_counter_window_has_the_targets_of_one_step(name: str) -> None:
     setting = Setting.parse(name)
-    made = simulate(net(8), setting, shipped_calibration(setting), num_steps=5)
-    assert made.step is not None
-    assert np.array_equal(made.targets.values, made.step.targets().values)
-    assert made.targets.values.max() > 0
+    simulation = simulate(net(8), setting, shipped_calibration(setting), num_steps=5)
+    assert simulation.step is not None
+    assert np.array_equal(simulation.targets.values, simulation.step.targets().values)
+    assert simulation.targets.values.max() > 0
 
 
 @pytest.mark.parametrize("name", ["4090", "L4", "B200", "M60", "MI300X"])

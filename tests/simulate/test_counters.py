@@ -22,11 +22,11 @@ def record(step_s: float, busy_s: float, steps: int) -> WorkerRecord:
     )
 
 
-def device_trace(made: WorkerRecord, **more: float) -> np.ndarray:
+def device_trace(worker: WorkerRecord, **more: float) -> np.ndarray:
     """Device utilisation from the end of the first step, in percent."""
-    ends = made.step_ends_s
+    ends = worker.step_ends_s
     how = {"period_s": 0.002, "start_s": ends[0], "end_s": ends[-1], "window_s": WINDOW_S, **more}
-    return traces_of_worker(made, **how)["device_util"].amount  # type: ignore[arg-type]
+    return traces_of_worker(worker, **how)["device_util"].amount  # type: ignore[arg-type]
 
 
 def test_short_steps_show_their_mean_from_the_first_sample_on() -> None:
@@ -93,15 +93,15 @@ def test_the_bound_counts_all_that_a_longer_record_would_hold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """3 segments, 5 and 7 changes of rates, four times: 60, and one more is too many."""
-    made = record(1.0, 0.5, 3)
-    made.step_ends_s = [1.0, 1.5, 2.0]
-    made.tx[:] = [(0.1 * i, 0.0) for i in range(5)]
-    made.rx[:] = [(0.1 * i, 0.0) for i in range(7)]
+    worker = record(1.0, 0.5, 3)
+    worker.step_ends_s = [1.0, 1.5, 2.0]
+    worker.tx[:] = [(0.1 * i, 0.0) for i in range(5)]
+    worker.rx[:] = [(0.1 * i, 0.0) for i in range(7)]
     monkeypatch.setattr(counters, "MOST_SEGMENTS", 60)
-    assert lengthened(made, 4.0).step_ends_s[-1] == pytest.approx(5.0)
+    assert lengthened(worker, 4.0).step_ends_s[-1] == pytest.approx(5.0)
     monkeypatch.setattr(counters, "MOST_SEGMENTS", 59)
     with pytest.raises(TraceError, match=r"^2 simulated steps of 1 s in all, too short"):
-        lengthened(made, 4.0)
+        lengthened(worker, 4.0)
 
 
 def test_a_record_is_lengthened_from_its_first_step_on_to_its_last() -> None:
@@ -128,12 +128,12 @@ def test_traces_say_how_they_were_taken() -> None:
 
 
 def test_as_many_samples_as_are_allowed_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = record(1.0, 0.5, 4)
+    worker = record(1.0, 0.5, 4)
     monkeypatch.setattr(counters, "MOST_SAMPLES", 12)
-    assert len(device_trace(made, period_s=0.25)) == 12
+    assert len(device_trace(worker, period_s=0.25)) == 12
     monkeypatch.setattr(counters, "MOST_SAMPLES", 11)
     with pytest.raises(TraceError, match=r"last 3 s in all, 12 samples of 0.25 s, at most 11 are"):
-        device_trace(made, period_s=0.25)
+        device_trace(worker, period_s=0.25)
 
 
 def test_the_first_sample_above_100_pct_is_named() -> None:
@@ -154,7 +154,7 @@ def test_a_device_that_does_nothing_shows_nothing_as_long_as_the_trace() -> None
 
 def test_a_trace_may_end_before_the_rates_do() -> None:
     """4 MB/s from 1 s to 9 s, of which 4 s are shown."""
-    made = record(1.0, 0.5, 12)
-    made.tx[:] = [(0.0, 0.0), (1.0, 4e6), (9.0, 0.0), (10.0, 7e6), (11.0, 0.0)]
-    traces = traces_of_worker(made, period_s=1.0, start_s=0.0, end_s=5.0, window_s=WINDOW_S)
+    worker = record(1.0, 0.5, 12)
+    worker.tx[:] = [(0.0, 0.0), (1.0, 4e6), (9.0, 0.0), (10.0, 7e6), (11.0, 0.0)]
+    traces = traces_of_worker(worker, period_s=1.0, start_s=0.0, end_s=5.0, window_s=WINDOW_S)
     assert traces["net_tx"].amount == pytest.approx([0, 4, 4, 4, 4])

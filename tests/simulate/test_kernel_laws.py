@@ -68,7 +68,7 @@ def table(**columns: object) -> OpTable:
 
 
 def seconds(
-    made: OpTable,
+    ops: OpTable,
     *,
     product_s: float = 0.0,
     saved_s: float = np.inf,
@@ -78,7 +78,7 @@ def seconds(
 ) -> tuple[float, float]:
     """Seconds of the kernel and of its start, with these times at the peaks."""
     units = UnitTimes(
-        table=made,
+        table=ops,
         product_s=np.array([product_s]),
         saved_s=np.array([saved_s]),
         memory_s=np.array([memory_s]),
@@ -89,28 +89,28 @@ def seconds(
 
 
 def test_a_product_takes_its_compute_or_its_bytes_whichever_is_longer() -> None:
-    made = table(memory_kind=PRODUCT)
-    assert seconds(made, product_s=2.0, memory_s=0.01)[0] == pytest.approx(2.0 / 0.5 * 1.7)
-    assert seconds(made, product_s=2.0, memory_s=3.0)[0] == pytest.approx(3.0 / 0.8 * 9.7)
+    ops = table(memory_kind=PRODUCT)
+    assert seconds(ops, product_s=2.0, memory_s=0.01)[0] == pytest.approx(2.0 / 0.5 * 1.7)
+    assert seconds(ops, product_s=2.0, memory_s=3.0)[0] == pytest.approx(3.0 / 0.8 * 9.7)
 
 
 @pytest.mark.parametrize(("gradient", "factor"), [(0, 1.0), (1, 3.1), (2, 3.2)])
 def test_a_convolution_and_its_gradients_have_factors_of_their_own(
     gradient: int, factor: float
 ) -> None:
-    made = table(product_kind=POINTWISE, gradient=gradient, memory_kind=PRODUCT)
-    assert seconds(made, product_s=2.0) == pytest.approx((2.0 / 0.5 * 1.1 * factor, 8e-3))
+    ops = table(product_kind=POINTWISE, gradient=gradient, memory_kind=PRODUCT)
+    assert seconds(ops, product_s=2.0) == pytest.approx((2.0 / 0.5 * 1.1 * factor, 8e-3))
 
 
 @pytest.mark.parametrize(("gradient", "factor"), [(0, 1.0), (1, 4.1 * 3.1), (2, 4.2 * 3.2)])
 def test_on_tensor_cores_the_layout_is_turned_unless_a_compiler_chose_it(
     gradient: int, factor: float
 ) -> None:
-    made = table(product_kind=WINDOW3, gradient=gradient, memory_kind=PRODUCT)
+    ops = table(product_kind=WINDOW3, gradient=gradient, memory_kind=PRODUCT)
     compute_s = 2.0 / 0.25 * 2.2 * 1.2 * factor
-    turned, _ = seconds(made, product_s=2.0, memory_s=0.1, tensor=True)
+    turned, _ = seconds(ops, product_s=2.0, memory_s=0.1, tensor=True)
     assert turned == pytest.approx(compute_s + 0.1 / 0.8 * 7.0)
-    assert seconds(made, product_s=2.0, memory_s=0.1, tensor=True, fused=True)[0] == pytest.approx(
+    assert seconds(ops, product_s=2.0, memory_s=0.1, tensor=True, fused=True)[0] == pytest.approx(
         compute_s
     )
     matmul = table(memory_kind=PRODUCT)
@@ -121,11 +121,11 @@ def test_on_tensor_cores_the_layout_is_turned_unless_a_compiler_chose_it(
 @pytest.mark.parametrize(("kind", "saving", "traffic"), [(WINDOW3, 5.1, 6.1), (WINDOW5, 5.2, 6.2)])
 def test_saved_multiplications_cost_more_traffic(kind: int, saving: float, traffic: float) -> None:
     """Taken where that is faster, of the gradient by the input here."""
-    made = table(product_kind=kind, gradient=1, memory_kind=PRODUCT)
+    ops = table(product_kind=kind, gradient=1, memory_kind=PRODUCT)
     memory_s = 0.01 / 0.8 * 9.7
-    kernel_s, _ = seconds(made, product_s=100.0, saved_s=2.0, memory_s=0.01)
+    kernel_s, _ = seconds(ops, product_s=100.0, saved_s=2.0, memory_s=0.01)
     assert kernel_s == pytest.approx(2.0 * 3.1 / 0.5 * saving + memory_s * traffic)
-    kernel_s, _ = seconds(made, product_s=0.1, saved_s=2.0, memory_s=0.01)
+    kernel_s, _ = seconds(ops, product_s=0.1, saved_s=2.0, memory_s=0.01)
     assert kernel_s == pytest.approx(0.1 * 3.1 / 0.5 * KERNELS.product[kind])
 
 
@@ -229,10 +229,10 @@ def test_peaks_are_those_of_the_precision_and_of_the_device() -> None:
 
 def test_what_is_saved_runs_on_plain_cores() -> None:
     device = device_named("V100")
-    made = unit_times(table(sides=SQUARE, saved_sides=SQUARE), device)
-    assert made.saved_s[0] == pytest.approx(made.product_s[0])
+    times = unit_times(table(sides=SQUARE, saved_sides=SQUARE), device)
+    assert times.saved_s[0] == pytest.approx(times.product_s[0])
     half = unit_times(table(sides=ODD, saved_sides=SQUARE, half=True), device)
-    assert half.saved_s[0] == pytest.approx(made.saved_s[0])
+    assert half.saved_s[0] == pytest.approx(times.saved_s[0])
     pascal = device_named("P100")
     half = unit_times(table(sides=ODD, saved_sides=SQUARE, half=True), pascal)
     single = unit_times(table(sides=ODD, saved_sides=SQUARE), pascal)
@@ -248,10 +248,10 @@ def test_what_is_saved_runs_on_plain_cores() -> None:
 def test_memory_is_seen_in_use_for_its_bytes_and_no_longer_than_the_kernel() -> None:
     device = device_named("V100")
     moved_s = 9e9 / device.bytes_per_s / 0.8
-    made = table(moved=9e9, sides=(4e4, 4e4, 4e4, 1.0), memory_kind=PRODUCT)
+    ops = table(moved=9e9, sides=(4e4, 4e4, 4e4, 1.0), memory_kind=PRODUCT)
     for activity in (1.0, 1.5):
         efficiency = Efficiency(kernels=KERNELS, device=REACHED, memory_activity=activity)
-        ((total_s, kernel_s, memory_s),) = kernel_times(made, device, efficiency).tolist()
+        ((total_s, kernel_s, memory_s),) = kernel_times(ops, device, efficiency).tolist()
         assert total_s == pytest.approx(kernel_s + 1e-3)
         assert memory_s == pytest.approx(moved_s * 9.7 * activity)
         assert kernel_s > memory_s
@@ -266,8 +266,8 @@ def test_an_op_of_a_graph_counts_as_often_as_it_runs() -> None:
     product = table(moved=9e9, sides=(4e4, 4e4, 4e4, 1.0), memory_kind=PRODUCT)
     single = kernel_times(product, device, efficiency)[0]
     assert len(set(single.tolist())) == 3
-    made = op_times(product, np.array([0, 0, 0]), np.array([1, 3, 0]), device, efficiency)
-    for column, values in enumerate((made.duration_s, made.busy_s, made.memory_s)):
+    times = op_times(product, np.array([0, 0, 0]), np.array([1, 3, 0]), device, efficiency)
+    for column, values in enumerate((times.duration_s, times.busy_s, times.memory_s)):
         assert values.tolist() == pytest.approx([single[column], 3 * single[column], 0.0])
 
 

@@ -20,11 +20,11 @@ def convolution(
 ) -> OpSignature:  # fmt: skip
     """A convolution that keeps the size of its images."""
     image = Tensor((BATCH, inner * groups, SIDE, SIDE), dtype)
-    made = Tensor((BATCH, outer * groups, SIDE, SIDE), dtype)
+    output = Tensor((BATCH, outer * groups, SIDE, SIDE), dtype)
     sides = (inner, outer * groups) if kind == "conv" else (groups, 1)
     weights = Tensor((*window, *sides), dtype)
     numbers = (("groups", (groups,)), *((CHANNELS_LAST,) if last else ()))
-    return OpSignature(kind, (image, weights), (made,), numbers)
+    return OpSignature(kind, (image, weights), (output,), numbers)
 
 
 def depthwise(side: int, dtype: int, *, last: bool = False, other: int = 0) -> OpFacts:

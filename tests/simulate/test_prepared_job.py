@@ -43,8 +43,8 @@ def test_a_setting_that_a_graph_is_not_made_for_is_an_assumption(
     assumed = assumptions_on(graph, place)
     assert len(assumed[:1]) == bool(part)
     assert part in (sentences(assumed) or ("",))[0]
-    made = simulate(graph, place, shipped_calibration(), num_steps=4)
-    assert made.to_json_dict()["assumptions"] == to_json(assumed)
+    simulation = simulate(graph, place, shipped_calibration(), num_steps=4)
+    assert simulation.to_json_dict()["assumptions"] == to_json(assumed)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,11 @@ def test_closed_forms_say_that_they_take_asynchronous_training_for_synchronous(
 @pytest.mark.parametrize("layout", ["servers", "unplaced", "one_machine", "all_reduce"])
 def test_nothing_crosses_the_network_of_one_device(layout: Layout) -> None:
     setting = Setting.parse("V100-R1/ho-PCIe")
-    made = simulate(replace(net(8), layout=layout), setting, shipped_calibration(), num_steps=4)
-    assert not made.traces["net_tx"].amount.any()
-    assert not made.traces["net_rx"].amount.any()
+    simulation = simulate(
+        replace(net(8), layout=layout), setting, shipped_calibration(), num_steps=4
+    )
+    assert not simulation.traces["net_tx"].amount.any()
+    assert not simulation.traces["net_rx"].amount.any()
 
 
 def test_all_reduce_is_synchronous_and_a_program_may_say_so() -> None:
@@ -118,13 +120,13 @@ def test_gradients_of_a_ring_travel_afterwards_or_in_half_precision_if_the_progr
 @pytest.mark.parametrize("setting", ["V100-R1/ho-PCIe", "V100-R2/ho-PCIe", "V100-P1w2/ho-PCIe"])
 def test_no_share_of_the_device_is_above_100_pct(setting: str) -> None:
     """Of any segment, sample and target; and memory is in use only while a kernel runs."""
-    made = simulate(net(32), Setting.parse(setting), shipped_calibration(), num_steps=10)
-    for record in made.records:
+    simulation = simulate(net(32), Setting.parse(setting), shipped_calibration(), num_steps=10)
+    for record in simulation.records:
         for segment in record.computing:
             assert 0 <= segment.memory_share <= segment.busy_share <= 1 + 1e-9
     for name in ("device_util", "device_mem_util"):
-        assert made.traces[name].amount.max() <= 100
-    util, memory, tx, rx = made.targets.values
+        assert simulation.traces[name].amount.max() <= 100
+    util, memory, tx, rx = simulation.targets.values
     assert 0 < util[0] <= 100
     assert 0 <= memory[0] <= 100
     for values in (util, memory, tx, rx):

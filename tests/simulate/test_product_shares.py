@@ -18,8 +18,8 @@ HALF, SINGLE = NUMBER_OF["DT_BFLOAT16"], NUMBER_OF["DT_FLOAT"]
 
 
 def product(dtype: int, kind: str = "matmul") -> OpSignature:
-    left, right, made = (Tensor((4096, 4096), dtype) for _ in range(3))
-    return OpSignature(kind, (left, right), (made,))
+    left, right, output = (Tensor((4096, 4096), dtype) for _ in range(3))
+    return OpSignature(kind, (left, right), (output,))
 
 
 def efficiency_of(name: str) -> GpuEfficiency:

@@ -50,10 +50,12 @@ def test_same_seed_same_traces_other_seed_others() -> None:
 
 
 def test_targets_are_finite_and_the_iteration_takes_time() -> None:
-    made = on("V100-P1w2/ho-1G", sync=True)
-    assert np.isfinite(made.targets.flat).all()
-    assert (made.targets.flat >= 0).all()
-    assert made.targets.iteration_time_s == pytest.approx(made.iteration_time_s, rel=0.15)
+    simulation = on("V100-P1w2/ho-1G", sync=True)
+    assert np.isfinite(simulation.targets.flat).all()
+    assert (simulation.targets.flat >= 0).all()
+    assert simulation.targets.iteration_time_s == pytest.approx(
+        simulation.iteration_time_s, rel=0.15
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,14 +66,14 @@ def test_targets_are_the_mean_over_workers_beside_other_servers(
     name: str, kinds: dict[int, int]
 ) -> None:
     """Some 2080 Ti are beside the server that holds nearly all; the first is not."""
-    made = on(name)
-    times_s = [made.records[worker].iteration_time_s for worker in kinds]
+    simulation = on(name)
+    times_s = [simulation.records[worker].iteration_time_s for worker in kinds]
     assert max(times_s) > 3 * min(times_s)
     mean_s = float(np.average(times_s, weights=list(kinds.values())))
     assert mean_s < 0.8 * times_s[0]
-    assert made.iteration_time_s == pytest.approx(mean_s)
+    assert simulation.iteration_time_s == pytest.approx(mean_s)
     # Where workers come one after another, a step may show two bursts.
-    assert 0.6 * mean_s < made.targets.iteration_time_s < 1.1 * mean_s
+    assert 0.6 * mean_s < simulation.targets.iteration_time_s < 1.1 * mean_s
 
 
 @pytest.mark.parametrize("name", ["V100-P1w2/ho-1G", "V100-P1w3/ho-1G", "2080Ti-P5w5/he-1G"])
@@ -79,16 +81,16 @@ def test_targets_are_the_mean_over_workers_beside_other_servers(
 def test_two_steps_are_enough(name: str, sync: bool) -> None:
     """However unlike the workers are, each has a step after its first."""
     for seed in range(4):
-        made = simulate(
+        simulation = simulate(
             net(32, sync=sync), Setting.parse(name), CALIBRATION, num_steps=2, seed=seed
         )
-        assert made.iteration_time_s > 0
-        assert min(len(record.step_ends_s) for record in made.records) >= 2
+        assert simulation.iteration_time_s > 0
+        assert min(len(record.step_ends_s) for record in simulation.records) >= 2
 
 
 def test_bytes_on_the_wire_are_those_of_the_graph() -> None:
-    made = on("V100-P1w2/ho-1G")
-    record = made.records[0]
+    simulation = on("V100-P1w2/ho-1G")
+    record = simulation.records[0]
     ends = record.step_ends_s
     steps, start_s, end_s = len(ends) - 1, ends[0], ends[-1]
     for meter, nbytes in ((record.tx, "sent_bytes"), (record.rx, "received_bytes")):
@@ -119,11 +121,11 @@ def test_labels_of_a_fast_job_do_not_depend_on_how_long_it_is_watched() -> None:
     """Steps much shorter than a window of NVML: the device is as busy all the time."""
     setting, still = Setting.parse("V100-R4/ho-PCIe"), replace(CALIBRATION, jitter=0.0)
     for steps in (10, 40):
-        made = simulate(net(32), setting, still, num_steps=steps)
-        assert made.iteration_time_s < 0.02
-        assert made.patterns["device_util"] == "B"
-        _, burst_s, idle_s = made.targets.values[0]
-        assert (burst_s, idle_s) == (pytest.approx(made.iteration_time_s), 0.0)
+        simulation = simulate(net(32), setting, still, num_steps=steps)
+        assert simulation.iteration_time_s < 0.02
+        assert simulation.patterns["device_util"] == "B"
+        _, burst_s, idle_s = simulation.targets.values[0]
+        assert (burst_s, idle_s) == (pytest.approx(simulation.iteration_time_s), 0.0)
 
 
 def test_memory_is_seen_in_use_longer_than_its_bytes_take_but_never_without_a_kernel() -> None:
@@ -273,9 +275,9 @@ def test_every_graph_on_every_setting(store: GraphStore, tmp_path: Path) -> None
         assert data.about.iteration_time_error is not None
         assert data.about.iteration_time_error.median_pct == 8.0
         job = next(item for item in data.examples if item.family == "alexnet")
-        made = simulate(PreparedJob(net(32)), setting, CALIBRATION, num_steps=20)
+        simulation = simulate(PreparedJob(net(32)), setting, CALIBRATION, num_steps=20)
         assert dict(zip(TARGET_NAMES, job.targets.flat, strict=True)) == pytest.approx(
-            dict(zip(TARGET_NAMES, made.targets.flat, strict=True))
+            dict(zip(TARGET_NAMES, simulation.targets.flat, strict=True))
         )
     assert {path.name for path in out.iterdir()} == {"zoo", *(path.name for path in folders)}
 

@@ -45,12 +45,12 @@ def simulated(setting: str) -> Simulation:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_all_resources_have_the_period_of_the_iteration(setting: str) -> None:
     """Bursts per step x (burst + idle) is the iteration time of the answer, for each resource."""
-    made = simulated(setting)
-    assert made.step is not None
-    values = made.step_targets.values
-    counts = [max(usage.num_bursts, 1) for usage in made.step.usage().values()]
-    assert counts * (values[:, 1] + values[:, 2]) == pytest.approx(made.iteration_time_s)
-    assert sum(made.step.phases_s().values()) == pytest.approx(made.iteration_time_s)
+    simulation = simulated(setting)
+    assert simulation.step is not None
+    values = simulation.step_targets.values
+    counts = [max(usage.num_bursts, 1) for usage in simulation.step.usage().values()]
+    assert counts * (values[:, 1] + values[:, 2]) == pytest.approx(simulation.iteration_time_s)
+    assert sum(simulation.step.phases_s().values()) == pytest.approx(simulation.iteration_time_s)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -69,31 +69,31 @@ def test_no_share_of_a_device_exceeds_100_percent(setting: str) -> None:
 @pytest.mark.parametrize("setting", ["8xH100", "V100-R8/ho-NVLink", "V100-P1w2"])
 def test_bytes_of_a_step_are_those_of_its_exchange(setting: str) -> None:
     """All-reduce: 2 (n - 1) / n of the gradients; servers: all of them, and all parameters."""
-    made, job = simulated(setting), PreparedJob(net(16))
-    assert made.step is not None
-    device = shipped_calibration().device(made.topology.workers[0])
-    count = made.setting.num_workers
-    if made.topology.server_machine:
-        plan = job.plan(device, len(made.topology.server_machine), "round_robin")
+    simulation, job = simulated(setting), PreparedJob(net(16))
+    assert simulation.step is not None
+    device = shipped_calibration().device(simulation.topology.workers[0])
+    count = simulation.setting.num_workers
+    if simulation.topology.server_machine:
+        plan = job.plan(device, len(simulation.topology.server_machine), "round_robin")
         wanted = bytes_of(messages_of(plan)).sum()
     else:
         plan = job.exchange_plan(device, BUCKETS)
         wanted = 2 * (count - 1) / count * bytes_of(messages_of(plan)).sum()
-    usage = made.step.usage()["net_tx"]
+    usage = simulation.step.usage()["net_tx"]
     sent = usage.burst_amount * 1e6 * usage.burst_s * usage.num_bursts
     assert sent == pytest.approx(wanted, rel=1e-6)
 
 
 def test_a_step_on_processors_keeps_labels_of_traces() -> None:
     job = PreparedJob(net(16))
-    made = simulate(
+    simulation = simulate(
         job,
         Setting.parse("CPU-P1w2"),
         shipped_calibration(Setting.parse("CPU-P1w2")),
         num_steps=STEPS,
     )
-    assert made.step is None
-    assert made.step_targets is made.targets
+    assert simulation.step is None
+    assert simulation.step_targets is simulation.targets
 
 
 def test_phases_of_a_step_follow_each_other() -> None:

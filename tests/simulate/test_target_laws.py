@@ -204,10 +204,12 @@ def test_a_simulation_of_a_setting_gives_the_closed_form(step: Step) -> None:
         apply_s_per_byte=0.0,
         role_copy_bytes_per_s=float("inf"),
     )
-    made = simulate(Planned(step), Setting.parse("V100-P1w1/ho-1G"), bound, num_steps=NUM_STEPS)
+    simulation = simulate(
+        Planned(step), Setting.parse("V100-P1w1/ho-1G"), bound, num_steps=NUM_STEPS
+    )
     copies_s = (step.pull + step.push) / link_named("PCIe3").bytes_per_s
     wanted = step.targets(rate=0.8 * link_named("1G").bytes_per_s, more_s=copies_s)
-    assert made.iteration_time_s == pytest.approx(wanted[0, 1:].sum(), rel=1e-6)
+    assert simulation.iteration_time_s == pytest.approx(wanted[0, 1:].sum(), rel=1e-6)
     # A window of NVML at each end of a burst, and a sample of 50 ms of the network.
-    check(made.targets.values, wanted, rel=0.06, abs=0.06)
-    assert set(made.patterns.values()) == {"BIB"}
+    check(simulation.targets.values, wanted, rel=0.06, abs=0.06)
+    assert set(simulation.patterns.values()) == {"BIB"}

@@ -40,11 +40,11 @@ def layered(
         phases: whether the graph shows them.
     """
     count = len(widths) - 1
-    made = [Tensor((rows, width), dtype) for width in widths]
+    tensors = [Tensor((rows, width), dtype) for width in widths]
     weights = [Tensor((widths[i], widths[i + 1]), dtype, is_parameter=True) for i in range(count)]
-    ops = [OpSignature("matmul", (made[i], weights[i]), (made[i + 1],)) for i in range(count)]
+    ops = [OpSignature("matmul", (tensors[i], weights[i]), (tensors[i + 1],)) for i in range(count)]
     ops += [
-        OpSignature("matmul", (made[i], made[i + 1]), (Tensor(weights[i].shape, dtype),))
+        OpSignature("matmul", (tensors[i], tensors[i + 1]), (Tensor(weights[i].shape, dtype),))
         for i in reversed(range(count))
     ]
     size = 2 * count

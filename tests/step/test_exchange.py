@@ -62,14 +62,14 @@ def test_a_bucket_ends_with_the_gradient_that_fills_it() -> None:
 def test_buckets_hold_all_gradients_in_order(widths: list[int], first: float, most: float) -> None:
     graph = layered([5, *widths])
     rule = ExchangeRule(grouping="buckets", first_bytes=first, most_bytes=most)
-    made = buckets(graph, rule)
-    assert sum(message.nbytes for _, message in made) == graph.sent_bytes
-    assert sum(message.tensors for _, message in made) == len(widths)
-    assert [at for at, _ in made] == sorted({at for at, _ in made})
-    for number, (_, message) in enumerate(made[:-1]):
+    messages = buckets(graph, rule)
+    assert sum(message.nbytes for _, message in messages) == graph.sent_bytes
+    assert sum(message.tensors for _, message in messages) == len(widths)
+    assert [at for at, _ in messages] == sorted({at for at, _ in messages})
+    for number, (_, message) in enumerate(messages[:-1]):
         assert message.nbytes >= (most if number else first)
     larger = ExchangeRule(grouping="buckets", first_bytes=2 * first, most_bytes=2 * most)
-    assert len(buckets(graph, larger)) <= len(made)
+    assert len(buckets(graph, larger)) <= len(messages)
 
 
 @given(SIZES, st.data())
@@ -79,12 +79,12 @@ def test_gradients_of_each_group_travel_by_themselves(
     graph = layered([5, *widths])
     count = len(widths)
     groups = np.array(data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)))
-    made = grouped(graph, np.arange(2 * count), BUCKETS, groups)
+    messages = grouped(graph, np.arange(2 * count), BUCKETS, groups)
     for group in range(3):
-        own = [message for _, message in made if message.server == group]
+        own = [message for _, message in messages if message.server == group]
         assert sum(each.tensors for each in own) == int((groups == group).sum())
         assert sum(each.nbytes for each in own) == graph.parameters.nbytes[groups == group].sum()
-    assert [at for at, _ in made] == sorted(at for at, _ in made)
+    assert [at for at, _ in messages] == sorted(at for at, _ in messages)
 
 
 def test_buckets_of_pytorch_are_of_25_mib_and_the_first_of_one() -> None:

@@ -153,8 +153,10 @@ def test_equal_tensors_make_as_many_messages_as_are_wanted(last: bool) -> None:
     graph = with_traffic(chain_graph(count), [] if last else tensors, tensors if last else [])
     servers = [0] * count
     plan = plan_step(graph, times(graph), [] if last else servers, servers if last else [])
-    made = [m for s in plan.segments for m in s.sends] if last else list(plan.pulls)
-    assert [(m.nbytes, m.tensors) for m in made] == [(70, 10)] * MOST_MESSAGES == [(70, 10)] * 40
+    messages = [m for s in plan.segments for m in s.sends] if last else list(plan.pulls)
+    assert (
+        [(m.nbytes, m.tensors) for m in messages] == [(70, 10)] * MOST_MESSAGES == [(70, 10)] * 40
+    )
     seconds = times(graph).duration_s.reshape(MOST_MESSAGES, 10).sum(axis=1)
     assert [s.duration_s for s in plan.segments] == pytest.approx(seconds)
 

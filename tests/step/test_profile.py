@@ -80,25 +80,27 @@ CORRECTIONS: tuple[Callable[[], StepProfile], ...] = (
 )
 
 
-@pytest.mark.parametrize("made", CORRECTIONS)
-def test_all_resources_have_the_period_of_the_step(made: Callable[[], StepProfile]) -> None:
+@pytest.mark.parametrize("make_profile", CORRECTIONS)
+def test_all_resources_have_the_period_of_the_step(make_profile: Callable[[], StepProfile]) -> None:
     """Bursts and gaps together last as long as the step, whatever corrected it."""
-    assert periods(made()) == pytest.approx([made().step_s] * len(RESOURCES))
-    assert sum(made().phases_s().values()) == pytest.approx(made().step_s)
+    assert periods(make_profile()) == pytest.approx([make_profile().step_s] * len(RESOURCES))
+    assert sum(make_profile().phases_s().values()) == pytest.approx(make_profile().step_s)
 
 
-@pytest.mark.parametrize("made", CORRECTIONS)
-def test_no_share_of_a_device_exceeds_100_percent(made: Callable[[], StepProfile]) -> None:
+@pytest.mark.parametrize("make_profile", CORRECTIONS)
+def test_no_share_of_a_device_exceeds_100_percent(make_profile: Callable[[], StepProfile]) -> None:
     """Memory is in use no longer than kernels run, and these no longer than all of the time."""
-    for usage in list(made().usage().values())[:2]:
+    for usage in list(make_profile().usage().values())[:2]:
         assert all(0 < one.amount <= 100 for one in usage.bursts)
-    assert made().usage()["device_mem_util"].mean <= made().usage()["device_util"].mean
+    assert (
+        make_profile().usage()["device_mem_util"].mean <= make_profile().usage()["device_util"].mean
+    )
 
 
-@pytest.mark.parametrize("made", CORRECTIONS)
-def test_corrections_keep_bytes(made: Callable[[], StepProfile]) -> None:
+@pytest.mark.parametrize("make_profile", CORRECTIONS)
+def test_corrections_keep_bytes(make_profile: Callable[[], StepProfile]) -> None:
     """200 MB out and 60 MB in, however long it takes."""
-    assert totals(made())[2:] == pytest.approx([200.0, 60.0])
+    assert totals(make_profile())[2:] == pytest.approx([200.0, 60.0])
 
 
 @pytest.mark.parametrize("factor", [2.0, 0.3])
@@ -129,24 +131,24 @@ def test_a_factor_moves_what_comes_later() -> None:
 def test_gaps_shorter_than_a_hundredth_of_a_step_lower_the_amount() -> None:
     """0.0005 s of 0.1 s do not end a burst; its bytes stay."""
     spans = ((0.01, 0.02), (0.0205, 0.03))
-    made = StepProfile(
+    profile = StepProfile(
         step_s=0.1,
         device=(),
         tx=tuple(LinkSpan(start_s=a, end_s=b, bytes_per_s=1000 * MB) for a, b in spans),
     )
-    usage = made.usage()["net_tx"]
+    usage = profile.usage()["net_tx"]
     assert usage.num_bursts == 1
     assert usage.burst_s == pytest.approx(0.02)
     assert usage.burst_amount == pytest.approx(1000 * 0.0195 / 0.02)
 
 
 def test_a_resource_without_use_is_idle_for_the_whole_step() -> None:
-    made = StepProfile(step_s=0.1, device=())
+    profile = StepProfile(step_s=0.1, device=())
     for name in NETWORK:
-        usage = made.usage()[name]
+        usage = profile.usage()[name]
         assert (usage.num_bursts, usage.burst_amount) == (0, 0.0)
         assert [usage.burst_s, usage.idle_s] == pytest.approx([0.0, 0.1])
-    assert made.phases_s() == {"exchange": pytest.approx(0.1)}
+    assert profile.phases_s() == {"exchange": pytest.approx(0.1)}
 
 
 def test_spans_outside_of_the_step_are_refused() -> None:

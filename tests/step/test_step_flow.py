@@ -159,27 +159,27 @@ def test_a_changed_graph_has_shares_of_what_it_had() -> None:
         update=OptimizerUpdate(state_bytes=1000, moved_bytes=3000, temporary_bytes=500),
     )
     part = OpSignature("matmul", (tensor((3, 2)),), (tensor((3, 2)),))
-    made = changed_graph(
+    after = changed_graph(
         graph, {0: part, 3: part}, np.array([0.5, 1, 1, 1]), np.array([1, 1 / 3]),
         np.array([0.5, 1.0]),
     )  # fmt: skip
-    assert made.tensor_elements.tolist() == [6, 15, 20, 12]
-    assert made.tensor_bytes.tolist() == [24, 60, 80, 48]
-    assert made.parameters.elements.tolist() == [12, 7]  # 20 / 3, rounded up
-    assert made.parameters.nbytes.tolist() == [48, 27]
-    assert made.traffic.received_bytes.tolist() == [48, 27]
-    assert made.traffic.sent_bytes.tolist() == [24, 80]
+    assert after.tensor_elements.tolist() == [6, 15, 20, 12]
+    assert after.tensor_bytes.tolist() == [24, 60, 80, 48]
+    assert after.parameters.elements.tolist() == [12, 7]  # 20 / 3, rounded up
+    assert after.parameters.nbytes.tolist() == [48, 27]
+    assert after.traffic.received_bytes.tolist() == [48, 27]
+    assert after.traffic.sent_bytes.tolist() == [24, 80]
     kept = (48 + 80 / 3) / 128
-    assert (made.update.state_bytes, made.update.moved_bytes, made.update.temporary_bytes) == (
+    assert (after.update.state_bytes, after.update.moved_bytes, after.update.temporary_bytes) == (
         round(1000 * kept), round(3000 * kept), round(500 * kept))  # fmt: skip
-    assert len(made.lifetimes.nbytes) == 0
-    ops = [made.signatures[i] for i in made.signature_of.tolist()]
+    assert len(after.lifetimes.nbytes) == 0
+    ops = [after.signatures[i] for i in after.signature_of.tolist()]
     assert ops == [part, graph.signatures[1], graph.signatures[2], part]
-    assert len(made.signatures) == 3  # each once
+    assert len(after.signatures) == 3  # each once
 
 
 def test_traffic_of_other_tensors_than_parameters_stays() -> None:
     graph = replace(layered([3, 4]), traffic=Traffic(received_bytes=np.array([5, 6, 7])))
-    made = changed_graph(graph, {}, np.ones(2), np.array([0.5]), np.zeros(0))
-    assert made.traffic.received_bytes.tolist() == [5, 6, 7]
-    assert made.parameters.nbytes.tolist() == [24]
+    changed = changed_graph(graph, {}, np.ones(2), np.array([0.5]), np.zeros(0))
+    assert changed.traffic.received_bytes.tolist() == [5, 6, 7]
+    assert changed.parameters.nbytes.tolist() == [24]

@@ -59,9 +59,9 @@ def elementwise(kind: str, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ..
 
 def test_other_ops_cut_rows_and_no_parameters() -> None:
     """Not what is a parameter, nor what has the size of one that the op reads."""
-    made, bias = Tensor((ROWS, 7), FLOAT), Tensor((7,), FLOAT, is_parameter=True)
+    activations, bias = Tensor((ROWS, 7), FLOAT), Tensor((7,), FLOAT, is_parameter=True)
     copied = Tensor((5, 7), FLOAT)  # of the size of the parameter that node 1 reads
-    own = on_tokens(elementwise("add", (made, bias, copied), (made,)), 1, 4)
+    own = on_tokens(elementwise("add", (activations, bias, copied), (activations,)), 1, 4)
     assert shapes(own) == ([(3, 7), (7,), (5, 7)], [(3, 7)])
     assert own.kind == "add"
 

@@ -36,9 +36,9 @@ def test_every_shipped_data_set_comes_back_and_has_no_unknown_key() -> None:
 def test_what_is_not_known_is_not_written() -> None:
     """Fields at their defaults are left out; keys of other programs stay."""
     assert to_dict(Provenance()) == {}
-    made = Provenance(licence="MIT", others={"extra": [1]})
-    assert to_dict(made) == {"licence": "MIT", "extra": [1]}
-    assert from_json(Provenance, to_dict(made), where="x") == made
+    provenance = Provenance(licence="MIT", others={"extra": [1]})
+    assert to_dict(provenance) == {"licence": "MIT", "extra": [1]}
+    assert from_json(Provenance, to_dict(provenance), where="x") == provenance
     assert to_dict(Repeatability()) == {"workloads": 0}
     error = TimeError(rows=3, median_pct=1.0, p90_pct=2.0)
     assert to_dict(error) == {"rows": 3, "median_pct": 1.0, "p90_pct": 2.0}

@@ -168,12 +168,12 @@ def test_training_on_imported_data_begins_with_them(tmp_path: Path, authors: Aut
     split = given_split(data.examples)
     assert split is not None
     run, options = tmp_path / "run", RunOptions(threads=1)
-    made = train(data, split, still, run, options=options, init=file).checkpoint
-    begun = read_authors_weights(file, CONFIG, made.num_groups)
-    for name, weight in made.weights.items():
+    checkpoint = train(data, split, still, run, options=options, init=file).checkpoint
+    begun = read_authors_weights(file, CONFIG, checkpoint.num_groups)
+    for name, weight in checkpoint.weights.items():
         torch.testing.assert_close(torch.from_numpy(weight), begun[name], atol=1e-6, rtol=0)
-    assert made.provenance == "published"
-    assert made.num_groups == GROUPS - 1  # one of them fills up
-    assert not made.op_type_table
+    assert checkpoint.provenance == "published"
+    assert checkpoint.num_groups == GROUPS - 1  # one of them fills up
+    assert not checkpoint.op_type_table
     with pytest.raises(CheckpointError, match="cannot read"):
         train(data, split, still, tmp_path / "other", init=tmp_path / "none.pkl")

@@ -124,15 +124,17 @@ def test_a_transfer_keeps_law_and_members_and_widens_intervals(
     quick = TrainConfig(learning_rate=0.01, batch_size=4, max_epochs=4, patience_epochs=100)
     config = TransferConfig(layers=("mlp",), align=True, train=quick)
     split = random_split(NEW.workloads, 0)
-    made = transfer(checkpoint, NEW, split, config, tmp_path / "run", options=ONE_THREAD).checkpoint
-    assert made.law == checkpoint.law
-    assert made.intervals is not None
-    assert made.intervals.far is not None
-    assert (made.intervals.far >= made.intervals.near).all()
+    transferred = transfer(
+        checkpoint, NEW, split, config, tmp_path / "run", options=ONE_THREAD
+    ).checkpoint
+    assert transferred.law == checkpoint.law
+    assert transferred.intervals is not None
+    assert transferred.intervals.far is not None
+    assert (transferred.intervals.far >= transferred.intervals.near).all()
     frozen = "members.1.first.conv.linear.weight"
-    np.testing.assert_array_equal(made.weights[frozen], checkpoint.weights[frozen])
-    save_checkpoint(made, tmp_path / "made.safetensors")
-    _assert_same(made, load_checkpoint(tmp_path / "made.safetensors"))
+    np.testing.assert_array_equal(transferred.weights[frozen], checkpoint.weights[frozen])
+    save_checkpoint(transferred, tmp_path / "made.safetensors")
+    _assert_same(transferred, load_checkpoint(tmp_path / "made.safetensors"))
 
 
 def test_every_label_is_left_out_once() -> None:

@@ -127,10 +127,10 @@ def test_impossible_predictions_are_counted_and_named() -> None:
     predicted = true.copy()
     predicted[1, 6] = -722.4  # net_tx.burst_amount
     predicted[2, 7:9] = predicted[2, 10:12] = 0.0  # bursts and gaps of the network
-    made = score(predicted, true, true_times_s=np.full(3, 4.0), train_labels=true)
-    assert made.num_impossible == 2
-    assert impossible_sentence(made).startswith("2 of 3 predictions are impossible")
-    stored = to_dict(made.record())
+    scores = score(predicted, true, true_times_s=np.full(3, 4.0), train_labels=true)
+    assert scores.num_impossible == 2
+    assert impossible_sentence(scores).startswith("2 of 3 predictions are impossible")
+    stored = to_dict(scores.record())
     assert stored.pop("num_impossible") == 2
     assert from_json(ScoresRecord, stored, where="fold").scores().num_impossible == 0
     fine = score(true, true, true_times_s=np.full(3, 4.0), train_labels=true)

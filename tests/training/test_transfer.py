@@ -89,13 +89,13 @@ def test_frozen_weights_stay_to_the_bit_and_tuned_ones_move(
     pretrained: Checkpoint, tmp_path: Path
 ) -> None:
     """phi_f, phi_r^s, updates and readout keep their bytes; phi_r^FT and the MLP do not."""
-    made = tuned(pretrained, tmp_path).checkpoint
-    assert made.num_tuned == -(-(pretrained.config.num_layers(8) - 1) // 2)
-    for name, weight in made.weights.items():
+    transferred = tuned(pretrained, tmp_path).checkpoint
+    assert transferred.num_tuned == -(-(pretrained.config.num_layers(8) - 1) // 2)
+    for name, weight in transferred.weights.items():
         source = pretrained.weights[name.replace("tuned.", "shared.")]
         moved = name.startswith(("mlp.", "tuned.conv"))
         assert np.array_equal(weight, source) != moved, name
-    assert load_checkpoint(tmp_path / "checkpoint.safetensors").num_tuned == made.num_tuned
+    assert load_checkpoint(tmp_path / "checkpoint.safetensors").num_tuned == transferred.num_tuned
 
 
 def test_the_tuned_copy_of_phi_r_has_a_gradient(pretrained: Checkpoint) -> None:
@@ -169,13 +169,13 @@ def test_residuals_are_those_of_the_new_setting(tmp_path: Path) -> None:
     ).checkpoint
     without = tuned(source, tmp_path / "b")
     assert without.checkpoint.residuals is None
-    made = tuned(source, tmp_path / "c", train=replace(QUICK, residuals="kernel"))
-    assert made.checkpoint.residuals is not None
-    assert len(made.checkpoint.residuals.learned) == len(SPLIT.train)
-    assert not np.array_equal(made.predictions["test"], without.predictions["test"])
+    result = tuned(source, tmp_path / "c", train=replace(QUICK, residuals="kernel"))
+    assert result.checkpoint.residuals is not None
+    assert len(result.checkpoint.residuals.learned) == len(SPLIT.train)
+    assert not np.array_equal(result.predictions["test"], without.predictions["test"])
     graph_of = {item.workload: item.graph for item in NEW.examples}
     saved = load_checkpoint(tmp_path / "c" / CHECKPOINT_FILE)
-    for name, expected in zip(made.workloads["test"], made.predictions["test"], strict=True):
+    for name, expected in zip(result.workloads["test"], result.predictions["test"], strict=True):
         np.testing.assert_allclose(predict(graph_of[name], saved).targets.flat, expected, rtol=1e-3)
 
 
@@ -186,8 +186,10 @@ def test_graphs_that_are_grouped_already_are_transferred_without_residuals(tmp_p
     source = train(old, SPLIT, preset, tmp_path / "a", options=ONE_THREAD).checkpoint
     new = of_setting(old, SETTING)
     config = TransferConfig(train=replace(QUICK, residuals="kernel"))
-    made = transfer(source, new, SPLIT, config, tmp_path / "b", options=ONE_THREAD).checkpoint
-    assert made.residuals is None
+    transferred = transfer(
+        source, new, SPLIT, config, tmp_path / "b", options=ONE_THREAD
+    ).checkpoint
+    assert transferred.residuals is None
 
 
 def test_a_transfer_learns_the_new_setting(pretrained: Checkpoint, tmp_path: Path) -> None:
@@ -211,9 +213,9 @@ def test_servers_are_those_of_the_new_setting(pretrained: Checkpoint, tmp_path: 
     """The checkpoint says so too: `predict` deals variables out as training did."""
     new = slower(OLD, 1.0, "CPU-P2w2/ho-200M")
     config = TransferConfig(train=QUICK)
-    made = transfer(pretrained, new, SPLIT, config, tmp_path, options=ONE_THREAD).checkpoint
+    transferred = transfer(pretrained, new, SPLIT, config, tmp_path, options=ONE_THREAD).checkpoint
     written = load_checkpoint(tmp_path / "checkpoint.safetensors")
-    servers = [one.input_config.num_servers for one in (pretrained, made, written)]
+    servers = [one.input_config.num_servers for one in (pretrained, transferred, written)]
     assert servers == [1, 2, 2]
 
 
@@ -346,8 +348,8 @@ def test_a_transfer_keeps_the_older_version(pretrained: Checkpoint, tmp_path: Pa
     config = TransferConfig(train=replace(QUICK, max_epochs=1))
 
     def moved(source: Checkpoint, data: Dataset, name: str) -> Checkpoint:
-        made = transfer(source, data, SPLIT, config, tmp_path / name, options=ONE_THREAD)
-        return made.checkpoint
+        result = transfer(source, data, SPLIT, config, tmp_path / name, options=ONE_THREAD)
+        return result.checkpoint
 
     first = replace(pretrained, reader_version=1, features_version=1)
     from_first = moved(first, NEW, "a")

@@ -17,9 +17,9 @@ from driple.web.sources import source_with
 
 @pytest.fixture
 def children(request: pytest.FixtureRequest) -> Iterator[Children]:
-    made = Children(request.param)
-    yield made
-    made.end()
+    pool = Children(request.param)
+    yield pool
+    pool.end()
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ def _as_input(position: int) -> Callable[[OpSignature], OpSignature]:
     """The output has the shape of one of the inputs, and that input the shape of the output."""
 
     def rule(op: OpSignature) -> OpSignature:
-        made = _with_output(op, _shape(op.inputs, position))
-        return _with_input(made, position, _shape(made.outputs, 0))
+        forward = _with_output(op, _shape(op.inputs, position))
+        return _with_input(forward, position, _shape(forward.outputs, 0))
 
     return rule
 
@@ -137,9 +137,9 @@ def _made(image: _Shape, window: _Shape, op: OpSignature) -> _Shape:
     return _other_side(image, window, op, to_image=False)
 
 
-def _image(made: _Shape, window: _Shape, op: OpSignature) -> _Shape:
+def _image(output: _Shape, window: _Shape, op: OpSignature) -> _Shape:
     """Known part of a convolution's input: batch, channels, and size of the output x strides."""
-    return _other_side(made, window, op, to_image=True)
+    return _other_side(output, window, op, to_image=True)
 
 
 def _other_side(given: _Shape, window: _Shape, op: OpSignature, *, to_image: bool) -> _Shape:
@@ -187,16 +187,16 @@ def _channels(given: tuple[int, ...], size: int, strides: tuple[int, ...]) -> in
 def _matmul(op: OpSignature) -> OpSignature:
     """[..., m, k] x [..., k, n]; factors may be turned (`transpose_a`, `adj_x`, and so on)."""
     op = _with_an_output(op)
-    left, right, made = _shape(op.inputs, 0), _shape(op.inputs, 1), _shape(op.outputs, 0)
+    left, right, output = _shape(op.inputs, 0), _shape(op.inputs, 1), _shape(op.outputs, 0)
     by_left, by_right = (
         _is_turned(op, "transpose_a", "adj_x"),
         _is_turned(op, "transpose_b", "adj_y"),
     )
-    m = _side(left, by_left), _size(made, -2)
+    m = _side(left, by_left), _size(output, -2)
     k = _side(left, not by_left), _side(right, by_right)
-    n = _side(right, not by_right), _size(made, -1)
+    n = _side(right, not by_right), _size(output, -1)
     rows, inner, columns = (max(pair) for pair in (m, k, n))
-    batch = _batch_of(left, right, made)
+    batch = _batch_of(left, right, output)
     if batch is not None:
         op = _with_output(op, (*batch, rows, columns))
     if inner == _UNKNOWN and (left is None or right is None):
@@ -222,15 +222,15 @@ def _side(shape: _Shape, last: bool) -> int:
     return _size(shape, -1 if last else -2)
 
 
-def _batch_of(left: _Shape, right: _Shape, made: _Shape) -> _Shape:
+def _batch_of(left: _Shape, right: _Shape, output: _Shape) -> _Shape:
     """The dimensions of a product before its last two; None if their number is unknown."""
-    if made is not None and _UNKNOWN not in made[:-2]:
-        return made[:-2]
+    if output is not None and _UNKNOWN not in output[:-2]:
+        return output[:-2]
     known = [shape[:-2] for shape in (left, right) if shape is not None]
-    if made is not None:
-        known = [shape for shape in known if len(shape) == len(made) - 2]
+    if output is not None:
+        known = [shape for shape in known if len(shape) == len(output) - 2]
     if not known:
-        return None if made is None else made[:-2]
+        return None if output is None else output[:-2]
     rank = max(map(len, known))
     padded = [(1,) * (rank - len(shape)) + shape for shape in known]
     return tuple(max(size, key=_breadth) for size in zip(*padded, strict=True))

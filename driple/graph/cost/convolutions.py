@@ -50,7 +50,7 @@ class ConvFacts:
         dilations: pixels between two points of the window; 1 where the graph states none.
         batch: examples.
         image: sides of the image that the convolution reads.
-        made: sides of the image that it makes.
+        output: sides of the image that it makes.
         direction: what the op computes: `forward` the result, `input` the gradient by the image (or
             the result of a transposed convolution), `filter` the gradient by the filter.
         transposed: whether it is part of a transposed convolution, where the graph says so.
@@ -65,7 +65,7 @@ class ConvFacts:
     dilations: tuple[int, ...]
     batch: int
     image: tuple[int, ...]
-    made: tuple[int, ...]
+    output: tuple[int, ...]
     direction: Direction
     transposed: bool
     channels_last: bool
@@ -73,7 +73,7 @@ class ConvFacts:
     @property
     def out_pixels(self) -> int:
         """Pixels that the convolution makes of one example."""
-        return prod(self.made)
+        return prod(self.output)
 
     @property
     def is_depthwise(self) -> bool:
@@ -94,22 +94,22 @@ def conv_facts(op: OpSignature) -> ConvFacts | None:
     if direction is None:
         return None
     op = completed(op)
-    image, made, window = _image(op, direction), _made(op, direction), _window(op, direction)
-    if image is None or made is None or window is None or len(image) != len(window):
+    image, output, window = _image(op, direction), _made(op, direction), _window(op, direction)
+    if image is None or output is None or window is None or len(image) != len(window):
         return None
     if (
         len(image) < _MIN_RANK
-        or len(made) != len(image)
-        or not all(n > 0 for n in (*image, *made, *window))
+        or len(output) != len(image)
+        or not all(n > 0 for n in (*image, *output, *window))
     ):
         return None
     inner, outer = window[-2:]
     channels = inner * (numbers_of(op, "groups") or (0,))[0]
     if op.kind.startswith(_DEPTHWISE):  # its filter is [window..., channels, out channels of each]
         channels, inner, outer = inner, 1, inner * outer
-    place = _place_of_channels(op, image, made, (inner, outer), channels)
+    place = _place_of_channels(op, image, output, (inner, outer), channels)
     groups = max(image[place] // inner, 1)
-    sides = _without(image, place), _without(made, place)
+    sides = _without(image, place), _without(output, place)
     dilations = _by_side(op, "dilations", place) or (1,) * len(sides[0])
     strides = _by_side(op, "strides", place) or tuple(
         map(_least_stride, sides[0], sides[1], window, dilations)
@@ -123,7 +123,7 @@ def conv_facts(op: OpSignature) -> ConvFacts | None:
         dilations=dilations,
         batch=image[0],
         image=sides[0],
-        made=sides[1],
+        output=sides[1],
         direction=direction,
         transposed=TRANSPOSED in op.numbers,
         channels_last=place > 1 or CHANNELS_LAST in op.numbers,
@@ -151,7 +151,7 @@ def _window(op: OpSignature, direction: Direction) -> tuple[int, ...] | None:
 def _place_of_channels(
     op: OpSignature,
     image: tuple[int, ...],
-    made: tuple[int, ...],
+    output: tuple[int, ...],
     per_filter: tuple[int, int],
     channels: int,
 ) -> int:
@@ -174,16 +174,16 @@ def _place_of_channels(
     fits = [
         place
         for place in (second, last)
-        if made[place] == outer
+        if output[place] == outer
         and (image[place] == channels if channels else image[place] % inner == 0)
     ]
-    fits = [one for one in fits if _shrinks(image, made, one)] or fits or [second]
+    fits = [one for one in fits if _shrinks(image, output, one)] or fits or [second]
     return min(fits, key=lambda one: image[one] != inner)
 
 
-def _shrinks(image: tuple[int, ...], made: tuple[int, ...], place: int) -> bool:
+def _shrinks(image: tuple[int, ...], output: tuple[int, ...], place: int) -> bool:
     """Whether all sides become about smaller, if channels are there: padding adds few pixels."""
-    sides = zip(_without(image, place), _without(made, place), strict=True)
+    sides = zip(_without(image, place), _without(output, place), strict=True)
     return all(after <= 2 * before for before, after in sides)
 
 

@@ -57,10 +57,10 @@ def _dilation(op: OpSignature) -> float:
 
 def _matmul(op: OpSignature) -> float:
     """2 m n k; k is the side of the first matrix that is not a side of the product."""
-    made, left = shape_out(op, 0, 2), shape_in(op, 0, 2)
-    if not made[-2]:
+    output, left = shape_out(op, 0, 2), shape_in(op, 0, 2)
+    if not output[-2]:
         return 0.0
-    return 2 * prod(made) * (left[-1] * left[-2] / made[-2])
+    return 2 * prod(output) * (left[-1] * left[-2] / output[-2])
 
 
 def _einsum(op: OpSignature) -> float:

@@ -77,10 +77,10 @@ def _copy(node: Any, op_type: str, inputs: Sequence[str]) -> Any:
     """A node of the same name, module and outputs."""
     from onnx import NodeProto
 
-    made = NodeProto()
-    made.CopyFrom(node)
-    made.op_type = op_type
-    del made.input[:]
-    made.input.extend(inputs)
-    del made.attribute[:]
-    return made
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.op_type = op_type
+    del copy.input[:]
+    copy.input.extend(inputs)
+    del copy.attribute[:]
+    return copy

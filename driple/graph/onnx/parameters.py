@@ -80,12 +80,12 @@ def find_parameters(model: Any, sizes: Sizes) -> tuple[str, ...]:
     copies = _copies(stored, sizes)
     stored |= copies
     rearranged = _rearranged(sizes, stored)
-    made = set(rearranged.values())
+    joined = set(rearranged.values())
     uses = _uses(sizes.nodes, stored)
     marked = _marked(model.graph)
     names = []
     for name in sizes.tensors:
-        if name in made:
+        if name in joined:
             names.append(name)
         if name in rearranged:
             continue

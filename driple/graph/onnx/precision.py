@@ -122,14 +122,14 @@ class _Autocast:
         """The node, reading its floats in a type."""
         from onnx import NodeProto
 
-        made = NodeProto()
-        made.CopyFrom(node)
+        cast_node = NodeProto()
+        cast_node.CopyFrom(node)
         for place, name in enumerate(node.input):
             if name and self._tensors[name].dtype in (_FLOAT, self._half) and (
                 self._tensors[name].dtype != dtype
             ):  # fmt: skip
-                made.input[place] = self._casted(name, dtype, node.name)
-        return made
+                cast_node.input[place] = self._casted(name, dtype, node.name)
+        return cast_node
 
     def _casted(self, name: str, dtype: int, reader: str) -> str:
         """Name of a tensor's copy of another type; of a parameter there is one in a step."""

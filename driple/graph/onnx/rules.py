@@ -94,10 +94,10 @@ class Call:
 
     def y(self) -> StepTensor:
         """The first output, after the forward pass."""
-        made = self.outputs[0] if self.outputs else None
-        if made is None:
+        output = self.outputs[0] if self.outputs else None
+        if output is None:
             raise GraphError(f"a {self.op_type} of the model has no output; the file is corrupt")
-        return made
+        return output
 
     def made(
         self,

@@ -38,14 +38,14 @@ def _numbers(call: Call) -> tuple[tuple[str, tuple[int, ...]], ...]:
 def _attention(call: Call) -> Tensors:
     reads = _reads(call)
     rows: Shape = (reads[0].shape or ())[:-1]
-    made, sums = call.tape.run(
+    output, sums = call.tape.run(
         "attention",
         [*reads, call.input(3)],
         [call.results[0], (rows, _FLOAT)],
         numbers=_numbers(call),
     )
     call.saved = (sums,)
-    return (made,)
+    return (output,)
 
 
 def _attention_gradient(call: Call, gradients: Gradients) -> Gradients:

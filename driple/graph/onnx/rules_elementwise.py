@@ -86,8 +86,8 @@ def _to_each(call: Call, gradient: Callable[[int], StepTensor]) -> Gradients:
 
 
 def _in_output_shape(call: Call, kind: str, reads: Sequence[StepTensor | None]) -> StepTensor:
-    made = call.y()
-    return call.tape.run(kind, reads, [(made.shape, made.dtype)])[0]
+    output = call.y()
+    return call.tape.run(kind, reads, [(output.shape, output.dtype)])[0]
 
 
 def _sub_gradient(call: Call, gradients: Gradients) -> Gradients:

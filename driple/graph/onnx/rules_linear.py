@@ -46,10 +46,10 @@ def _strides(call: Call, rank: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
 def _conv(call: Call) -> Tensors:
     images, weight, bias = call.x(), call.needed(1), call.input(2)
     kind, window = _filter(weight, call.attributes.get("group", 1))
-    (made,) = call.made(kind, [images, window], numbers=_strides(call, images.rank))
+    (output,) = call.made(kind, [images, window], numbers=_strides(call, images.rank))
     if bias is not None and not bias.is_constant:
-        (made,) = call.made("bias_add", [made, bias])
-    return (made,)
+        (output,) = call.made("bias_add", [output, bias])
+    return (output,)
 
 
 def _conv_gradients(call: Call, gradients: Gradients, *, transposed: bool) -> Gradients:
@@ -64,8 +64,8 @@ def _conv_gradients(call: Call, gradients: Gradients, *, transposed: bool) -> Gr
     if bias is not None and call.needs(2):
         by_bias = call.like("bias_gradient", [given], bias)
     if call.needs(1):
-        taken, made = (given, images) if transposed else (images, given)
-        by_weight = _filter_gradient(call, kind, taken, made, window)
+        taken, output = (given, images) if transposed else (images, given)
+        by_weight = _filter_gradient(call, kind, taken, output, window)
     if call.needs(0) and transposed:
         by_images = call.like(kind, [given, window], images, numbers=numbers)
     elif call.needs(0):
@@ -85,24 +85,24 @@ def _filter_gradient(
 ) -> StepTensor:
     """The gradient by a convolution's filter, in the filter's own layout."""
     weight = call.needed(1)
-    (made,) = call.tape.run(
+    (gradient_result,) = call.tape.run(
         f"{kind}_filter_gradient", [images, few_numbers(4), gradient],
         [(window.shape, weight.dtype)], numbers=_strides(call, images.rank),
     )  # fmt: skip
-    return view_of(made, weight.shape)
+    return view_of(gradient_result, weight.shape)
 
 
 def _transposed_conv(call: Call) -> Tensors:
     """The gradient by the images of a convolution from the output's channels to the input's."""
     images, weight, bias = call.x(), call.needed(1), call.input(2)
     kind, window = _filter(weight, call.attributes.get("group", 1))
-    (made,) = call.made(
+    (output,) = call.made(
         f"{kind}_input_gradient", [few_numbers(images.rank), window, images],
         numbers=_strides(call, images.rank),
     )  # fmt: skip
     if bias is not None and not bias.is_constant:
-        (made,) = call.made("bias_add", [made, bias])
-    return (made,)
+        (output,) = call.made("bias_add", [output, bias])
+    return (output,)
 
 
 def _product(
@@ -149,9 +149,9 @@ def _made_shape(a: Shape, b: Shape) -> Shape:
 def _matmul(call: Call) -> Tensors:
     left, right = _sides(call)
     shape, dtype = call.results[0]
-    made = _product(call, left, right, _made_shape(left.shape or (), right.shape or ()),
+    product = _product(call, left, right, _made_shape(left.shape or (), right.shape or ()),
                     dtype=dtype, added=call.input(2))  # fmt: skip
-    return (view_of(made, shape),)
+    return (view_of(product, shape),)
 
 
 def _matmul_gradient(call: Call, gradients: Gradients) -> Gradients:
@@ -174,9 +174,9 @@ def _matmul_gradient(call: Call, gradients: Gradients) -> Gradients:
 
 def _factor(call: Call, left: Read, right: Read, target: StepTensor, shape: Shape) -> StepTensor:
     """The gradient by a factor, summed over a batch that the factor does not have."""
-    made = _made_shape(left.shape or (), right.shape or ())
-    product = _product(call, left, right, made, target, dtype=target.dtype)
-    if made != shape and prod(made) != prod(shape):
+    product_shape = _made_shape(left.shape or (), right.shape or ())
+    product = _product(call, left, right, product_shape, target, dtype=target.dtype)
+    if product_shape != shape and prod(product_shape) != prod(shape):
         return call.summed(product, target)
     return view_of(product, target.shape)
 
@@ -194,8 +194,8 @@ def _gemm_sides(call: Call) -> tuple[Read, Read]:
 
 def _gemm(call: Call) -> Tensors:
     left, right = _gemm_sides(call)
-    (made,) = call.made("matmul", [left, right, call.input(2)])
-    return (made,)
+    (output,) = call.made("matmul", [left, right, call.input(2)])
+    return (output,)
 
 
 def _gemm_gradient(call: Call, gradients: Gradients) -> Gradients:

@@ -27,11 +27,11 @@ def _norm(kind: str, statistics: Callable[[Call], Shape]) -> Rule:
 
     def forward(call: Call) -> Tensors:
         shape = statistics(call)
-        made, *kept = call.tape.run(
+        output, *kept = call.tape.run(
             kind, call.inputs, [call.results[0], (shape, _FLOAT), (shape, _FLOAT)]
         )
         call.saved = tuple(kept)
-        return (made,)
+        return (output,)
 
     def backward(call: Call, gradients: Gradients) -> Gradients:
         given = first_gradient(gradients)
@@ -39,12 +39,12 @@ def _norm(kind: str, statistics: Callable[[Call], Shape]) -> Rule:
             return ()
         trained = [i for i in (0, 1, 2) if i < len(call.inputs) and (i == 0 or call.needs(i))]
         targets = [call.inputs[i] for i in trained]
-        made = call.tape.run(
+        results = call.tape.run(
             f"{kind}_gradient",
             [given, call.x(), call.input(1), *call.saved],
             [(one.shape, one.dtype) for one in targets if one is not None],
         )
-        by: dict[int, StepTensor] = dict(zip(trained, made, strict=True))
+        by: dict[int, StepTensor] = dict(zip(trained, results, strict=True))
         return tuple(by.get(i) for i in range(3))
 
     return Rule(forward, backward)
@@ -91,9 +91,9 @@ def _pool(kind: str, *, keeps_places: bool) -> Rule:
     def forward(call: Call) -> Tensors:
         shape, dtype = call.results[0]
         results = [(shape, dtype), (shape, _INT64)] if keeps_places else [(shape, dtype)]
-        made, *kept = call.tape.run(kind, call.inputs[:1], results, numbers=_window(call))
+        output, *kept = call.tape.run(kind, call.inputs[:1], results, numbers=_window(call))
         call.saved = tuple(kept)
-        return (made, *kept)
+        return (output, *kept)
 
     def backward(call: Call, gradients: Gradients) -> Gradients:
         given = first_gradient(gradients)
@@ -137,9 +137,9 @@ def _dropout(call: Call) -> Tensors:
     if not _is_dropout(call):
         return (call.x(),)
     shape, dtype = call.results[0]
-    made, mask = call.tape.run("dropout", call.inputs[:1], [(shape, dtype), (shape, _BOOL)])
+    output, mask = call.tape.run("dropout", call.inputs[:1], [(shape, dtype), (shape, _BOOL)])
     call.saved = (mask,)
-    return made, mask
+    return output, mask
 
 
 def _dropout_gradient(call: Call, gradients: Gradients) -> Gradients:

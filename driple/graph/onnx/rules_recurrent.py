@@ -44,8 +44,8 @@ def _reads(call: Call) -> list[StepTensor | Read | None]:
 
 
 def _forward(call: Call) -> Tensors:
-    made = call.tape.run("cudnn_rnn", _reads(call), call.results, numbers=_numbers(call))
-    return made
+    outputs = call.tape.run("cudnn_rnn", _reads(call), call.results, numbers=_numbers(call))
+    return outputs
 
 
 def _backward(call: Call, gradients: Gradients) -> Gradients:
@@ -54,13 +54,13 @@ def _backward(call: Call, gradients: Gradients) -> Gradients:
         return ()
     wanted = [i for i in (0, *_WEIGHTS, *_STATES) if call.needs(i)]
     targets = [call.needed(i) for i in wanted]
-    made = call.tape.run(
+    results = call.tape.run(
         "cudnn_rnn_gradient",
         [*_reads(call), *(each for each in call.outputs if each is not None), *given],
         [(each.shape, each.dtype) for each in targets],
         numbers=_numbers(call),
     )
-    by = dict(zip(wanted, made, strict=True))
+    by = dict(zip(wanted, results, strict=True))
     return tuple(by.get(i) for i in range(len(call.inputs)))
 
 

@@ -216,15 +216,15 @@ class _Derivation:
         )
         check_ranks(node, inputs)
         self._place(done, Phase.FORWARD)
-        made = list(rule.forward(call))[: len(node.output)]
-        made += [None] * (len(node.output) - len(made))
+        outputs = list(rule.forward(call))[: len(node.output)]
+        outputs += [None] * (len(node.output) - len(outputs))
         leads = rule.backward is not None and any(
             one is not None and one.needs_gradient for one in inputs
         )
         call.outputs = tuple(
             None if one is None
             else replace(one, needs_gradient=leads and one.dtype in FLOATS, is_constant=False)
-            for one in made
+            for one in outputs
         )  # fmt: skip
         self.tensors |= dict(zip(node.output, call.outputs, strict=True))
         self.done.append(done)
@@ -322,8 +322,8 @@ class _Derivation:
             if not any(done.call.needs(i) for i in range(len(done.call.inputs))):
                 continue
             self._place(done, Phase.BACKWARD)
-            made = done.rule.backward(done.call, given)
-            for position, (name, gradient) in enumerate(zip(done.reads, made, strict=False)):
+            by_input = done.rule.backward(done.call, given)
+            for position, (name, gradient) in enumerate(zip(done.reads, by_input, strict=False)):
                 if gradient is not None and done.call.needs(position):
                     self._add(name, gradient)
         for name, tensor in self.found.parameters.items():

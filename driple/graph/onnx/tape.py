@@ -164,7 +164,7 @@ class Tape:
         position = len(self.nodes)
         reads = [each if isinstance(each, Read) else Read(each, each.shape)
                  for each in inputs if each is not None]  # fmt: skip
-        made: list[StepTensor] = []
+        results: list[StepTensor] = []
         writes: list[Read] = []
         for output in outputs:
             if isinstance(output, Read):
@@ -176,7 +176,7 @@ class Tape:
                 tensor.storage.nbytes = tensor.nbytes
                 writes.append(Read(tensor, shape))
             if tensor is not None:
-                made.append(tensor)
+                results.append(tensor)
         self.nodes.append(
             StepNode(
                 name=self._free_name(kind),
@@ -191,7 +191,7 @@ class Tape:
                 executions=self.executions,
             )
         )
-        return tuple(made)
+        return tuple(results)
 
     def _free_name(self, kind: str) -> str:
         """Label and kind, numbered where that is taken."""

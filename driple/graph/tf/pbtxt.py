@@ -78,8 +78,8 @@ def raw_of_fields(fields: Iterable[tuple[str, Value]]) -> RawGraph:
         elif name == "library":
             is_graph = True
             for function in as_message(name, value).messages("function"):
-                made = _function(function)
-                graph.functions[made.name] = made
+                body = _function(function)
+                graph.functions[body.name] = body
         elif len(others) < 3:
             others[name] = None
     if not is_graph:

@@ -149,8 +149,8 @@ class _Roles:
         position = np.full(len(self.nodes), -1, dtype=np.int64)
         position[kept] = np.arange(len(kept))
         readers = self._readers(kept.tolist())
-        made = {v: self._makers(updates) for v, updates in trained.items()}
-        variables = sorted(v for v in trained if readers.get(v) or made[v])
+        makers = {v: self._makers(updates) for v, updates in trained.items()}
+        variables = sorted(v for v in trained if readers.get(v) or makers[v])
         number = {v: i for i, v in enumerate(variables)}
         size = self._sizes_of(number)
         return ParameterTable(
@@ -159,7 +159,7 @@ class _Roles:
             nbytes=np.array([size[v][1] for v in variables], dtype=np.int64),
             is_trained=np.ones(len(variables), dtype=np.bool_),
             readers=_pairs((number[v], position[i]) for v in variables for i in readers.get(v, ())),
-            gradients=_pairs((number[v], position[i]) for v in variables for i in made[v]),
+            gradients=_pairs((number[v], position[i]) for v in variables for i in makers[v]),
         )
 
     def _trained(self) -> dict[int, list[int]]:

@@ -105,8 +105,8 @@ class _Adapted(nn.Module):
         if not (is_packed and torch.is_autocast_enabled("cpu")):
             values = values.to(self.lora_A.weight.dtype)
         added = self.lora_B(self.lora_A(self.lora_dropout(values))) * self.scaling
-        made: Tensor = (result + added).to(before)
-        return made
+        output: Tensor = (result + added).to(before)
+        return output
 
 
 def _adapter_of(base: nn.Module, lora: LoraAdapters, kind: str | None) -> _Adapted:
@@ -276,9 +276,9 @@ def _inputs_with_gradients(model: nn.Module) -> Iterator[None]:
         yield
         return
 
-    def ask(_: nn.Module, __: Any, made: Any) -> None:
-        if isinstance(made, Tensor) and made.is_floating_point():
-            made.requires_grad_(True)
+    def ask(_: nn.Module, __: Any, output: Any) -> None:
+        if isinstance(output, Tensor) and output.is_floating_point():
+            output.requires_grad_(True)
 
     hook = embeddings.register_forward_hook(ask)
     try:

@@ -70,7 +70,7 @@ def assembled_graph(
     readers = sorted(record.readers)
     sizes = np.array([parameters[number][1].nbytes for number in trained], dtype=np.int64)
     edges = sorted(record.edges)
-    made = np.array(record.outputs, dtype=np.int64).reshape(-1, 2)
+    outputs = np.array(record.outputs, dtype=np.int64).reshape(-1, 2)
     executions = np.full(count, passes, dtype=np.int64)
     executions[np.array(record.accumulates, dtype=np.bool_)] -= passes > 1
     executions *= np.array(record.turns, dtype=np.int64)
@@ -81,8 +81,8 @@ def assembled_graph(
         devices=(_DEVICE,) * count,
         edges=np.array(edges, dtype=np.int32).reshape(-1, 2),
         is_control=np.zeros(len(edges), dtype=np.bool_),
-        tensor_elements=made[:, 0],
-        tensor_bytes=made[:, 1],
+        tensor_elements=outputs[:, 0],
+        tensor_bytes=outputs[:, 1],
         remote=(
             RemoteOps(
                 op_type=update_kind,
@@ -210,14 +210,14 @@ def _lifetimes(
     for allocation in record.allocations:
         role = roles.get(id(allocation), _role(record, allocation))
         is_older = accumulates and role == TensorRole.GRADIENT
-        made = -1 if is_older else min(allocation.made_by, count - 1)
+        start = -1 if is_older else min(allocation.made_by, count - 1)
         end = (
             count
             if allocation.freed_after is None
             else max(allocation.freed_after, allocation.made_by, 0)
         )
         if allocation.nbytes:
-            rows.append((allocation.nbytes, made, end, role))
+            rows.append((allocation.nbytes, start, end, role))
     if state_bytes:
         rows.append((state_bytes, -1, count, TensorRole.OPTIMIZER_STATE))
     table = np.array(rows, dtype=np.int64).reshape(-1, 4)
@@ -249,10 +249,10 @@ def _role(record: Record, allocation: Allocation) -> TensorRole:
     if allocation.made_by < 0:
         return TensorRole.PARAMETER  # a buffer of the model, such as running averages
     end = len(record.op_types) - 1
-    made, freed = (
+    start, freed = (
         min(allocation.made_by, end),
         end if allocation.freed_after is None else allocation.freed_after,
     )
-    is_forward = record.phases[made] == Phase.FORWARD
+    is_forward = record.phases[start] == Phase.FORWARD
     backward = record.phases[min(freed, end)] in {Phase.BACKWARD, Phase.RECOMPUTE}
     return TensorRole.ACTIVATION if is_forward and backward else TensorRole.TEMPORARY

@@ -59,14 +59,16 @@ class Kernel:
     numbers: Numbers = ()
 
 
-def kernels_of(func: Any, args: Sequence[Any], named: Mapping[str, Any], made: Any) -> list[Kernel]:
+def kernels_of(
+    func: Any, args: Sequence[Any], named: Mapping[str, Any], result: Any
+) -> list[Kernel]:
     """The kernels of one call of an aten op.
 
     Args:
         func: the op, as a dispatch mode is given it.
         args: its arguments by position; those that have their default may be missing.
         named: those by name.
-        made: what it returned.
+        result: what it returned.
     """
     namespace, _, name = func.name().partition("::")
     name = name.partition(".")[0]
@@ -75,7 +77,7 @@ def kernels_of(func: Any, args: Sequence[Any], named: Mapping[str, Any], made: A
         return []
     special = _SPECIAL.get(bare)
     if special is not None:
-        return special(f"{namespace}::{bare}", _whole(func, args, named), made)
+        return special(f"{namespace}::{bare}", _whole(func, args, named), result)
     kind = KIND_OF.get(bare)
     broadcasts = torch.Tag.pointwise in func.tags or kind == "copy"
     reads = tuple(
@@ -84,7 +86,7 @@ def kernels_of(func: Any, args: Sequence[Any], named: Mapping[str, Any], made: A
             for tensor in tensors_in((*args, *named.values()))
         ]
     )
-    writes = tuple([Input(tensor) for tensor in tensors_in(made)])
+    writes = tuple([Input(tensor) for tensor in tensors_in(result)])
     if kind is None:
         kind = "elementwise" if torch.Tag.pointwise in func.tags else "other"
     elif kind == "copy" and reads and writes and _changes_type(reads, writes):
@@ -160,7 +162,7 @@ def _sides(given: Sequence[int], rank: int) -> tuple[int, ...]:
     return sides * (rank - 2) if len(sides) == 1 else sides
 
 
-def _convolution(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _convolution(op_type: str, arguments: Sequence[Any], result: Any) -> list[Kernel]:
     images, weight, bias = arguments[:3]
     transposed, groups = bool(arguments[6]), arguments[8]
     prefix, shape = _filter(weight, groups)
@@ -170,17 +172,17 @@ def _convolution(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kern
         reads: tuple[Input, ...] = (_as_numbers(images.dim()), Input(weight, shape), Input(images))
     else:
         kind, reads = prefix, (Input(images), Input(weight, shape))
-    kernels = [Kernel(kind, op_type, reads, (Input(made),), numbers)]
+    kernels = [Kernel(kind, op_type, reads, (Input(result),), numbers)]
     if bias is not None:
-        kernels.append(Kernel("bias_add", op_type, (Input(made), Input(bias)), (Input(made),)))
+        kernels.append(Kernel("bias_add", op_type, (Input(result), Input(bias)), (Input(result),)))
     return kernels
 
 
-def _convolution_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _convolution_backward(op_type: str, arguments: Sequence[Any], results: Any) -> list[Kernel]:
     gradient, images, weight = arguments[:3]
     transposed, groups = bool(arguments[7]), arguments[9]
     prefix, shape = _filter(weight, groups)
-    by_images, by_weight, by_bias = made
+    by_images, by_weight, by_bias = results
     sizes = _as_numbers(images.dim())
     numbers = _conv_numbers(images, weight, arguments[4:])
     kernels = []
@@ -204,75 +206,75 @@ def _convolution_backward(op_type: str, arguments: Sequence[Any], made: Any) -> 
     return kernels
 
 
-def _addmm(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _addmm(op_type: str, arguments: Sequence[Any], result: Any) -> list[Kernel]:
     added, left, right = arguments[:3]
     if left.dim() == 2:
         inputs = (Input(left), Input(right), Input(added))
-        return [Kernel("matmul", op_type, inputs, (Input(made),))]
-    kernel = _bmm(op_type, (left, right), made)[0]
+        return [Kernel("matmul", op_type, inputs, (Input(result),))]
+    kernel = _bmm(op_type, (left, right), result)[0]
     return [Kernel(kernel.kind, op_type, (*kernel.inputs, Input(added)), kernel.outputs)]
 
 
-def _bmm(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _bmm(op_type: str, arguments: Sequence[Any], result: Any) -> list[Kernel]:
     """A batch of products; one product if all of them have a matrix in common."""
     left, right = arguments[:2]
     shapes = product_of_shared(left, right)
     if shapes is None:
-        return [Kernel("batch_matmul", op_type, (Input(left), Input(right)), (Input(made),))]
+        return [Kernel("batch_matmul", op_type, (Input(left), Input(right)), (Input(result),))]
     inputs = (Input(left, shapes[0]), Input(right, shapes[1]))
-    return [Kernel("matmul", op_type, inputs, (Input(made, shapes[2]),))]
+    return [Kernel("matmul", op_type, inputs, (Input(result, shapes[2]),))]
 
 
-def _matrix_vector(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _matrix_vector(op_type: str, arguments: Sequence[Any], result: Any) -> list[Kernel]:
     """A matrix times a vector, or a vector times a vector, as a product of matrices."""
     *added, left, right = list(tensors_in(arguments))[-3:]
     rows = tuple(left.shape) if left.dim() == 2 else (1, left.shape[0])
     inputs = (Input(left, rows), Input(right, (right.shape[0], 1)), *map(Input, added))
-    return [Kernel("matmul", op_type, inputs, (Input(made, (rows[0], 1)),))]
+    return [Kernel("matmul", op_type, inputs, (Input(result, (rows[0], 1)),))]
 
 
-def _grouped_product(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _grouped_product(op_type: str, arguments: Sequence[Any], result: Any) -> list[Kernel]:
     """Products of groups of rows, one for each expert, as of groups of one size."""
     left, right, offsets = arguments[:3]
     groups = 1 if offsets is None else offsets.shape[0]
     if left.dim() == right.dim() == 2:  # the gradient by the weights
         rows, inner = left.shape
         shapes = (groups, rows, -(-inner // groups)), (groups, -(-inner // groups), right.shape[1])
-        outputs = Input(made)
+        outputs = Input(result)
     elif left.dim() == 2:
         rows = -(-left.shape[0] // groups)
         shapes = (groups, rows, left.shape[1]), tuple(right.shape)
-        outputs = Input(made, (groups, rows, right.shape[-1]))
+        outputs = Input(result, (groups, rows, right.shape[-1]))
     else:
-        shapes, outputs = (tuple(left.shape), tuple(right.shape)), Input(made)
+        shapes, outputs = (tuple(left.shape), tuple(right.shape)), Input(result)
     inputs = (Input(left, shapes[0]), Input(right, shapes[1]))
     return [Kernel("batch_matmul", op_type, inputs, (outputs,))]
 
 
-def _max_pool(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
-    outputs = tuple(Input(tensor) for tensor in tensors_in(made))
+def _max_pool(op_type: str, arguments: Sequence[Any], results: Any) -> list[Kernel]:
+    outputs = tuple(Input(tensor) for tensor in tensors_in(results))
     numbers = _window(arguments[1], arguments[0])
     return [Kernel("max_pool", op_type, (Input(arguments[0]),), outputs, numbers)]
 
 
-def _max_pool_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _max_pool_backward(op_type: str, arguments: Sequence[Any], result: Any) -> list[Kernel]:
     gradient, images, kernel = arguments[:3]
     inputs = (Input(images), Input(arguments[-1]), Input(gradient))
     numbers = _window(kernel, images)
-    return [Kernel("max_pool_gradient", op_type, inputs, (Input(made),), numbers)]
+    return [Kernel("max_pool_gradient", op_type, inputs, (Input(result),), numbers)]
 
 
-def _average_pool(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _average_pool(op_type: str, arguments: Sequence[Any], result: Any) -> list[Kernel]:
     images = arguments[0]
-    numbers = _window(_cells(images, made), images)
-    return [Kernel("avg_pool", op_type, (Input(images),), (Input(made),), numbers)]
+    numbers = _window(_cells(images, result), images)
+    return [Kernel("avg_pool", op_type, (Input(images),), (Input(result),), numbers)]
 
 
-def _average_pool_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _average_pool_backward(op_type: str, arguments: Sequence[Any], result: Any) -> list[Kernel]:
     gradient, images = arguments[:2]
     numbers = _window(_cells(images, gradient), images)
     inputs = (_as_numbers(images.dim()), Input(gradient))
-    return [Kernel("avg_pool_gradient", op_type, inputs, (Input(made),), numbers)]
+    return [Kernel("avg_pool_gradient", op_type, inputs, (Input(result),), numbers)]
 
 
 def _cells(large: Tensor, small: Tensor) -> list[int]:
@@ -295,9 +297,9 @@ def _norm(kind: str, image: int, train: int | None) -> Special:
         train: position of whether statistics are those of the batch; None where they always are.
     """
 
-    def kernels(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    def kernels(op_type: str, arguments: Sequence[Any], results: Any) -> list[Kernel]:
         reads = tuple(Input(tensor) for tensor in tensors_in(arguments))
-        writes = tuple(Input(tensor) for tensor in tensors_in(made))
+        writes = tuple(Input(tensor) for tensor in tensors_in(results))
         numbers = _format(arguments[image])
         if train is not None and not arguments[train]:
             numbers = (*numbers, INFERENCE)
@@ -307,24 +309,24 @@ def _norm(kind: str, image: int, train: int | None) -> Special:
     return kernels
 
 
-def _attention(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _attention(op_type: str, arguments: Sequence[Any], results: Any) -> list[Kernel]:
     """Fused attention, which keeps its result and a number for each row of the scores."""
     is_flash = "flash" in op_type
     causal = bool(arguments[4] if is_flash else arguments[6])
     mask = arguments[5] if op_type.endswith("_for_cpu") else None if is_flash else arguments[3]
     inputs = [Input(one) for one in (*arguments[:3], mask) if one is not None]
-    outputs = (Input(made[0]), Input(made[1]))
+    outputs = (Input(results[0]), Input(results[1]))
     return [Kernel("attention", op_type, tuple(inputs), outputs, _causal(causal))]
 
 
-def _attention_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _attention_backward(op_type: str, arguments: Sequence[Any], results: Any) -> list[Kernel]:
     """Gradients by queries, keys and values; the scores are computed again."""
     gradient, query, key, value = arguments[:4]
     causal = bool(arguments[7 if "_for_cpu" in op_type else 11])
     # Result and sums of each row; before them a mask, where the kernel takes one.
     kept = arguments[4:6] if "flash" in op_type else arguments[4:7]
     inputs = (query, key, value, gradient, *(one for one in kept if one is not None))
-    outputs = tuple(Input(tensor) for tensor in tensors_in(made))
+    outputs = tuple(Input(tensor) for tensor in tensors_in(results))
     reads = tuple(Input(tensor) for tensor in inputs)
     return [Kernel("attention_gradient", op_type, reads, outputs, _causal(causal))]
 
@@ -336,34 +338,34 @@ def _causal(causal: bool) -> Numbers:
 _RECURRENT = ("rnn", "rnn", "lstm", "gru")  # by mode of cuDNN
 
 
-def _recurrent(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _recurrent(op_type: str, arguments: Sequence[Any], results: Any) -> list[Kernel]:
     values, weights, _, _, hidden, cell, mode = arguments[:7]
     states = [hidden] if cell is None else [hidden, cell]
     inputs = (_sequence(values), *map(Input, states), *map(Input, weights))
     # What it returns last only stands for the buffer of weights.
-    outputs = tuple(Input(one) for one in tensors_in(made[:4]) if one.numel())
+    outputs = tuple(Input(one) for one in tensors_in(results[:4]) if one.numel())
     numbers = _layers(bool(arguments[13]), arguments[8])
     return [Kernel(_RECURRENT[mode], op_type, inputs, outputs, numbers)]
 
 
-def _recurrent_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _recurrent_backward(op_type: str, arguments: Sequence[Any], results: Any) -> list[Kernel]:
     values, weights, _, _, hidden, cell, output, *gradients = arguments[:10]
     mode, projected, two = arguments[10], arguments[12], bool(arguments[17])
     states = [hidden] if cell is None else [hidden, cell]
     read = [*states, *weights, output, *(one for one in gradients if one is not None)]
     inputs = (_sequence(values), *map(Input, read))
-    outputs = tuple(Input(tensor) for tensor in tensors_in(made))
+    outputs = tuple(Input(tensor) for tensor in tensors_in(results))
     numbers = _layers(two, projected)
     return [Kernel(f"{_RECURRENT[mode]}_gradient", op_type, inputs, outputs, numbers)]
 
 
-def _cell_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _cell_backward(op_type: str, arguments: Sequence[Any], results: Any) -> list[Kernel]:
     """Gradients of a cell's gates, and a sum over the batch for each bias."""
     reads = tuple(Input(tensor) for tensor in tensors_in(arguments))
-    writes = [Input(one) for one in tensors_in(made) if one.dim() > 1]
+    writes = [Input(one) for one in tensors_in(results) if one.dim() > 1]
     sums = [
         Kernel("reduce_sum", "sum", (writes[0],), (Input(one),))
-        for one in tensors_in(made)
+        for one in tensors_in(results)
         if one.dim() == 1
     ]
     return [Kernel("cell_gates_gradient", op_type, reads, tuple(writes)), *sums]

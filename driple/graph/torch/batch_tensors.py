@@ -67,14 +67,14 @@ def _changed(value: Any, change: Callable[[Any], Any], depth: int) -> Any:
         return value
     if type(value).__module__.startswith(_GRAPHS):
         return copy.copy(value).apply(change)
-    made = copy.copy(value)
+    changed_copy = copy.copy(value)
     for name, part in _attributes(value).items():
         if isinstance(part, Mapping) and type(part) is not dict:
             changed: Any = part  # of a class of its own, whose values are its owner's
         else:
             changed = tree_map(lambda leaf: _changed(leaf, change, depth + 1), part)
-        object.__setattr__(made, name, changed)  # a dataclass may be frozen
-    return made
+        object.__setattr__(changed_copy, name, changed)  # a dataclass may be frozen
+    return changed_copy
 
 
 def _has_parts(value: Any) -> bool:

@@ -38,11 +38,11 @@ def below() -> Any:
 @contextmanager
 def library(namespace: str, key: str = _KEY) -> Iterator[Library]:
     """Kernels of ours in PyTorch's dispatcher, taken out at the end."""
-    made = Library(namespace, "IMPL", key)  # type: ignore[no-untyped-call]
+    kernels = Library(namespace, "IMPL", key)  # type: ignore[no-untyped-call]
     try:
-        yield made
+        yield kernels
     finally:
-        made._destroy()  # type: ignore[no-untyped-call]
+        kernels._destroy()  # type: ignore[no-untyped-call]
 
 
 @contextmanager

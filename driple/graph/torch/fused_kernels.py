@@ -66,20 +66,20 @@ def _forward_of(module: nn.Module) -> Callable[[Tensor], Tensor] | None:
 
 
 def _norm(module: Any, values: Tensor) -> Tensor:
-    made: Tensor = _FusedNorm.apply(values, module.weight)  # type: ignore[no-untyped-call]
-    return made
+    result: Tensor = _FusedNorm.apply(values, module.weight)  # type: ignore[no-untyped-call]
+    return result
 
 
 def _gated(module: Any, values: Tensor) -> Tensor:
     gate, up = module.gate_proj(values), module.up_proj(values)
-    made: Tensor = module.down_proj(_FusedGate.apply(gate, up))  # type: ignore[no-untyped-call]
-    return made
+    result: Tensor = module.down_proj(_FusedGate.apply(gate, up))  # type: ignore[no-untyped-call]
+    return result
 
 
 def _gated_at_once(module: Any, values: Tensor) -> Tensor:
     gate, up = module.gate_up_proj(values).chunk(2, dim=-1)
-    made: Tensor = module.down_proj(_FusedGate.apply(gate, up))  # type: ignore[no-untyped-call]
-    return made
+    result: Tensor = module.down_proj(_FusedGate.apply(gate, up))  # type: ignore[no-untyped-call]
+    return result
 
 
 class _FusedNorm(torch.autograd.Function):
@@ -87,19 +87,19 @@ class _FusedNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, weight: Tensor) -> Tensor:
-        made, scales = _aten._fused_rms_norm(values, list(weight.shape), weight, 1e-6)
+        normed, scales = _aten._fused_rms_norm(values, list(weight.shape), weight, 1e-6)
         ctx.save_for_backward(values, weight, scales)
-        result: Tensor = made.to(values.dtype)
+        result: Tensor = normed.to(values.dtype)
         return result
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
         values, weight, scales = ctx.saved_tensors
         needed = [True, ctx.needs_input_grad[1]]
-        made: tuple[Tensor, Tensor | None] = _aten._fused_rms_norm_backward(
+        gradients: tuple[Tensor, Tensor | None] = _aten._fused_rms_norm_backward(
             gradient, values, list(weight.shape), scales, weight, needed
         )
-        return made
+        return gradients
 
 
 class _FusedGate(torch.autograd.Function):

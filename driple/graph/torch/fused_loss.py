@@ -46,10 +46,10 @@ def fused_loss(model: nn.Module) -> Iterator[None]:
         calls += 1
         later = nn.functional.pad(labels, (0, 1), value=-100)[..., 1:].contiguous()
         inputs = logits.reshape(-1, logits.shape[-1])
-        made: Tensor = _FusedLoss.apply(  # type: ignore[no-untyped-call]  # of torch
+        mean_loss: Tensor = _FusedLoss.apply(  # type: ignore[no-untyped-call]  # of torch
             inputs, head.weight, head.bias, later.view(-1)
         )
-        return made
+        return mean_loss
 
     before = own.__dict__.get("_loss_function")
     own._loss_function = loss

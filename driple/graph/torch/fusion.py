@@ -117,7 +117,7 @@ def _can_fuse(op: OpSignature) -> bool:
 
 def _elements(op: OpSignature) -> int:
     """Elements that the op's loop runs over: of its input if it is a reduction."""
-    made = max((one.elements for one in op.outputs), default=0)
+    elements = max((one.elements for one in op.outputs), default=0)
     if op.kind in _REDUCTIONS or family_of(op.kind) == "normalisation":
-        return max((one.elements for one in op.inputs), default=made)
-    return made
+        return max((one.elements for one in op.inputs), default=elements)
+    return elements

@@ -124,25 +124,25 @@ def _attention(  # noqa: PLR0917  # as the op has them
         is_causal=is_causal, dropout=dropout_p, grouped=enable_gqa, capability=CAPABILITY.get(),
     )  # fmt: skip
     if query.device.type != "meta" or kernel == "math":
-        made: Tensor = op(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
+        result: Tensor = op(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
                           enable_gqa=enable_gqa)  # fmt: skip
-        return made
+        return result
     width = value.shape[-1]
     if kernel == "flash":
         missing = -query.shape[-1] % _FLASH_SIDE
         scale = query.shape[-1] ** -0.5 if scale is None else scale
         if missing:
             query, key, value = (pad(one, (0, missing)) for one in (query, key, value))
-        made = _aten._scaled_dot_product_flash_attention(
+        result = _aten._scaled_dot_product_flash_attention(
             query, key, value, dropout_p, is_causal, False, scale=scale
         )[0]
-        return made[..., :width] if missing else made
+        return result[..., :width] if missing else result
     trains = torch.is_grad_enabled() and any(one.requires_grad for one in (query, key, value))
     bias = None if attn_mask is None else _bias(attn_mask, query, key)
-    made = _aten._scaled_dot_product_efficient_attention(
+    result = _aten._scaled_dot_product_efficient_attention(
         query, key, value, bias, trains, dropout_p, is_causal, scale=scale
     )[0]
-    return made
+    return result
 
 
 def _bias(mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
@@ -160,8 +160,8 @@ def _dropout(values: Tensor, p: float, train: bool) -> Tensor:
     """Dropout by one kernel, which keeps a mask of a byte for each element."""
     with below():
         if not train or not 0 < p < 1 or not values.numel():
-            made: Tensor = _aten.dropout(values, p, train)
-            return made
+            result: Tensor = _aten.dropout(values, p, train)
+            return result
         kept: Tensor = _aten.native_dropout(values, p, train)[0]
         return kept
 
@@ -185,11 +185,11 @@ def _recurrent(name: str, *, packed: bool) -> Callable[..., Any]:
         each = len(weights) // (layers * (2 if two else 1))
         lengths = [] if batch_sizes is None else _lengths(batch_sizes, hidden)
         buffer = weights[0].detach()  # stands for the one that all weights lie in
-        made = _aten._cudnn_rnn(
+        results = _aten._cudnn_rnn(
             values, list(weights), each, buffer, hidden, cell, _MODES[name], width, projected,
             layers, batch_first, dropout, train, two, lengths, None,
         )  # fmt: skip
-        return (made[0], made[1], made[2]) if has_cell else (made[0], made[1])
+        return (results[0], results[1], results[2]) if has_cell else (results[0], results[1])
 
     return kernel
 
@@ -222,7 +222,7 @@ def _recurrent_shapes(  # noqa: PLR0917  # as the op has them
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Shapes of a recurrent layer's results, and of what it reserves for the backward pass."""
     width, directions = proj_size or hidden_size, 2 if bidirectional else 1
-    made = values.new_empty(*values.shape[:-1], width * directions)
+    output = values.new_empty(*values.shape[:-1], width * directions)
     cell = values.new_empty(0) if cx is None else torch.empty_like(cx)
     rows = values.shape[:-1].numel() * directions
     kept = num_layers * _KEPT_OF_A_UNIT[mode] * hidden_size
@@ -230,7 +230,7 @@ def _recurrent_shapes(  # noqa: PLR0917  # as the op has them
     nbytes = rows * kept * values.element_size() if train else 0
     reserve = values.new_empty(nbytes, dtype=torch.uint8)
     buffer = values.new_empty(0) if weight_buf is None else weight_buf
-    return made, torch.empty_like(hx), cell, reserve, buffer
+    return output, torch.empty_like(hx), cell, reserve, buffer
 
 
 def _recurrent_gradients(  # noqa: PLR0917  # as the op has them
@@ -272,12 +272,12 @@ def _recurrent_on_cpu(  # noqa: PLR0917  # as the op has them
     biased = weight_stride0 > (2 + bool(proj_size))
     rest = (list(weight), biased, num_layers, dropout, train, bidirectional)
     if batch_sizes:
-        made = op.data(values, torch.tensor(batch_sizes), states, *rest)
+        results = op.data(values, torch.tensor(batch_sizes), states, *rest)
     else:
-        made = op.input(values, states, *rest, batch_first)
+        results = op.input(values, states, *rest, batch_first)
     empty = values.new_empty(0)
-    cell = made[2] if cx is not None else empty
-    return made[0], made[1], cell, values.new_empty(0, dtype=torch.uint8), weight[0].detach()
+    cell = results[2] if cx is not None else empty
+    return results[0], results[1], cell, values.new_empty(0, dtype=torch.uint8), weight[0].detach()
 
 
 def _branch(

@@ -67,15 +67,15 @@ def assumed_values() -> Iterator[list[str]]:
         _PLACES.reset(token)
 
 
-def note_result(name: str, args: Sequence[Any], made: Any) -> None:
+def note_result(name: str, args: Sequence[Any], result: Any) -> None:
     """Note what is known of a mask or a truth value: which op made it, how many elements are set.
 
     Args:
         name: of the op, without namespace and overload.
         args: its arguments by position.
-        made: its result.
+        result: its result.
     """
-    if not isinstance(made, Tensor):
+    if not isinstance(result, Tensor):
         return
     if name in _WRITES and args[1] and args[1][0] is not None and args[1][0].dtype in _MASKS:
         values = args[2]  # as many rows as the mask chooses, or one for all
@@ -83,14 +83,14 @@ def note_result(name: str, args: Sequence[Any], made: Any) -> None:
             setattr(args[1][0], _CHOSEN, int(values.shape[0]))
     if name == "sum" and args[0].dtype in _MASKS:
         many = getattr(args[0], _CHOSEN, args[0].numel())
-        setattr(made, _CHOSEN, many if not made.dim() else many // max(made.numel(), 1))
-    if made.dtype not in _MASKS:
+        setattr(result, _CHOSEN, many if not result.dim() else many // max(result.numel(), 1))
+    if result.dtype not in _MASKS:
         return
     if name in _TRUTHS:
-        setattr(made, _MADE_BY, name)
+        setattr(result, _MADE_BY, name)
     chosen = _NUM_SET[name](args) if name in _NUM_SET else None
     if chosen is not None:
-        setattr(made, _CHOSEN, min(chosen, made.numel()))
+        setattr(result, _CHOSEN, min(chosen, result.numel()))
 
 
 def listed(tensor: Tensor) -> Any:

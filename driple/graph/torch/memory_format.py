@@ -65,19 +65,19 @@ def laid_out_batch(batch: Any, options: StepOptions) -> Any:
     return changed_batch(batch, changed)
 
 
-def as_on_gpu(func: Any, arguments: Sequence[Any], made: Any) -> Any:
+def as_on_gpu(func: Any, arguments: Sequence[Any], result: Any) -> Any:
     """The result of an op in the format that a GPU returns it in.
 
     Args:
         func: the op, as a dispatch mode is given it.
         arguments: its arguments.
-        made: what the meta device returned.
+        result: what the meta device returned.
     """
     if func is _CONVOLUTION and runs_channels_last(*arguments[:2]):
-        return _restrided(made)
+        return _restrided(result)
     if func is _CONVOLUTION_BACKWARD and runs_channels_last(*arguments[1:3]):
-        return (*(None if one is None else _restrided(one) for one in made[:2]), made[2])
-    return made
+        return (*(None if one is None else _restrided(one) for one in result[:2]), result[2])
+    return result
 
 
 _CONVOLUTION = torch.ops.aten.convolution.default
@@ -88,8 +88,8 @@ def _laid_out(tensor: Tensor) -> Tensor:
     return tensor.contiguous(memory_format=_FORMATS[tensor.dim()])
 
 
-def _restrided(made: Tensor) -> Tensor:
+def _restrided(result: Tensor) -> Tensor:
     """The result in channels-last; it has no values yet, so nothing is copied."""
-    if made.device.type != "meta" or made.dim() not in _FORMATS or is_channels_last(made):
-        return made
-    return torch.empty_like(made, memory_format=_FORMATS[made.dim()])
+    if result.device.type != "meta" or result.dim() not in _FORMATS or is_channels_last(result):
+        return result
+    return torch.empty_like(result, memory_format=_FORMATS[result.dim()])

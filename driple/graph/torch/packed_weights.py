@@ -57,10 +57,10 @@ class _EightBitProduct(torch.autograd.Function):
         shape = (len(rows), layer.out_features)
         sums = torch.empty(shape, dtype=torch.int32, device=values.device)
         scales = layer.get_buffer("scales").to(values.dtype)
-        made = torch.ops.aten._weight_int8pack_mm(rows, layer.weight, scales)
-        made = made * largest
+        result = torch.ops.aten._weight_int8pack_mm(rows, layer.weight, scales)
+        result = result * largest
         del sums, quantized
-        return made.view(*values.shape[:-1], layer.out_features)  # type: ignore[no-any-return]
+        return result.view(*values.shape[:-1], layer.out_features)  # type: ignore[no-any-return]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
@@ -112,16 +112,16 @@ class PackedLinear(nn.Module):
         if self.is_double:
             _ = self.get_buffer("scales") * self.get_buffer("scales_of_scales")[:1]
         both = self.get_buffer("code")[:2].to(dtype)  # a byte gives two weights
-        made: Tensor = (self.weight * both).view(-1)[: shape[0] * shape[1]].view(shape)
-        return made
+        weights: Tensor = (self.weight * both).view(-1)[: shape[0] * shape[1]].view(shape)
+        return weights
 
     def forward(self, values: Tensor) -> Tensor:
         """As `nn.Linear`; the result has the type of the inputs."""
         lowered = values if self.compute is None else values.to(self.compute)
         product = _EightBitProduct if self.weight.dtype == torch.int8 else _FourBitProduct
-        made: Tensor = product.apply(lowered, self)  # type: ignore[no-untyped-call]  # of torch
-        made = made if self.bias is None else made + self.bias.to(made.dtype)
-        return made.to(values.dtype)
+        result: Tensor = product.apply(lowered, self)  # type: ignore[no-untyped-call]  # of torch
+        result = result if self.bias is None else result + self.bias.to(result.dtype)
+        return result.to(values.dtype)
 
 
 def _scales(count: int, *, double: bool, device: torch.device) -> dict[str, Tensor]:

@@ -201,47 +201,47 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         named: dict[str, Any] = kwargs or {}
         with refuse_values(func, args):
             if adds_in_place(func, args, named, self._sole_uses):
-                made = args[0].add_(args[1])
+                result = args[0].add_(args[1])
             else:
-                made = self._run(func, args, named)
+                result = self._run(func, args, named)
             if self._on_gpu:
-                made = as_on_gpu(func, args, made)
+                result = as_on_gpu(func, args, result)
         arguments = (*args, *named.values())
         phase, path, accumulates = self._place()
-        kernels = kernels_of(func, args, named, made) if self._is_here(made, arguments) else []
+        kernels = kernels_of(func, args, named, result) if self._is_here(result, arguments) else []
         if kernels:
             for kernel in kernels:
                 self._note(kernel, phase, path, accumulates)
-            for tensor in tensors_in(made):  # such as a workspace, which is no output
+            for tensor in tensors_in(result):  # such as a workspace, which is no output
                 self._allocated(tensor, len(self.record.op_types) - 1)
         else:
-            self._viewed(arguments, made)
-        return made
+            self._viewed(arguments, result)
+        return result
 
     def _run(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """What the op gives; without values, what libraries' models usually get."""
         try:
-            made = self._results.run(func, args, named)
+            result = self._results.run(func, args, named)
         except (RuntimeError, NotImplementedError) as error:
-            made = result_assumed(error, func, args, named)
-            if made is NotImplemented:
+            result = result_assumed(error, func, args, named)
+            if result is NotImplemented:
                 raise
-        note_result(func.name().partition("::")[2].partition(".")[0], args, made)
-        return made
+        note_result(func.name().partition("::")[2].partition(".")[0], args, result)
+        return result
 
-    def _is_here(self, made: Any, arguments: Sequence[Any]) -> bool:
+    def _is_here(self, result: Any, arguments: Sequence[Any]) -> bool:
         """Whether the op runs on the device: the program may compute a few numbers on the host."""
-        tensors = (*tensors_in(made), *tensors_in(arguments))
+        tensors = (*tensors_in(result), *tensors_in(arguments))
         return any(tensor.device.type == self._device for tensor in tensors)
 
-    def _viewed(self, arguments: Sequence[Any], made: Any) -> None:
+    def _viewed(self, arguments: Sequence[Any], result: Any) -> None:
         """A view in memory of its own is as old as what it shows."""
         shown = [
             allocation
             for tensor in tensors_in(arguments)
             if (allocation := self.allocation_of(tensor))
         ]
-        for tensor in tensors_in(made):
+        for tensor in tensors_in(result):
             allocation = self._allocated(tensor, len(self.record.op_types))
             if shown and allocation.written_by == _NO_NODE:
                 allocation.written_by = shown[0].written_by
@@ -350,9 +350,9 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         return allocation
 
     def _watch(self, key: int, storage: Any, node: int) -> None:
-        made = Allocation(nbytes=int(storage.nbytes()), made_by=node)
-        self._live[key] = made
-        self.record.allocations.append(made)
+        allocation = Allocation(nbytes=int(storage.nbytes()), made_by=node)
+        self._live[key] = allocation
+        self.record.allocations.append(allocation)
         self._watches[key] = weakref.ref(storage, partial(self._freed, key))
 
     def _freed(self, key: int, _: Any) -> None:

@@ -33,8 +33,8 @@ def lstm_cell(  # noqa: PLR0917  # as the op has them
 ) -> tuple[Tensor, Tensor]:
     """Hidden state and cell after a step."""
     gates = _aten.linear(values, w_ih), _aten.linear(states[0], w_hh)
-    made = _aten._thnn_fused_lstm_cell(*gates, states[1], b_ih, b_hh)
-    return made[0], made[1]
+    results = _aten._thnn_fused_lstm_cell(*gates, states[1], b_ih, b_hh)
+    return results[0], results[1]
 
 
 def gru_cell(  # noqa: PLR0917  # as the op has them
@@ -48,8 +48,8 @@ def gru_cell(  # noqa: PLR0917  # as the op has them
 ) -> Tensor:
     """Hidden state after a step."""
     gates = _aten.linear(values, w_ih), _aten.linear(state, w_hh)
-    made: Tensor = _aten._thnn_fused_gru_cell(*gates, state, b_ih, b_hh)[0]
-    return made
+    hidden: Tensor = _aten._thnn_fused_gru_cell(*gates, state, b_ih, b_hh)[0]
+    return hidden
 
 
 def register(meta: Library, host: Library) -> None:

@@ -67,12 +67,12 @@ class RememberedResults:
         if known is not None:
             results, is_one = known
             return results[0].made() if is_one else _made(results)
-        made = func(*args, **named)
+        result = func(*args, **named)
         if len(self._results) >= _MOST_CALLS:
             self._results.clear()
         if call not in self._results:
-            self._results[call] = _remembered(made, args, named)
-        return made
+            self._results[call] = _remembered(result, args, named)
+        return result
 
     def _has_results_of_its_own(self, func: Any) -> bool:
         """Whether the op's schema says that it writes to no argument and gives no view."""
@@ -115,10 +115,12 @@ def _key(values: tuple[Any, ...] | list[Any]) -> tuple[Hashable, ...] | None:
     return tuple(key)
 
 
-def _remembered(made: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, bool] | None:
+def _remembered(
+    outputs: Any, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Any, bool] | None:
     """The results as they are made anew; None if they cannot be."""
-    is_one = isinstance(made, Tensor)
-    results = (made,) if is_one else made
+    is_one = isinstance(outputs, Tensor)
+    results = (outputs,) if is_one else outputs
     if not isinstance(results, tuple):
         return None
     seen = {_memory(tensor) for tensor in _tensors((*args, *named.values()))}

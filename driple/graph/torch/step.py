@@ -81,10 +81,12 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
             raise ConfigError(_NOTHING_TRAINED)
 
         def update(parameters: Sequence[nn.Parameter]) -> OptimizerUpdate:
-            made = update_of(parameters, options)
+            optimizer_update = update_of(parameters, options)
             if options.library != "torch1":
-                return made
-            return made.one_by_one(len(parameters), max(one.nbytes for one in parameters))
+                return optimizer_update
+            return optimizer_update.one_by_one(
+                len(parameters), max(one.nbytes for one in parameters)
+            )
 
         kind = UPDATE_KINDS[options.optimizer_name]
         given = laid_out_batch(cast_batch(batch, options.precision), options)

@@ -83,8 +83,14 @@ def _update_of(
     given = [_with_gradient(*form) for form in forms]
     trained = [_master(one) for one in given] if options.has_masters else given
     if name == "adam8bit":
-        made = eight_bit_update([one.numel() for one in trained], [one.nbytes for one in trained])
-        state_bytes, moved, kernels = made.state_bytes, made.moved_bytes, made.num_kernels
+        eight_bit = eight_bit_update(
+            [one.numel() for one in trained], [one.nbytes for one in trained]
+        )
+        state_bytes, moved, kernels = (
+            eight_bit.state_bytes,
+            eight_bit.moved_bytes,
+            eight_bit.num_kernels,
+        )
         temporary_bytes = 0
     else:
         counter = _Counter()
@@ -142,29 +148,29 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
         name = func.name().partition("::")[2].partition(".")[0]
         if name == "_local_scalar_dense" and args[0].device.type == "meta":
             return 1.0  # a factor of a later op, whose size it does not change
-        made = func(*args, **named)
+        result = func(*args, **named)
         arguments = (*args, *named.values())
-        if not any(one.device.type == "meta" for one in tensors_in((*arguments, made))):
-            return made
+        if not any(one.device.type == "meta" for one in tensors_in((*arguments, result))):
+            return result
         if name.startswith("_foreach_"):
             lists = [one for one in arguments if isinstance(one, list | tuple) and one]
             lists = [one for one in lists if all(isinstance(each, Tensor) for each in one)]
             if lists and lists[0][0].device.type == "meta":
-                self._foreach(name, lists, made)
+                self._foreach(name, lists, result)
         else:
-            for kernel in kernels_of(func, args, named, made):
+            for kernel in kernels_of(func, args, named, result):
                 self.kernels += 1
                 tensors = (*kernel.inputs, *kernel.outputs)
                 self.moved_bytes += sum(
                     one.tensor.nbytes for one in tensors if one.tensor is not None
                 )
-        self._watch(arguments, made)
-        return made
+        self._watch(arguments, result)
+        return result
 
-    def _watch(self, arguments: Sequence[Any], made: Any) -> None:
+    def _watch(self, arguments: Sequence[Any], result: Any) -> None:
         """Add up the memory of results that are neither written in place nor views."""
         before = {memory_of(one) for one in tensors_in(arguments)}
-        for tensor in tensors_in(made):
+        for tensor in tensors_in(result):
             key = memory_of(tensor)
             if key in before or key in self._live or tensor.device.type != "meta":
                 continue
@@ -177,20 +183,20 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
     def _freed(self, key: int, _: Any) -> None:
         self._live_bytes -= self._live.pop(key)[0]
 
-    def _foreach(self, name: str, lists: list[Any], made: Any) -> None:
+    def _foreach(self, name: str, lists: list[Any], results: Any) -> None:
         if name in {"_foreach_copy_", "_foreach_zero_"}:
             self.multi_tensor(lists, written=0)  # what is written alone is in the first list
         elif name.endswith("_"):
             self.multi_tensor(lists, written=1)
         else:
-            self.multi_tensor([*lists, list(tensors_in(made))], written=0)
+            self.multi_tensor([*lists, list(tensors_in(results))], written=0)
 
 
 def _with_gradient(shape: torch.Size, stride: tuple[int, ...], dtype: torch.dtype) -> nn.Parameter:
     """A parameter of this shape and type on the meta device, with a gradient."""
-    made = nn.Parameter(torch.empty_strided(shape, stride, dtype=dtype, device="meta"))
-    made.grad = torch.empty_like(made)
-    return made
+    parameter = nn.Parameter(torch.empty_strided(shape, stride, dtype=dtype, device="meta"))
+    parameter.grad = torch.empty_like(parameter)
+    return parameter
 
 
 def _master(parameter: nn.Parameter) -> nn.Parameter:

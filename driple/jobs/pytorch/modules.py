@@ -92,16 +92,16 @@ def job_of_module(
     )
     model = module if step is None else Stepped(module, step)
     with reading, _put_back(module):
-        made = step_of_model(model, batch, loss, asked)
+        model_step = step_of_model(model, batch, loss, asked)
     return job_of(
         title,
         OWN_MODEL.origin,
-        made.graph,
-        batch_size=made.batch_size,
-        seq_len=made.seq_len,
-        input_shape=made.input_shape,
+        model_step.graph,
+        batch_size=model_step.batch_size,
+        seq_len=model_step.seq_len,
+        input_shape=model_step.input_shape,
         step=trained,
-        assumptions=(*assumed_options(given, optimizer=_OPTIMIZER), *made.assumptions),
+        assumptions=(*assumed_options(given, optimizer=_OPTIMIZER), *model_step.assumptions),
     )
 
 

@@ -257,45 +257,45 @@ def _built(
     if isinstance(build, nn.Module):
         return build, None, None
     check_callable(reference, build)
-    made = _run_builder(reference, build, with_values=with_values)
-    parts = tuple(made) if isinstance(made, tuple | list) else (made,)
+    returned = _run_builder(reference, build, with_values=with_values)
+    parts = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
     module, rest = parts[0] if parts else None, parts[1:]
     if not isinstance(module, nn.Module) or len(rest) > 2:
-        raise ConfigError(f"{reference} returns {_returned(made)}; it must return {_FORMS}")
+        raise ConfigError(f"{reference} returns {_returned(returned)}; it must return {_FORMS}")
     if any(_is_model(one) for one in rest):
         raise ConfigError(
-            f"{reference} returns {_returned(made)}, more than one model; return one module whose "
-            "forward calls them and returns the loss of the step"
+            f"{reference} returns {_returned(returned)}, more than one model; return one module "
+            "whose forward calls them and returns the loss of the step"
         )
     losses = [one for one in rest if callable(one) and not _is_batch(one)]
     batches = [one for one in rest if not any(one is loss for loss in losses)]
     if len(losses) > 1 or len(batches) > 1 or any(not _is_batch(one) for one in batches):
-        raise ConfigError(f"{reference} returns {_returned(made)}; it must return {_FORMS}")
+        raise ConfigError(f"{reference} returns {_returned(returned)}; it must return {_FORMS}")
     return module, losses[0] if losses else None, batches[0] if batches else None
 
 
-def _is_batch(made: Any) -> bool:
+def _is_batch(value: Any) -> bool:
     """Whether this is a batch and no data set, whose samples come one by one."""
-    if isinstance(made, Tensor | tuple | list | Mapping):
+    if isinstance(value, Tensor | tuple | list | Mapping):
         return True
-    if isinstance(made, Dataset | DataLoader):
+    if isinstance(value, Dataset | DataLoader):
         return False
-    is_graph = type(made).__module__.startswith("torch_geometric.data")
-    is_other = callable(made) or hasattr(made, "__getitem__")
-    return (is_graph or not is_other) and is_object(made)
+    is_graph = type(value).__module__.startswith("torch_geometric.data")
+    is_other = callable(value) or hasattr(value, "__getitem__")
+    return (is_graph or not is_other) and is_object(value)
 
 
-def _is_model(made: Any) -> bool:
+def _is_model(value: Any) -> bool:
     """Whether this is another model and no loss, which takes outputs and labels."""
-    if not isinstance(made, nn.Module) or next(made.parameters(), None) is None:
+    if not isinstance(value, nn.Module) or next(value.parameters(), None) is None:
         return False
-    return num_positional(made.forward) == 1
+    return num_positional(value.forward) == 1
 
 
-def _returned(made: Any) -> str:
-    if isinstance(made, tuple | list):
-        return f"({', '.join(type(one).__name__ for one in made)})"
-    return type(made).__name__
+def _returned(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return f"({', '.join(type(one).__name__ for one in value)})"
+    return type(value).__name__
 
 
 def check_callable(reference: str, function: Any) -> None:

@@ -68,5 +68,5 @@ def graph_of_functions(
         ConfigError: there are no such functions, or they fail.
         GraphError: the step cannot be followed by shapes alone.
     """
-    made = step_of_own_model(OwnModel(model=model, data=dataset, loss=loss, batch_size=batch_size))
-    return made.graph, made.samples
+    step = step_of_own_model(OwnModel(model=model, data=dataset, loss=loss, batch_size=batch_size))
+    return step.graph, step.samples

@@ -97,9 +97,9 @@ def _zeros_of(name: str) -> Any:
         from torch.utils._pytree import tree_map_only
 
         shapes = tree_map_only(torch.Tensor, lambda tensor: tensor.to("meta"), arguments)
-        made = getattr(torch.ops.torchvision, name)(*shapes)
+        results = getattr(torch.ops.torchvision, name)(*shapes)
         return tree_map_only(
-            torch.Tensor, lambda tensor: torch.zeros_like(tensor, device="cpu"), made
+            torch.Tensor, lambda tensor: torch.zeros_like(tensor, device="cpu"), results
         )
 
     return kernel

@@ -218,7 +218,7 @@ def _evenly(known: Callable[..., Tensor]) -> Callable[..., Tensor]:
         groups, num_rows = weight.shape[0], rows.shape[0]
         share = -(-num_rows // groups)
         padded = nn.functional.pad(rows, (0, 0, 0, share * groups - num_rows))
-        made = torch.bmm(padded.view(groups, share, -1).to(weight.dtype), weight)
-        return made.view(groups * share, -1)[:num_rows]
+        product_of_groups = torch.bmm(padded.view(groups, share, -1).to(weight.dtype), weight)
+        return product_of_groups.view(groups * share, -1)[:num_rows]
 
     return product

@@ -66,8 +66,8 @@ class PyTorchWorkload:
         arguments = dict(self.arguments)
         if self.kind == "images":
             arguments["num_classes"] = num_classes
-        made: nn.Module = model(**arguments)
-        return made
+        built: nn.Module = model(**arguments)
+        return built
 
     def loss(self) -> Callable[..., Tensor]:
         """Cross entropy of classes, or of where an answer begins and ends."""

@@ -125,7 +125,7 @@ def _places(
 ) -> tuple[IntArray, tuple[str, ...]]:
     """What the host was at, for each gap, and the names of these."""
     names: dict[str, int] = {"end of the step": 0}
-    made = np.zeros(len(rows), np.int64)
+    places = np.zeros(len(rows), np.int64)
     known = np.flatnonzero(rows >= 0)
     label, phase = events.label[rows[known]], events.phase[rows[known]]
     both, which = np.unique(np.stack([label, phase]), axis=1, return_inverse=True)
@@ -134,8 +134,8 @@ def _places(
         name = PHASES[number] if annotation < 0 else _NUMBER.sub("", columns.names[annotation])
         numbers.append(names.setdefault(name, len(names)))
     if len(known):
-        made[known] = np.array(numbers)[which.reshape(-1)]
-    return made, tuple(names)
+        places[known] = np.array(numbers)[which.reshape(-1)]
+    return places, tuple(names)
 
 
 def _grouped(

@@ -84,7 +84,7 @@ def nest(columns: TraceColumns) -> HostEvents:
     order = np.lexsort((rank, -length, start, lane))
     index = index[order]
     size = len(index)
-    made = {name: np.full(size, -1, np.int32) for name in ("group", "phase", "module", "label")}
+    arrays = {name: np.full(size, -1, np.int32) for name in ("group", "phase", "module", "label")}
     sequences, own_us = np.full(size, -1, np.int64), np.zeros(size)
     is_top = np.zeros(size, np.bool_)
     threads = _Threads(columns.names)
@@ -94,8 +94,8 @@ def nest(columns: TraceColumns) -> HostEvents:
             continue
         part = slice(begin, end)
         rows = threads.walk(columns, index[part])
-        for name, values in zip((*made, "sequence", "own", "top"), rows, strict=True):
-            target = made.get(name)
+        for name, values in zip((*arrays, "sequence", "own", "top"), rows, strict=True):
+            target = arrays.get(name)
             if target is not None:
                 target[part] = values
             elif name == "sequence":
@@ -106,14 +106,14 @@ def nest(columns: TraceColumns) -> HostEvents:
                 is_top[part] = values
     backward = np.flatnonzero(sequences >= 0)
     of_forward = threads.module_of_sequence
-    made["module"][backward] = [of_forward.get(key, 0) for key in sequences[backward].tolist()]
+    arrays["module"][backward] = [of_forward.get(key, 0) for key in sequences[backward].tolist()]
     return HostEvents(
         index=index,
         own_us=own_us,
         is_top=is_top,
         groups=tuple(threads.groups),
         paths=tuple(threads.paths),
-        **made,
+        **arrays,
     )
 
 

@@ -279,10 +279,10 @@ def _by_phase(
 ) -> tuple[tuple[str, ...], IntArray]:
     """Kinds, of which updates and data loading are one each whatever runs in them."""
     groups = tuple(dict.fromkeys((*names, UPDATE, DATA_LOADING, OTHER)))
-    made = np.where(group < 0, groups.index(OTHER), group).astype(np.int64)
-    made[phase == UPDATES] = groups.index(UPDATE)
-    made[phase == DATA] = groups.index(DATA_LOADING)
-    return groups, made
+    groups_shown = np.where(group < 0, groups.index(OTHER), group).astype(np.int64)
+    groups_shown[phase == UPDATES] = groups.index(UPDATE)
+    groups_shown[phase == DATA] = groups.index(DATA_LOADING)
+    return groups, groups_shown
 
 
 def _by_kernel(
@@ -300,10 +300,10 @@ def _by_kernel(
         elif name.startswith("memcpy") and ("htod" in name or "dtoh" in name):
             own[place] = groups.index(COPY_TO_DEVICE)
     decided = own[columns.name[kernels]]
-    made = np.where(decided >= 0, decided, group)
-    unknown = made == groups.index(OTHER)
-    made[unknown & (columns.kind[kernels] == EventKind.FILL)] = groups.index("fill")
-    return groups, made
+    groups_of_kernels = np.where(decided >= 0, decided, group)
+    unknown = groups_of_kernels == groups.index(OTHER)
+    groups_of_kernels[unknown & (columns.kind[kernels] == EventKind.FILL)] = groups.index("fill")
+    return groups, groups_of_kernels
 
 
 def _medians(

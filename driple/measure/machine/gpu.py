@@ -232,8 +232,8 @@ def kernel_seconds(
                 seconds = clock.kernel_s(lambda module=module, inputs=inputs: module(*inputs))  # type: ignore[misc]
             except torch.OutOfMemoryError:
                 continue
-            made = module(*inputs)
-        tensors = [*inputs, *module.parameters(), made]
+            output = module(*inputs)
+        tensors = [*inputs, *module.parameters(), output]
         nbytes = float(sum(one.numel() * one.element_size() for one in tensors))
         if seconds is not None:
             measured.append(MeasuredKernel(kernel=kernel, seconds=seconds, nbytes=nbytes))

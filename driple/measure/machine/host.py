@@ -96,15 +96,15 @@ def op_times(clock: Clock, progress: Callable[[str], None] = lambda _: None) -> 
 
 def _each_us(clock: Clock, module: nn.Module, inputs: torch.Tensor, *, phase: str) -> float:
     def run() -> torch.Tensor:
-        made = module(inputs)
-        result: torch.Tensor = made[0] if isinstance(made, tuple) else made
+        output = module(inputs)
+        result: torch.Tensor = output[0] if isinstance(output, tuple) else output
         return result
 
     def step() -> None:
         for _ in range(_REPEATED):
             if phase == "training":
-                made = run()
-                torch.autograd.backward(made, torch.ones_like(made))
+                output = run()
+                torch.autograd.backward(output, torch.ones_like(output))
             elif phase == "autocast":
                 with torch.no_grad(), torch.autocast(clock.device.type, torch.bfloat16):
                     run()
@@ -127,15 +127,15 @@ def tensor_s(clock: Clock) -> float:
 
 def _update(count: int, device: torch.device, optimizer: str) -> Callable[[], object]:
     tensors = [nn.Parameter(torch.ones(4, device=device)) for _ in range(count)]
-    made: torch.optim.Optimizer
+    optimiser: torch.optim.Optimizer
     if optimizer == "adamw":
-        made = torch.optim.AdamW(tensors, lr=1e-4, foreach=True)
+        optimiser = torch.optim.AdamW(tensors, lr=1e-4, foreach=True)
     else:
-        made = torch.optim.SGD(tensors, lr=1e-4, momentum=0.9, foreach=True)
+        optimiser = torch.optim.SGD(tensors, lr=1e-4, momentum=0.9, foreach=True)
 
     def step() -> object:
-        made.zero_grad(set_to_none=True)
+        optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(torch.cat(list(tensors)).sum())
-        return made.step()
+        return optimiser.step()
 
     return step

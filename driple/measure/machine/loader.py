@@ -51,16 +51,16 @@ def made_data(text: str) -> Any:
     sys.modules[spec.name] = module  # so that its data set can be sent to workers
     try:
         spec.loader.exec_module(module)
-        made = getattr(module, name)()
+        data = getattr(module, name)()
     except Exception as error:  # of the user's own code, whatever it raises
         raise ConfigError(
             f"--data {text} failed: {type(error).__name__}: {str(error)[:200]}"
         ) from error
-    if not hasattr(made, "__iter__") and not hasattr(made, "__getitem__"):
+    if not hasattr(data, "__iter__") and not hasattr(data, "__getitem__"):
         raise ConfigError(
-            f"--data {text} returned {type(made).__name__}; return a Dataset or a DataLoader"
+            f"--data {text} returned {type(data).__name__}; return a Dataset or a DataLoader"
         )
-    return made
+    return data
 
 
 def loader_rates(

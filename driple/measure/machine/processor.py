@@ -32,8 +32,8 @@ class WordModel(nn.Module):
 
     def forward(self, words: Tensor) -> Tensor:
         """Logits of the next word, a row for each word."""
-        made = self.core(self.table(words))
-        hidden = made[0] if isinstance(made, tuple) else made
+        output = self.core(self.table(words))
+        hidden = output[0] if isinstance(output, tuple) else output
         logits: Tensor = self.head(hidden)
         return logits.flatten(0, 1)
 

@@ -186,9 +186,9 @@ class Campaign:
                     f"{stored.plan}); give another folder"
                 )
             return stored
-        made = CampaignRecord(setting=setting.name, plan=plan, host=host_facts(), created=_now())
-        _write_json(file, to_dict(made))
-        return made
+        record = CampaignRecord(setting=setting.name, plan=plan, host=host_facts(), created=_now())
+        _write_json(file, to_dict(record))
+        return record
 
     def path(self, workload: Workload, repeat: int) -> Path:
         """Folder of a finished run."""

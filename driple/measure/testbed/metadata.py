@@ -106,7 +106,7 @@ def _text(name: bytes) -> str:
 
 
 def _record(metadata: Any, size_of: Mapping[int, int], begin_s: float | None) -> StepRecord:
-    made = StepRecord(ops={}, transfers={}, sizes={}, begin_s=begin_s)
+    record = StepRecord(ops={}, transfers={}, sizes={}, begin_s=begin_s)
     for device in metadata.step_stats.dev_stats:
         task = task_of(device.device)
         for node in device.node_stats:
@@ -116,9 +116,9 @@ def _record(metadata: Any, size_of: Mapping[int, int], begin_s: float | None) ->
                 transfer = _TRANSFER.match(node.timeline_label)
                 if transfer:
                     key = task_of(transfer["to"]), transfer["tensor"]
-                    widen(made.transfers, key, begin, end)
+                    widen(record.transfers, key, begin, end)
                 continue
-            widen(made.ops, (task, node.node_name), begin, end)
+            widen(record.ops, (task, node.node_name), begin, end)
             for output in node.output:
                 what = output.tensor_description
                 sizes = [d.size for d in what.shape.dim]
@@ -128,5 +128,5 @@ def _record(metadata: Any, size_of: Mapping[int, int], begin_s: float | None) ->
                         f"RunMetadata: output {output.slot} of {node.node_name[:60]!r} has the "
                         f"shape {str(sizes)[:80]}; the record is damaged"
                     )
-                made.sizes[task, node.node_name, output.slot] = nbytes
-    return made
+                record.sizes[task, node.node_name, output.slot] = nbytes
+    return record

@@ -118,7 +118,7 @@ def _parsed(name: str, content: bytes) -> _Timeline:
     Raises:
         TraceError: the file is no timeline.
     """
-    made = _Timeline()
+    timeline = _Timeline()
     try:
         events = json.loads(content)["traceEvents"]
         devices = {
@@ -129,11 +129,11 @@ def _parsed(name: str, content: bytes) -> _Timeline:
         for event in events:
             device = devices.get(event.get("pid"), "")
             if event["ph"] == "X" and device.endswith(_COMPUTE):
-                _add_op(made, task_of(device), event)
+                _add_op(timeline, task_of(device), event)
             elif event["ph"] == "O" and device.endswith(_TENSORS):
                 node, _, slot = str(event["name"]).partition(":")
                 text = str(event["args"]["snapshot"]["tensor_description"])
-                made.sizes[task_of(device), node, int(slot or 0)] = _num_bytes(text)
+                timeline.sizes[task_of(device), node, int(slot or 0)] = _num_bytes(text)
     except (
         ValueError,
         TypeError,
@@ -146,26 +146,28 @@ def _parsed(name: str, content: bytes) -> _Timeline:
             f"{name} is no Chrome timeline of TensorFlow ({type(error).__name__}: {error}); give "
             "files of tf.compat.v1's timeline, or serialised RunMetadata"
         ) from error
-    if not made.ops:
+    if not timeline.ops:
         raise TraceError(f"{name} holds no ops of TensorFlow; give a timeline of a training step")
-    return made
+    return timeline
 
 
-def _add_op(made: _Timeline, task: str, event: Mapping[str, Any]) -> None:
+def _add_op(timeline: _Timeline, task: str, event: Mapping[str, Any]) -> None:
     begin, lasted = float(event["ts"]) / 1e6, float(event["dur"]) / 1e6
     if not (math.isfinite(begin) and math.isfinite(lasted) and lasted >= 0):
         raise ValueError(f"an op begins at {begin} s and lasts {lasted} s")
     args = event["args"]
     if args["op"] == _TRANSFER:
-        made.transfers[task].append((begin, begin + lasted))
+        timeline.transfers[task].append((begin, begin + lasted))
         return
     key = task, str(args["name"])
     if key[1] == _SOURCE:
         return
-    widen(made.ops, key, begin, begin + lasted)
+    widen(timeline.ops, key, begin, begin + lasted)
     inputs = tuple(str(value) for name, value in args.items() if re.fullmatch(r"input\d+", name))
-    if inputs or key not in made.inputs:  # kernels of a GPU carry the op's name without its inputs
-        made.inputs[key], made.types[key] = inputs, str(args["op"])
+    if (
+        inputs or key not in timeline.inputs
+    ):  # kernels of a GPU carry the op's name without its inputs
+        timeline.inputs[key], timeline.types[key] = inputs, str(args["op"])
 
 
 def _num_bytes(description: str) -> int:

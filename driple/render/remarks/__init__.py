@@ -76,8 +76,12 @@ def with_sentences(value: Json) -> Json:
         value: of a result, as `to_dict` gives it.
     """
     if isinstance(value, Mapping):
-        made = {key: with_sentences(held) for key, held in value.items()}
-        return _with_text(made) if made.keys() == _KEYS and made["code"] in SENTENCES else made
+        converted = {key: with_sentences(held) for key, held in value.items()}
+        return (
+            _with_text(converted)
+            if converted.keys() == _KEYS and converted["code"] in SENTENCES
+            else converted
+        )
     if isinstance(value, list) and not set(map(type, value)) <= {float, int, str}:
         return [with_sentences(held) for held in value]
     return value

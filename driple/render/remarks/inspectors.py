@@ -67,11 +67,11 @@ def _outdated(
         " and ".join(f"{part} version {number}" for part, number in zip(parts, some, strict=True))
         for some in (versions, own_versions)
     )
-    made = _MADE_AGAIN.get(provenance, "import the data set again (driple data import), then")
+    how = _MADE_AGAIN.get(provenance, "import the data set again (driple data import), then")
     advice = (
         f"{upgrade_hint()} gets the newer program"
         if is_newer
-        else f"to make a new one: {made} {_command(setting, preset, transferred_from)}"
+        else f"to make a new one: {how} {_command(setting, preset, transferred_from)}"
     )
     return (
         f"the checkpoint for {setting} was trained with {theirs}, this Driple has {ours}: it gets "

@@ -142,10 +142,10 @@ def _simulated(
     other = row["against_workload"] or row["workload"]
     if row["workload"] not in jobs or other not in jobs:
         return None
-    made = on(row["workload"], row["setting"])
+    simulation = on(row["workload"], row["setting"])
     if kind == "idle to burst":
-        return _over(*(_quantity(made, f"{quantity}.{name}_duration") for name in _CYCLE))
-    value = _quantity(made, quantity)
+        return _over(*(_quantity(simulation, f"{quantity}.{name}_duration") for name in _CYCLE))
+    value = _quantity(simulation, quantity)
     if kind == "value":
         return value
     others = [
@@ -164,12 +164,12 @@ def _over(above: float, below: float) -> float | None:
     return above / below if below else None
 
 
-def _quantity(made: Simulation, name: str) -> float:
+def _quantity(simulation: Simulation, name: str) -> float:
     if name == "iteration_time":
-        return made.iteration_time_s
+        return simulation.iteration_time_s
     resource, _, figure = name.partition(".")
     try:
-        return made.targets.to_dict()[resource][figure]
+        return simulation.targets.to_dict()[resource][figure]
     except KeyError as error:
         raise ConfigError(f"figures of the paper: '{name}' is no quantity") from error
 

@@ -167,7 +167,7 @@ def predict_utilisation(
     Raises:
         DripleError: a step cannot be simulated; the message names the run.
     """
-    made: dict[tuple[object, ...], tuple[float, float]] = {}
+    simulated: dict[tuple[object, ...], tuple[float, float]] = {}
     jobs: dict[tuple[object, ...], PreparedJob] = {}
     utilisation_of: dict[int, MeanUtilisation] = {}
     order = sorted(range(len(runs)), key=lambda i: repr(runs[i].step_key))
@@ -177,11 +177,11 @@ def predict_utilisation(
         if steps.lacks(row):
             continue
         key = (row.step_key, row.setting)
-        if key not in made:
+        if key not in simulated:
             if row.step_key not in jobs:
                 jobs = {row.step_key: steps.prepared(row)}
-            made[key] = _simulated(jobs[row.step_key], row, calibration)
-        utilisation_of[i] = MeanUtilisation(runs[i], *made[key])
+            simulated[key] = _simulated(jobs[row.step_key], row, calibration)
+        utilisation_of[i] = MeanUtilisation(runs[i], *simulated[key])
     return [utilisation_of[i] for i in sorted(utilisation_of)]
 
 

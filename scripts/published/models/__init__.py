@@ -118,10 +118,10 @@ def built(job: str, *, batch_size: int, size: int = 0, task: str = "train") -> B
     declare_torchvision_ops()
     definition = definition_of(job)
     with quiet_transformers():
-        made = definition.build(batch_size, size or definition.size)
+        model_and_batch = definition.build(batch_size, size or definition.size)
     if task == "forward":
-        made.model.eval()
-    return made
+        model_and_batch.model.eval()
+    return model_and_batch
 
 
 def traced_job(job: str, *, batch_size: int, size: int = 0, options: StepOptions) -> OpGraph:
@@ -135,6 +135,6 @@ def traced_job(job: str, *, batch_size: int, size: int = 0, options: StepOptions
     from driple.jobs.pytorch.quiet import quiet_transformers
     from driple.jobs.pytorch.whole_sequences import whole_sequences
 
-    made = built(job, batch_size=batch_size, size=size)
+    parts = built(job, batch_size=batch_size, size=size)
     with quiet_transformers(), whole_sequences():
-        return traced_step(made.model, made.batch, made.loss, options)
+        return traced_step(parts.model, parts.batch, parts.loss, options)

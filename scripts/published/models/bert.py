@@ -48,10 +48,12 @@ class MaskedWords(nn.Module):
     def forward(self, tokens: Tensor, places: Tensor, words: Tensor, next_one: Tensor) -> Tensor:
         """The loss; `places` [masked words] count over the whole batch."""
         mask = torch.ones_like(tokens)
-        made = self.bert.bert(tokens, attention_mask=mask, token_type_ids=torch.zeros_like(tokens))
-        hidden = made[0].flatten(0, 1)
+        outputs = self.bert.bert(
+            tokens, attention_mask=mask, token_type_ids=torch.zeros_like(tokens)
+        )
+        hidden = outputs[0].flatten(0, 1)
         hidden = hidden if self.dense else hidden.index_select(0, places)
-        scores, relation = self.bert.cls(hidden, made[1])
+        scores, relation = self.bert.cls(hidden, outputs[1])
         entropy = nn.functional.cross_entropy
         return entropy(scores.float(), words) + entropy(relation.float(), next_one)
 

@@ -35,8 +35,8 @@ class _Frozen(nn.Module):
         parts: Any = (self.weight, self.bias, self.running_mean, self.running_var)
         weight, bias, mean, var = (one.reshape(1, -1, 1, 1) for one in parts)
         scale = weight * (var + 1e-5).rsqrt()
-        made: Tensor = x * scale + (bias - mean * scale)
-        return made
+        result: Tensor = x * scale + (bias - mean * scale)
+        return result
 
 
 class _Pyramid(nn.Module):
@@ -53,8 +53,10 @@ class _Pyramid(nn.Module):
         super().__init__()
         from torchvision.models import resnet
 
-        made = getattr(resnet, body)(weights=None, norm_layer=_Frozen if frozen else nn.BatchNorm2d)
-        children = list(made.children())
+        network = getattr(resnet, body)(
+            weights=None, norm_layer=_Frozen if frozen else nn.BatchNorm2d
+        )
+        children = list(network.children())
         self.stem = nn.Sequential(*children[:4])
         self.stages = nn.ModuleList(children[4:8])
         for fixed in (self.stem, self.stages[0]) if frozen else ():  # three stages are trained
@@ -197,15 +199,15 @@ def _picked(levels: Sequence[Tensor], boxes: int, side: int) -> Tensor:
 
     Boxes are shared among the four larger levels by their size; here evenly.
     """
-    made = []
+    picked = []
     for level in levels[:4]:
         each = boxes // 4
         grid = level.new_zeros(level.shape[0], each * 2 * side, 2 * side, 2)
         samples = functional.grid_sample(level, grid.to(level.dtype), align_corners=False)
         samples = functional.avg_pool2d(samples, 2)
         whole = samples.view(level.shape[0], _WIDTH, each, side, side).transpose(1, 2)
-        made.append(whole.reshape(-1, _WIDTH, side, side))
-    return torch.cat(made)
+        picked.append(whole.reshape(-1, _WIDTH, side, side))
+    return torch.cat(picked)
 
 
 def _mask_rcnn(batch_size: int, size: int) -> Built:

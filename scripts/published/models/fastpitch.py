@@ -37,8 +37,8 @@ class _Block(nn.Module):
         scores = scores.masked_fill_(hidden.to(torch.bool), -float("inf"))
         mixed = torch.bmm(self.drop(functional.softmax(scores, dim=2)), value)
         x = self.norm1(x + self.drop(self.out(mixed))) * mask
-        made = self.conv2(functional.relu(self.conv1(x.transpose(1, 2))))
-        x = x + self.drop(made).transpose(1, 2)
+        convolved = self.conv2(functional.relu(self.conv1(x.transpose(1, 2))))
+        x = x + self.drop(convolved).transpose(1, 2)
         normed: Tensor = self.norm2(x) * mask
         return normed
 
@@ -55,8 +55,8 @@ class _Predictor(nn.Module):
         for layer, norm in zip(self.conv, self.norm, strict=True):
             x = norm(functional.relu(layer(x.transpose(1, 2))).transpose(1, 2))
             x = functional.dropout(x, 0.1, self.training)
-        made: Tensor = self.fc(x) * mask
-        return made.squeeze(2)
+        predicted: Tensor = self.fc(x) * mask
+        return predicted.squeeze(2)
 
 
 class FastPitch(nn.Module):
@@ -95,8 +95,8 @@ class FastPitch(nn.Module):
         x = x + self.energy_emb(known).transpose(1, 2)
         long = torch.bmm(aligned.detach(), x.to(aligned.dtype))
         whole = torch.ones_like(long[:, :, :1], dtype=torch.bool)
-        made = self.proj(self._through(self.decoder, long, whole))
-        return made, duration, tone, loudness, aligned
+        mels = self.proj(self._through(self.decoder, long, whole))
+        return mels, duration, tone, loudness, aligned
 
     def _through(self, blocks: nn.ModuleList, x: Tensor, mask: Tensor) -> Tensor:
         places = torch.arange(x.shape[1], device=x.device, dtype=x.dtype)
@@ -132,8 +132,8 @@ def _built(batch_size: int, size: int) -> Built:
     tokens = max(round(size * _TOKENS / _FRAMES), 1)
 
     def loss(outputs: tuple[Tensor, ...]) -> Tensor:
-        made, duration, tone, loudness, aligned = outputs
-        error = functional.mse_loss(made.transpose(1, 2), frames)
+        mels, duration, tone, loudness, aligned = outputs
+        error = functional.mse_loss(mels.transpose(1, 2), frames)
         for prediction in (duration, tone, loudness):
             error = error + 0.1 * functional.mse_loss(prediction, torch.zeros_like(prediction))
         return error - aligned.float().clamp(min=1e-8).log().mean()

@@ -38,19 +38,19 @@ def fused_loss(logits: Tensor, labels: Tensor, vocab_size: int, **_: Any) -> Ten
     """The mean loss of the next words."""
     wide = logits.float()
     rows = wide[..., :-1, :].contiguous().view(-1, vocab_size)
-    made: Tensor = _CrossEntropy.apply(  # type: ignore[no-untyped-call]  # of torch
+    losses: Tensor = _CrossEntropy.apply(  # type: ignore[no-untyped-call]  # of torch
         rows, labels[..., 1:].contiguous().view(-1)
     )
-    return made.sum() / rows.shape[0]
+    return losses.sum() / rows.shape[0]
 
 
 def with_fused_loss(definition: Definition) -> Definition:
     """The model with this loss in place of its own."""
 
     def build(batch_size: int, size: int) -> Built:
-        made = definition.build(batch_size, size)
-        model: nn.Module = made.model
+        parts = definition.build(batch_size, size)
+        model: nn.Module = parts.model
         model.loss_function = fused_loss  # type: ignore[assignment]  # a property of transformers
-        return made
+        return parts
 
     return replace(definition, build=build)

@@ -40,8 +40,8 @@ class _Attention(nn.Module):
         vector = self.linear_att / self.linear_att.norm() * self.normalize_scalar
         scores = torch.tanh(both).matmul(vector)
         scores = scores.masked_fill_(mask.unsqueeze(1).expand(shape[:3]), -65504.0)
-        made: Tensor = torch.bmm(nn.functional.softmax(scores, dim=-1), keys).transpose(0, 1)
-        return made
+        attended: Tensor = torch.bmm(nn.functional.softmax(scores, dim=-1), keys).transpose(0, 1)
+        return attended
 
 
 class Gnmt(nn.Module):
@@ -70,8 +70,8 @@ class Gnmt(nn.Module):
             before = x
             x, _ = layer(self.dropout(torch.cat((x, seen), dim=2)))
             x = x + before if number else x
-        made: Tensor = self.classifier(x)
-        return made
+        logits: Tensor = self.classifier(x)
+        return logits
 
     def _encoded(self, source: Tensor, lengths: Tensor) -> Tensor:
         x = self.dropout(self.embedder(source))

@@ -28,8 +28,8 @@ class _Block(nn.Module):
             self.downsample = nn.Sequential()
 
     def forward(self, x: Tensor) -> Tensor:
-        made = self.prelu(self.bn2(self.conv1(self.bn1(x))))
-        result: Tensor = self.bn3(self.conv2(made)) + self.downsample(x)
+        hidden = self.prelu(self.bn2(self.conv1(self.bn1(x))))
+        result: Tensor = self.bn3(self.conv2(hidden)) + self.downsample(x)
         return result
 
 

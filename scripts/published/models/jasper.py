@@ -72,8 +72,8 @@ class _Block(nn.Module):
         x = _through(self.conv, known[-1], lengths)
         for number, residual in enumerate(self.res):
             x = x + _through(residual, known[number], lengths)  # type: ignore[arg-type]
-        made: Tensor = self.dropout(nn.functional.relu(x))
-        return made
+        output: Tensor = self.dropout(nn.functional.relu(x))
+        return output
 
 
 def _through(layers: nn.ModuleList, x: Tensor, lengths: Tensor) -> Tensor:

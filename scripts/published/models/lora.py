@@ -68,10 +68,10 @@ class FourBitLinear(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """As `nn.Linear`."""
-        made: Tensor = _Unpacked.apply(  # type: ignore[no-untyped-call]  # of torch
+        output: Tensor = _Unpacked.apply(  # type: ignore[no-untyped-call]  # of torch
             values, self.packed, self.scales
         )
-        return made if self.bias is None else made + self.bias
+        return output if self.bias is None else output + self.bias
 
 
 class Adapted(nn.Module):
@@ -93,8 +93,8 @@ class Adapted(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """As the layer."""
-        made: Tensor = self.base(values) + self.lora_B(self.lora_A(values)) * 2.0
-        return made
+        output: Tensor = self.base(values) + self.lora_B(self.lora_A(values)) * 2.0
+        return output
 
 
 def with_adapters(model: nn.Module, kind: str) -> nn.Module:

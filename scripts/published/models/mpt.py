@@ -41,8 +41,8 @@ class _Block(nn.Module):
         query, key, value = (one.transpose(1, 2) for one in heads.unbind(2))
         mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.out_proj(mixed.transpose(1, 2).reshape(batch, length, width))
-        made: Tensor = x + self.down_proj(nn.functional.gelu(self.up_proj(self.norm_2(x))))
-        return made
+        output: Tensor = x + self.down_proj(nn.functional.gelu(self.up_proj(self.norm_2(x))))
+        return output
 
 
 class Mpt(nn.Module):

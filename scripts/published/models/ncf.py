@@ -34,8 +34,8 @@ class NeuMf(nn.Module):
         x = torch.cat((self.mlp_user_embed(user), self.mlp_item_embed(item)), dim=1)
         for layer in self.mlp:
             x = nn.functional.dropout(nn.functional.relu(layer(x)), _DROPOUT, self.training)
-        made: Tensor = self.final(torch.cat((factors, x), dim=1))
-        return made
+        scores: Tensor = self.final(torch.cat((factors, x), dim=1))
+        return scores
 
 
 def _built(batch_size: int, size: int) -> Built:

@@ -56,17 +56,17 @@ class Table(nn.Module):
 
     def forward(self, places: Tensor) -> Tensor:
         """The rows."""
-        made: Tensor = _Rows.apply(  # type: ignore[no-untyped-call]  # of torch
+        rows: Tensor = _Rows.apply(  # type: ignore[no-untyped-call]  # of torch
             self.table, places, self.anchor
         )
-        return made
+        return rows
 
 
 def _layers(widths: Sequence[int]) -> nn.Sequential:
-    made: list[nn.Module] = []
+    layers: list[nn.Module] = []
     for inner, outer in itertools.pairwise(widths):
-        made += [nn.Linear(inner, outer), nn.ReLU(inplace=True)]
-    return nn.Sequential(*made)
+        layers += [nn.Linear(inner, outer), nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers)
 
 
 class Dlrm(nn.Module):
@@ -91,8 +91,8 @@ class Dlrm(nn.Module):
         ).unbind(0)
         pairs = products[:, first, second]
         zero = dense.new_zeros(dense.shape[0], 1)
-        made: Tensor = self.last(self.top(torch.cat([dense, pairs, zero], dim=1)))
-        return made
+        scores: Tensor = self.last(self.top(torch.cat([dense, pairs, zero], dim=1)))
+        return scores
 
 
 class WideAndDeep(nn.Module):
@@ -123,8 +123,8 @@ class WideAndDeep(nn.Module):
         x = torch.cat(deep, dim=1)
         for layer in self.layers:
             x = nn.functional.dropout(nn.functional.relu(layer(x)), 0.1, self.training)
-        made: Tensor = self.last(x) + wide
-        return made
+        scores: Tensor = self.last(x) + wide
+        return scores
 
 
 def _scored(model_class: type[nn.Module], values: int) -> Any:

@@ -32,8 +32,8 @@ class _Transducer(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         scores, total = ctx.saved_tensors
-        made: Tensor = (scores - total.unsqueeze(-1)).exp_().to(scores.dtype)
-        return made
+        result: Tensor = (scores - total.unsqueeze(-1)).exp_().to(scores.dtype)
+        return result
 
 
 class Rnnt(nn.Module):
@@ -59,10 +59,10 @@ class Rnnt(nn.Module):
         known = self.from_predictor(said).transpose(0, 1)
         both = torch.relu(heard.unsqueeze(2) + known.unsqueeze(1))
         both = nn.functional.dropout(both, 0.3, self.training)
-        made: Tensor = _Transducer.apply(  # type: ignore[no-untyped-call]  # of torch
+        loss: Tensor = _Transducer.apply(  # type: ignore[no-untyped-call]  # of torch
             self.joint(both)
         )
-        return made
+        return loss
 
 
 def _built(batch_size: int, size: int) -> Built:

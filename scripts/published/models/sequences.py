@@ -38,8 +38,8 @@ class TransformerBig(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits of the next pieces."""
-        made = self.model(input_ids=source, decoder_input_ids=target)[0]
-        return nn.functional.linear(made, self.model.shared.weight)
+        hidden = self.model(input_ids=source, decoder_input_ids=target)[0]
+        return nn.functional.linear(hidden, self.model.shared.weight)
 
 
 def _translation(batch_size: int, size: int) -> Built:

@@ -70,7 +70,7 @@ class _Decoder(nn.Module):
         second = (memory.new_zeros(batch, _CELL), memory.new_zeros(batch, _CELL))
         chances, total = memory.new_zeros(batch, length), memory.new_zeros(batch, length)
         seen, keys = memory.new_zeros(batch, _TEXT), self.attention.memory_layer(memory)
-        made, gates, aligned = [], [], []
+        frames_out, gates, aligned = [], [], []
         for step in range(x.shape[0] - 1):
             state, cell = self.attention_rnn(torch.cat((x[step], seen), -1), first)
             first = (functional.dropout(state, 0.1, self.training), cell)
@@ -80,10 +80,10 @@ class _Decoder(nn.Module):
             state, cell = self.decoder_rnn(torch.cat((first[0], seen), -1), second)
             second = (functional.dropout(state, 0.1, self.training), cell)
             both = torch.cat((second[0], seen), dim=1)
-            made.append(self.linear_projection(both))
+            frames_out.append(self.linear_projection(both))
             gates.append(self.gate_layer(both).squeeze())
             aligned.append(chances)
-        mels = torch.stack(made).transpose(0, 1).contiguous().transpose(1, 2)
+        mels = torch.stack(frames_out).transpose(0, 1).contiguous().transpose(1, 2)
         return mels, torch.stack(gates).transpose(0, 1).contiguous(), torch.stack(aligned)
 
 

@@ -47,8 +47,10 @@ class _Attention(nn.Module):
         scores = scores.masked_fill_(mask[None, None], -float("inf"))
         chances = self.dropatt(nn.functional.softmax(scores, dim=3))
         mixed = torch.einsum("bnij,jbnd->ibnd", chances, value).contiguous()
-        made: Tensor = self.layer_norm(x + self.drop(self.o_net(mixed.view(length, batch, width))))
-        return made
+        output: Tensor = self.layer_norm(
+            x + self.drop(self.o_net(mixed.view(length, batch, width)))
+        )
+        return output
 
 
 def _shifted(scores: Tensor) -> Tensor:
@@ -70,8 +72,8 @@ class _Layer(nn.Module):
 
     def forward(self, x: Tensor, *rest: Any) -> Tensor:
         x = self.dec_attn(x, *rest)
-        made: Tensor = self.layer_norm(x + self.core(x))
-        return made
+        output: Tensor = self.layer_norm(x + self.core(x))
+        return output
 
 
 class TransformerXl(nn.Module):

@@ -73,8 +73,8 @@ class DynUnet(nn.Module):
         kept.pop()
         for larger, block in zip(self.transposed, self.up, strict=True):
             x = block(torch.cat((larger(x), kept.pop()), dim=1))
-        made: Tensor = self.output(x)
-        return made
+        classes: Tensor = self.output(x)
+        return classes
 
 
 def _dice(logits: Tensor, labels: Tensor) -> Tensor:
@@ -130,16 +130,16 @@ class Unet(nn.Module):
         backwards = list(widths)[::-1]
         steps = list(itertools.pairwise(backwards))
         more = (window - 2 + 1) // 2
-        made = [one // 2 if narrow else other for one, other in steps]
+        inputs_of = [one // 2 if narrow else other for one, other in steps]
         given = [steps[0][0], *(one // 2 if narrow else one for one, _ in steps[1:])]
         self.transposed = nn.ModuleList(
             nn.ConvTranspose2d(one, other, window, 2, padding=more, output_padding=window - 2)
-            for one, other in zip(given, made, strict=True)
+            for one, other in zip(given, inputs_of, strict=True)
         )
         last = len(steps) - 1
         self.up = nn.ModuleList(
             _Valid(new + old, old, old // 2 if narrow and number < last else old, padding)
-            for number, (new, (_, old)) in enumerate(zip(made, steps, strict=True))
+            for number, (new, (_, old)) in enumerate(zip(inputs_of, steps, strict=True))
         )
         self.output = nn.Conv2d(widths[0], 2, 1)
 
@@ -159,8 +159,8 @@ class Unet(nn.Module):
             cut = (other.shape[-1] - x.shape[-1]) // 2
             other = other[:, :, cut : cut + x.shape[-2], cut : cut + x.shape[-1]]
             x = block(torch.cat((x, other), dim=1))
-        made: Tensor = self.output(x)
-        return made
+        classes: Tensor = self.output(x)
+        return classes
 
 
 def _plain(
@@ -216,8 +216,8 @@ class Vnet(nn.Module):
         for number, larger in enumerate(self.doubled):
             x = torch.cat((larger(x), kept.pop()), dim=1)
             x = (self.up[number] if number < len(self.up) else self.last)(x) + x
-        made: Tensor = self.output(x)
-        return made
+        classes: Tensor = self.output(x)
+        return classes
 
 
 def _vnet(batch_size: int, size: int) -> Built:

@@ -40,7 +40,7 @@ class _WaveNet(nn.Module):
         )
 
     def forward(self, audio: Tensor, mels: Tensor) -> Tensor:
-        x, made = self.start(audio), None
+        x, skipped = self.start(audio), None
         for number, (inner, cond, skip) in enumerate(
             zip(self.inner, self.cond, self.skip, strict=True)
         ):
@@ -48,8 +48,8 @@ class _WaveNet(nn.Module):
             both = skip(torch.tanh(both[:, :_WIDTH]) * torch.sigmoid(both[:, _WIDTH:]))
             if number < _LAYERS - 1:
                 x, both = both[:, :_WIDTH] + x, both[:, _WIDTH:]
-            made = both if made is None else made + both
-        last: Tensor = self.end(made)
+            skipped = both if skipped is None else skipped + both
+        last: Tensor = self.end(skipped)
         return last
 
 

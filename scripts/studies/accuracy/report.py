@@ -42,7 +42,7 @@ def errors_of(rows: Sequence[Row], kind: tuple[str, str]) -> Errors:
 def overview(rows: Sequence[Row], split: str) -> list[str]:
     """SMAPE and median error of the iteration time of every method on every setting."""
     smape, time = errors_of(rows, ALL_SMAPE), errors_of(rows, MEDIAN_TIME)
-    made = []
+    lines = []
     for setting in read_rows(HOME / "settings.csv"):
         name = setting["setting"]
         by_method = {
@@ -61,8 +61,8 @@ def overview(rows: Sequence[Row], split: str) -> list[str]:
             text += f" ; {time[name, split, method]['mean']}"
             text += "" if row["seeds"] == ALL_SEEDS else f" (seeds {row['seeds']})"
             cells.append(f"**{text}**" if method == best else text)
-        made.append(cells)
-    return markdown(["setting", "floor", *COLOURS], made)
+        lines.append(cells)
+    return markdown(["setting", "floor", *COLOURS], lines)
 
 
 def ratios() -> list[str]:
@@ -122,14 +122,14 @@ def families() -> list[str]:
             value = f"{float(row['smape_pct']):.{digits}f}"
             by.setdefault(row["setting"], {})[row["family"]] = value
     names = list(dict.fromkeys(name for found in by.values() for name in found))
-    made = [[setting, *(found.get(name, "-") for name in names)] for setting, found in by.items()]
-    return markdown(["setting", *names], made)
+    lines = [[setting, *(found.get(name, "-") for name in names)] for setting, found in by.items()]
+    return markdown(["setting", *names], lines)
 
 
 def seconds(rows: Sequence[Row]) -> list[str]:
     """Seconds of one training of the inspectors, on random splits of measured settings."""
     known = errors_of(rows, ("training", "seconds"))
-    made = [
+    lines = [
         [
             setting["setting"],
             *(
@@ -140,7 +140,7 @@ def seconds(rows: Sequence[Row]) -> list[str]:
         for setting in read_rows(HOME / "settings.csv")
         if int(setting["runs"])
     ]
-    return markdown(["setting", "`default`", "`transferred`", "`paper`, seed 0"], made)
+    return markdown(["setting", "`default`", "`transferred`", "`paper`, seed 0"], lines)
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:

@@ -315,11 +315,11 @@ def replace_rows(name: str, setting: str, rows: Rows, columns: Sequence[str] = (
         rows: new ones.
         columns: rows of the setting with other values in these than all new ones stay.
     """
-    made = {tuple(row[column] for column in columns) for row in rows}
+    replaced = {tuple(row[column] for column in columns) for row in rows}
     kept = [
         row
         for row in read_rows(HOME / name)
-        if row["setting"] != setting or tuple(row[column] for column in columns) not in made
+        if row["setting"] != setting or tuple(row[column] for column in columns) not in replaced
     ]
     write_rows(HOME / name, [*kept, *rows])
 

@@ -54,7 +54,7 @@ def figures_of(graph: OpGraph, parameters: int, settings: tuple[str, ...]) -> di
     """Numbers of one graph that are compared."""
     remote = {item.op_type: item.num_nodes for item in graph.remote}
     updates = sum(n for kind, n in remote.items() if kind.startswith(("Apply", "ResourceApply")))
-    made = {
+    figures = {
         "num_ops": graph.num_nodes,
         "parameters": parameters,
         "flops": cost_of_graph(graph).total_flops,
@@ -68,8 +68,8 @@ def figures_of(graph: OpGraph, parameters: int, settings: tuple[str, ...]) -> di
     for name in settings:
         setting = Setting.parse(name)
         run = simulate(graph, setting, shipped_calibration(setting), num_steps=STEPS)
-        made[f"step_s {name}"] = run.iteration_time_s
-    return made
+        figures[f"step_s {name}"] = run.iteration_time_s
+    return figures
 
 
 def compare(entry: dict[str, Any]) -> dict[str, Any]:

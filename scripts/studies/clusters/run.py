@@ -47,10 +47,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("kind", choices=tuple(_KINDS), help="of lines to make")
     kind = parser.parse_args(argv).kind
-    made = list(_KINDS[kind]())
+    new = list(_KINDS[kind]())
     others = [row for row in read_results(RESULTS) if row["kind"] != kind]
     RESULTS.unlink(missing_ok=True)
-    for row in [*others, *made]:
+    for row in [*others, *new]:
         add_result(RESULTS, row)
 
 

@@ -45,7 +45,7 @@ def network(
     flat = scaled(nodes.reshape(count, -1), train).reshape(
         nodes.shape
     )  # a column for each group: where a group is missing it stays 0
-    made = torch.tensor(np.concatenate([names, flat], axis=2), dtype=torch.float32)
+    features = torch.tensor(np.concatenate([names, flat], axis=2), dtype=torch.float32)
     shares = torch.tensor(inputs.shares, dtype=torch.float32)
     wanted = torch.tensor(off, dtype=torch.float32)
     weight = torch.tensor(weights, dtype=torch.float32)
@@ -54,12 +54,12 @@ def network(
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)
     net = nn.Sequential(
-        nn.Linear(made.shape[2], _WIDTH), nn.ReLU(), nn.Linear(_WIDTH, _WIDTH), nn.ReLU(),
+        nn.Linear(features.shape[2], _WIDTH), nn.ReLU(), nn.Linear(_WIDTH, _WIDTH), nn.ReLU(),
         last,
     )  # fmt: skip
 
     def logs(some: IntArray) -> torch.Tensor:
-        factors = (MOST * torch.tanh(net(made[some])[..., 0])).exp()
+        factors = (MOST * torch.tanh(net(features[some])[..., 0])).exp()
         return (shares[some] * factors).sum(1).clamp(min=1e-6).log()
 
     optimizer = torch.optim.AdamW(net.parameters(), _RATE, weight_decay=_DECAY)

@@ -56,16 +56,16 @@ def known_host(known: Sequence[Example], predicted: Sequence[Prediction]) -> Hos
     )
 
 
-def scaled(made: Prediction, factor: float) -> Prediction:
+def scaled(prediction: Prediction, factor: float) -> Prediction:
     """The prediction with one factor on all durations."""
     factors = np.ones(NUM_TARGETS + 1)
     factors[TIMES] = factor
-    values = factors * made.numbers
+    values = factors * prediction.numbers
     return replace(
-        made,
-        targets=Targets(values[:NUM_TARGETS].reshape(made.targets.values.shape)),
+        prediction,
+        targets=Targets(values[:NUM_TARGETS].reshape(prediction.targets.values.shape)),
         iteration_time_s=float(values[-1]),
-        ends=None if made.ends is None else factors[:, None] * made.ends,
+        ends=None if prediction.ends is None else factors[:, None] * prediction.ends,
     )
 
 
@@ -82,11 +82,11 @@ def rows(machine: Path) -> Iterator[Row]:
     whole = float(np.exp(np.median(np.log(ratios))))
     for group in GROUPS:
         for example in examples(machine, group):
-            made = predict(whole_graph(example.graph), checkpoint)
+            prediction = predict(whole_graph(example.graph), checkpoint)
             ways = {
-                "for any host": on_any_host(made),
-                "one factor on all times": scaled(made, whole),
-                "a factor on computing": host.applied(made),
+                "for any host": on_any_host(prediction),
+                "one factor on all times": scaled(prediction, whole),
+                "a factor on computing": host.applied(prediction),
             }
             truth = np.append(example.targets.flat, example.iteration_time_s)
             for way, each in ways.items():

@@ -211,7 +211,7 @@ def parts() -> Parts:
     results = Results()
     by_figure, means = found_errors(results), mean_predictors()
     table_10, errors_10 = together(results)
-    made: dict[str, str | Sequence[str]] = {
+    tables: dict[str, str | Sequence[str]] = {
         "summary": summary(by_figure, results),
         "figure_10": table_10,
         "figure_20": parts_table(by_parts()),
@@ -221,7 +221,7 @@ def parts() -> Parts:
     for choice in CHOICES:
         errors = by_figure[choice.figure]
         verdicts = {label: Verdict.of(some, choice.paper) for label, some in errors.items()}
-        made["figure_" + choice.figure.replace(".", "_")] = [
+        tables["figure_" + choice.figure.replace(".", "_")] = [
             choice.claim,
             "",
             *table(errors, choice.paper),
@@ -229,7 +229,7 @@ def parts() -> Parts:
             " ".join(v.sentence(label, choice.paper) for label, v in verdicts.items() if v),
             *untaught(errors, {label: m["mean"] for label, m in means.items()}),
         ]
-    return made
+    return tables
 
 
 def pictures() -> None:

@@ -273,8 +273,8 @@ def run(
         dataset, split = joined([datasets[name] for name in settings], list(parts.values()))
 
     def inputs() -> PreparedData:
-        made = prepare(dataset, split, preset, progress=_quiet, groupings=groupings)
-        return told_setting(made) if trial.way == TOLD else made
+        data = prepare(dataset, split, preset, progress=_quiet, groupings=groupings)
+        return told_setting(data) if trial.way == TOLD else data
 
     with tempfile.TemporaryDirectory(prefix="driple-design-") as folder:
         fitted = fit(
@@ -298,11 +298,11 @@ def run(
     }
 
 
-def _model(trial: Trial, made: PreparedData) -> torch.nn.Module:
+def _model(trial: Trial, data: PreparedData) -> torch.nn.Module:
     """The inspector of a trial."""
     if "cnn" in trial.change:
-        return ConvolutionalInspector(made.inspector, made.num_groups, **trial.change["cnn"])
-    return make_inspector(made.inspector, made.num_groups)
+        return ConvolutionalInspector(data.inspector, data.num_groups, **trial.change["cnn"])
+    return make_inspector(data.inspector, data.num_groups)
 
 
 def joined(datasets: list[Dataset], splits: list[Split]) -> tuple[Dataset, Split]:

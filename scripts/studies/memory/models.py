@@ -46,11 +46,11 @@ def loss_of(outputs: Any) -> Tensor:
         outputs = next(iter(outputs.values()))
     if hasattr(outputs, "logits"):
         outputs = outputs.logits
-    made: Tensor = outputs.float()
-    if made.dim() == 2:  # scores of classes
-        labels = torch.zeros(len(made), dtype=torch.int64, device=made.device)
-        return nn.functional.cross_entropy(made, labels)
-    return made.square().mean()
+    output: Tensor = outputs.float()
+    if output.dim() == 2:  # scores of classes
+        labels = torch.zeros(len(output), dtype=torch.int64, device=output.device)
+        return nn.functional.cross_entropy(output, labels)
+    return output.square().mean()
 
 
 def _images(samples: int, side: int) -> Tensor:
@@ -62,8 +62,8 @@ def _vision(name: str, samples: int, side: int = 64, folder: str = "", **values:
         import torchvision
 
         models = getattr(torchvision.models, folder) if folder else torchvision.models
-        made: nn.Module = getattr(models, name)(**values)
-        return made.train()
+        model: nn.Module = getattr(models, name)(**values)
+        return model.train()
 
     shape = (3, 8, side, side) if folder == "video" else (3, side, side)
     return StudyModel(library="torchvision", make=make, batch=lambda: torch.rand(samples, *shape))
@@ -73,8 +73,8 @@ def _timm(name: str, samples: int, side: int, **values: Any) -> StudyModel:
     def make() -> nn.Module:
         import timm
 
-        made: nn.Module = timm.create_model(name, **values)
-        return made.train()
+        model: nn.Module = timm.create_model(name, **values)
+        return model.train()
 
     return StudyModel(
         library="timm",
@@ -91,8 +91,8 @@ def _text(kind: str, trained: str, samples: int, batch: Any = None, **values: An
         config = getattr(transformers, kind)(**values)
         if hasattr(config, "use_cache"):
             config.use_cache = False
-        made: nn.Module = getattr(transformers, trained)(config)
-        return made.train()
+        model: nn.Module = getattr(transformers, trained)(config)
+        return model.train()
 
     def tokens() -> dict[str, Tensor]:
         ids = torch.randint(3, 500, (samples, _TOKENS))

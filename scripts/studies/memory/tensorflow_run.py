@@ -72,8 +72,8 @@ MODELS: dict[str, tuple[Callable[[], Any], tuple[int, ...], str]] = {
 def _optimizer(name: str) -> Any:
     import keras
 
-    made = getattr(keras.optimizers, name)
-    return made(0.01, momentum=0.9) if name == "SGD" else made()
+    optimizer_class = getattr(keras.optimizers, name)
+    return optimizer_class(0.01, momentum=0.9) if name == "SGD" else optimizer_class()
 
 
 def compared(name: str) -> Row:

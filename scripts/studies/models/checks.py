@@ -66,11 +66,11 @@ def held_out(fitted: Sequence[ZengRun], others: Sequence[ZengRun]) -> tuple[Zeng
     """Fit to some rows, and say what that makes of others."""
     fit = fit_zeng(fitted)
     measured = [run.measured_s for run in others]
-    made = repaired_s(others, fit)
+    repaired = repaired_s(others, fit)
     return fit, Halves(
         runs=list(others),
-        repaired_s=made,
-        repaired=error(made, measured),
+        repaired_s=repaired,
+        repaired=error(repaired, measured),
         published=error([as_published_s(run) for run in others], measured),
     )
 

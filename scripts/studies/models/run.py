@@ -72,8 +72,8 @@ def table_1(store: GraphStore) -> list[str]:
         ours = "-", "-", "-"
         if name in store.places:
             work = work_of(PreparedJob(store.graph(name)))
-            made = work.forward_flops / 32
-            ours = f"{made:.4e}", pct(made / theirs - 1), str(work.num_pushes)
+            own_flops = work.forward_flops / 32
+            ours = f"{own_flops:.4e}", pct(own_flops / theirs - 1), str(work.num_pushes)
         elif model in LAYERS:
             ours = f"{LAYERS[model]:.4e}", pct(LAYERS[model] / theirs - 1), "-"
         theirs_backward, backward = "-", "-"
@@ -102,9 +102,9 @@ def table_rows(runs: Sequence[ZengRun], table: str) -> tuple[list[str], float, f
         )
         if not in_table or run.told_s is None:
             continue
-        made = as_published_s(run)
+        predicted_s = as_published_s(run)
         theirs.append(abs(run.told_s / run.measured_s - 1))
-        ours.append(abs(made / run.measured_s - 1))
+        ours.append(abs(predicted_s / run.measured_s - 1))
         printed = [
             f"{words} {paper:g}"
             for words, paper, value in (
@@ -115,7 +115,7 @@ def table_rows(runs: Sequence[ZengRun], table: str) -> tuple[list[str], float, f
         ]
         lines.append(
             f"| {' + '.join(run.workers)} | {run.model} | {run.batch_size} | {run.told_s:.4g} | "
-            f"{made:.4g} | {run.measured_s:.4g} | {pct(theirs[-1])} | {pct(ours[-1])} | "
+            f"{predicted_s:.4g} | {run.measured_s:.4g} | {pct(theirs[-1])} | {pct(ours[-1])} | "
             f"{', '.join(printed)} |"
         )
     return lines, float(np.mean(theirs)), float(np.mean(ours))
@@ -239,13 +239,13 @@ def compression_table(best: dict[tuple[str, int, int], BestCompression]) -> list
 
 def zeng_tables(runs: Sequence[ZengRun], store: GraphStore) -> dict[str, list[str]]:
     """The tables of Zeng et al. beside ours, and the mean errors of each."""
-    made = {"zeng_table_1": table_1(store)}
+    tables = {"zeng_table_1": table_1(store)}
     means = ["| table | error, theirs | ours |", "|---|---|---|"]
     for table in _TABLES:
         lines, theirs, ours = table_rows(runs, table)
-        made[f"zeng_{table.lower().replace(' ', '_')}"] = lines
+        tables[f"zeng_{table.lower().replace(' ', '_')}"] = lines
         means.append(f"| {table} | {pct(theirs)} | {pct(ours)} |")
-    return {"means": means, **made}
+    return {"means": means, **tables}
 
 
 def fit_numbers(result: Fitted) -> dict[str, str]:

@@ -14,17 +14,17 @@ __all__ = ["LAYERS"]
 _CLASSES = 1000
 
 
-def _conv(channels: int, window: int, made: int, size: int) -> float:
-    return float(convolution_flops(channels, (window, window), made, (size, size)))
+def _conv(channels: int, window: int, outer: int, size: int) -> float:
+    return float(convolution_flops(channels, (window, window), outer, (size, size)))
 
 
 def _vgg(stages: Sequence[Sequence[tuple[int, int]]]) -> list[float]:
     """Convolutions by stage as (window, channels); the image is halved after each stage."""
     flops, channels, size = [], 3, 224
     for stage in stages:
-        for window, made in stage:
-            flops.append(_conv(channels, window, made, size))
-            channels = made
+        for window, outer in stage:
+            flops.append(_conv(channels, window, outer, size))
+            channels = outer
         size //= 2
     dense = [(channels * size * size, 4096), (4096, 4096), (4096, _CLASSES)]
     return flops + [float(dense_flops(one, other)) for one, other in dense]
@@ -34,12 +34,12 @@ def _resnet(blocks: Sequence[int]) -> list[float]:
     """Blocks of two 3 x 3 convolutions; a 1 x 1 convolution where the channels change."""
     flops, channels = [_conv(3, 7, 64, 112)], 64
     for stage, count in enumerate(blocks):
-        made, size = 64 * 2**stage, 56 // 2**stage
+        outer, size = 64 * 2**stage, 56 // 2**stage
         for _ in range(count):
-            if channels != made:
-                flops.append(_conv(channels, 1, made, size))
-            flops += [_conv(channels, 3, made, size), _conv(made, 3, made, size)]
-            channels = made
+            if channels != outer:
+                flops.append(_conv(channels, 1, outer, size))
+            flops += [_conv(channels, 3, outer, size), _conv(outer, 3, outer, size)]
+            channels = outer
     return [*flops, float(dense_flops(channels, _CLASSES))]
 
 

@@ -151,8 +151,8 @@ def _texts() -> Iterator[_Made]:
 
 def programs() -> Iterator[Program]:
     """All of them; every third trains with AdamW."""
-    made = [*_mlps(), *_cnns(), *_texts()]
-    for number, (name, make, draw) in enumerate(made):
+    programs_of_kinds = [*_mlps(), *_cnns(), *_texts()]
+    for number, (name, make, draw) in enumerate(programs_of_kinds):
         yield Program(
             name=name, make=make, draw=draw, optimizer="momentum" if number % 3 else "adamw"
         )

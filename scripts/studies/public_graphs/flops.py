@@ -209,7 +209,7 @@ def _per_input(flops: int, number: int = 0) -> Callable[[RanOp], float]:
 
 def _updates() -> dict[str, Callable[[RanOp], float]]:
     """FLOPs per parameter, from the equation of each optimizer; the gradient counts elements."""
-    made: dict[str, Callable[[RanOp], float]] = {}
+    rules: dict[str, Callable[[RanOp], float]] = {}
     for name, flops, dense in (
         ("GradientDescent", 2, 2), ("Momentum", 4, 3), ("KerasMomentum", 4, 3), ("Adagrad", 6, 3),
         ("AdagradV2", 7, 4), ("RMSProp", 11, 7), ("CenteredRMSProp", 14, 8), ("Adam", 12, 9),
@@ -217,10 +217,10 @@ def _updates() -> dict[str, Callable[[RanOp], float]]:
     ):  # fmt: skip
         sparse = {"GradientDescent": 2, "Adadelta": 6, "RMSProp": 7, "CenteredRMSProp": 8}
         for kind in ("", "Resource"):
-            made[f"{kind}Apply{name}"] = _per_input(flops, dense)
-            made[f"{kind}SparseApply{name}"] = _per_input(flops, sparse.get(name, dense))
-            made[f"Sparse{kind}Apply{name}"] = _per_input(flops, sparse.get(name, dense))
-    return made
+            rules[f"{kind}Apply{name}"] = _per_input(flops, dense)
+            rules[f"{kind}SparseApply{name}"] = _per_input(flops, sparse.get(name, dense))
+            rules[f"Sparse{kind}Apply{name}"] = _per_input(flops, sparse.get(name, dense))
+    return rules
 
 
 _FORWARD_NORM, _BACKWARD_NORM = 8, 11  # per element: mean, variance, scale; two sums, five products

@@ -65,10 +65,10 @@ def _queue_shapes(node: Any, nodes: Mapping[str, Any]) -> list[Any]:
     size = int(tensor_util.MakeNdarray(count.attr["value"].tensor)) if count.op == "Const" else -1
     batched = []
     for shape in shapes:
-        made = tensor_shape_pb2.TensorShapeProto()
-        made.dim.add().size = size
-        made.dim.extend(shape.dim)
-        batched.append(made)
+        shape_with_batch = tensor_shape_pb2.TensorShapeProto()
+        shape_with_batch.dim.add().size = size
+        shape_with_batch.dim.extend(shape.dim)
+        batched.append(shape_with_batch)
     return batched
 
 
@@ -88,7 +88,7 @@ def replace_inputs(
     from tensorflow.core.framework import graph_pb2
 
     nodes = {node.name: node for node in graph.node}
-    made = graph_pb2.GraphDef(versions=graph.versions, library=graph.library)
+    replaced = graph_pb2.GraphDef(versions=graph.versions, library=graph.library)
     inputs: dict[str, StepInput] = {}
     done, waiting = set(), [target]
     cut: dict[str, list[int]] = {}
@@ -103,7 +103,7 @@ def replace_inputs(
         done.add(name)
         waiting.extend(base_name(n) for n in node.input)
     for name in sorted(done):
-        node = made.node.add()
+        node = replaced.node.add()
         node.CopyFrom(nodes[name])
         kept: list[str] = []
         for entry in node.input:
@@ -125,12 +125,12 @@ def replace_inputs(
         del node.input[:]
         node.input.extend(kept)
     for item in inputs.values():
-        node = made.node.add(name=item.name, op="Placeholder")
+        node = replaced.node.add(name=item.name, op="Placeholder")
         node.attr["dtype"].type = item.dtype
         node.attr["shape"].shape.SetInParent()
         for size in item.shape or ():
             node.attr["shape"].shape.dim.add().size = size
-    return made, list(inputs.values())
+    return replaced, list(inputs.values())
 
 
 def _bound(

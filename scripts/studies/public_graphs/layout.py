@@ -48,7 +48,7 @@ def to_channels_last(graph: Any) -> None:
 
 
 def _convert(graph: Any, node: Any) -> None:
-    tensors, made, shapes = _OPS[node.op]
+    tensors, outputs, shapes = _OPS[node.op]
     name, attrs = node.name, node.attr
     dtype = attrs["T"].type
     for number in tensors:
@@ -66,7 +66,7 @@ def _convert(graph: Any, node: Any) -> None:
             attrs["explicit_paddings"].list.i,
             lambda old: [old[2 * i + side] for i in _TO_LAST for side in (0, 1)],
         )
-    if made:
+    if outputs:
         node.name = f"{name}__last"
         _transpose(graph, name, f"{node.name}:0", _TO_FIRST, dtype)
         graph.node[-1].device = node.device

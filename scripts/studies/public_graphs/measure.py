@@ -106,13 +106,13 @@ def measure(data: Any, target: str, parameters: int) -> Truth:
         turns = run.shapes.get(node.name, [])
         num_nodes += bool(turns)
         given = [entry for entry in node.input if not entry.startswith("^")]
-        for turn, made in enumerate(turns):
-            if not made and not is_update(node.op):
+        for turn, outputs in enumerate(turns):
+            if not outputs and not is_update(node.op):
                 continue
             op = RanOp(
                 node=node,
                 inputs=[run.shape_of(entry, turn) for entry in given],
-                outputs=[made.get(i) for i in range(max(made, default=-1) + 1)],
+                outputs=[outputs.get(i) for i in range(max(outputs, default=-1) + 1)],
             )
             count, how = flops_of(op)
             flops[op.op_type] += count

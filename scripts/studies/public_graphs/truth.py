@@ -249,7 +249,7 @@ def _initial_values(built: Any, rng: np.random.Generator) -> list[tuple[Any, Any
     """An assignment of small random values to each variable, through a placeholder."""
     import tensorflow as tf
 
-    made = []
+    assignments = []
     for op in built.get_operations():
         if op.type not in _VARIABLES:
             continue
@@ -265,5 +265,5 @@ def _initial_values(built: Any, rng: np.random.Generator) -> list[tuple[Any, Any
             value = np.abs(rng.normal(0.02, 0.01, shape)) + 1e-3
         else:
             value = np.zeros(shape)
-        made.append((start, holder, value.astype(dtype.as_numpy_dtype)))
-    return made
+        assignments.append((start, holder, value.astype(dtype.as_numpy_dtype)))
+    return assignments

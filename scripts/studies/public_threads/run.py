@@ -70,14 +70,14 @@ def answer_of(command: Sequence[str], folder: Path) -> dict[str, Any]:
     answer = json.loads(process.stdout)["answers"][0]
     step, memory = answer["iteration_time_s"], answer["memory"]
     ends = step["interval"] or {"low": None, "high": None}
-    made = {"step_s": [step["value"], ends["low"], ends["high"]], "fits": memory.get("fits")}
+    figures = {"step_s": [step["value"], ends["low"], ends["high"]], "fits": memory.get("fits")}
     if memory["known"]:
         held = memory["device_total_bytes"]
-        made["memory_gib"] = [
+        figures["memory_gib"] = [
             None if held[end] is None else held[end] / 2**30 for end in ("value", "lower", "upper")
         ]
-        made["capacity_gib"] = memory["capacity_bytes"] / 2**30
-    return made
+        figures["capacity_gib"] = memory["capacity_bytes"] / 2**30
+    return figures
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -165,15 +165,16 @@ def inspectors() -> list[str]:
     ]
     for setting in KNOWN_SETTINGS:
         for file in sorted((ROOT / "checkpoints" / Setting.parse(setting).file_name).glob("*")):
-            made = load_checkpoint(file)
-            if made.provenance != "simulated":
+            checkpoint = load_checkpoint(file)
+            if checkpoint.provenance != "simulated":
                 continue
-            origin = made.trained_on.transferred_from
+            origin = checkpoint.trained_on.transferred_from
             how = "anew" if origin is None else f"tuned from {origin.setting}"
             lines.append(
-                f"| {setting} | {made.preset} | {made.trained_on.num_train} graphs, {how} | "
-                f"{made.metrics['test_nrmse']:.4f} | {made.metrics['test_smape_pct']:.1f} % | "
-                f"{made.metrics['test_iteration_time_mape_pct']:.1f} % |"
+                f"| {setting} | {checkpoint.preset} | {checkpoint.trained_on.num_train} graphs, "
+                f"{how} | {checkpoint.metrics['test_nrmse']:.4f} | "
+                f"{checkpoint.metrics['test_smape_pct']:.1f} % | "
+                f"{checkpoint.metrics['test_iteration_time_mape_pct']:.1f} % |"
             )
     return lines
 
@@ -205,11 +206,11 @@ def by_length(data: Dataset) -> dict[str, str]:
 
 def smapes(data: Dataset, tested: Sequence[Example], preset: str) -> FloatArray:
     """SMAPE of a shipped inspector on each of these workloads, as shares; NaN where it refuses."""
-    made = load_checkpoint(inspector_file(data.setting, preset))
+    checkpoint = load_checkpoint(inspector_file(data.setting, preset))
     errors = np.full(len(tested), np.nan)
     for i, item in enumerate(tested):
         try:
-            targets = predict(ops_of(item), made).targets
+            targets = predict(ops_of(item), checkpoint).targets
         except PredictionError:
             continue
         errors[i] = smape_shares(targets.flat, item.targets.flat).mean()

@@ -30,7 +30,7 @@ TIME = "iteration_time_mape_pct"
 
 def table(rows: Sequence[Row], targets: Sequence[str], name: str, digits: int) -> list[str]:
     """Means over seeds by setting, and over all settings."""
-    made = []
+    lines = []
     chosen = [(SIMULATOR, 0), (SAME, 0)]
     chosen += [(way, size) for size in SIZES for way in COLOURS]
     for way, size in chosen:
@@ -38,8 +38,8 @@ def table(rows: Sequence[Row], targets: Sequence[str], name: str, digits: int) -
         means = [mean_and_std(some, name)[0] for some in by_target if some]
         cells = [f"{mean_and_std(some, name)[0]:.{digits}f}" if some else "-" for some in by_target]
         cells.append(f"{np.mean(means):.{digits}f}" if len(means) == len(targets) else "-")
-        made.append([way, str(size), *cells])
-    return markdown(["", "measured labels", *targets, "mean"], made)
+        lines.append([way, str(size), *cells])
+    return markdown(["", "measured labels", *targets, "mean"], lines)
 
 
 def mean_over(

@@ -77,8 +77,8 @@ def platform_table(platforms: Mapping[str, Row]) -> list[str]:
 def machine(runs: list[Row], points: list[Row]) -> dict[str, str]:
     """Load of the machine during the runs that were kept."""
     host = [run for run in runs if run["kind"] == "host"]
-    made = [run for run in runs if run["kind"] == "run"]
-    kept = [run for run in made if not run["refused"]]
+    measured = [run for run in runs if run["kind"] == "run"]
+    kept = [run for run in measured if not run["refused"]]
     by_workers: dict[int, list[float]] = defaultdict(list)
     for point in points:
         by_workers[point["workers"]] += point["cpu_ratios"]
@@ -89,8 +89,8 @@ def machine(runs: list[Row], points: list[Row]) -> dict[str, str]:
         "worker_shares": ", ".join(
             f"{share} of a core for each of {most} workers" for most, share in WORKER_SHARES.items()
         ),
-        "num_runs": f"{len(made)}",
-        "num_refused": f"{len(made) - len(kept)}",
+        "num_runs": f"{len(measured)}",
+        "num_refused": f"{len(measured) - len(kept)}",
         "idle_cores": f"{min(run['idle_cores'] for run in kept):.2f}",
         "other_cores": f"{max(run['other_cores'] for run in kept):.2f}",
         "steal_cores": f"{max(run['steal_cores'] for run in kept):.2f}",

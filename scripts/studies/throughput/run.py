@@ -288,8 +288,8 @@ def measure(options: argparse.Namespace) -> None:
     ):
         known = {run["rate"] for run in runs if run["kind"] == "platform"}
         for rate in sorted({case.rate for case, _ in todo} - known):
-            made = measure_platform(cluster, parse_rate("rate", rate), WORKER_SHARES[4])
-            _append(options.work, {"kind": "platform", "rate": rate, **to_dict(made.record())})
+            platform = measure_platform(cluster, parse_rate("rate", rate), WORKER_SHARES[4])
+            _append(options.work, {"kind": "platform", "rate": rate, **to_dict(platform.record())})
         task = bar.add_task("measuring", total=len(todo))
         for case, number in todo:
             if time.monotonic() > give_up:

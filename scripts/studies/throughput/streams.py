@@ -105,9 +105,9 @@ def stream_errors(
         for begins, ends in zip(trace.start_s[:, streams], trace.end_s[:, streams], strict=True):
             first = begins.min()
             sizes = trace.sizes[streams].tolist()
-            made = stream_ends((begins - first).tolist(), sizes, bytes_per_s, window_bytes)
+            ends_s = stream_ends((begins - first).tolist(), sizes, bytes_per_s, window_bytes)
             traced = ends - first
-            errors_of_steps.append(np.abs(made + parsing_s - traced) / np.maximum(traced, 1e-6))
+            errors_of_steps.append(np.abs(ends_s + parsing_s - traced) / np.maximum(traced, 1e-6))
     if not errors_of_steps:
         raise TraceError("job trace: no parameter comes from a server; profile again")
     errors = np.concatenate(errors_of_steps)

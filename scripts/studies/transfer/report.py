@@ -43,7 +43,7 @@ def stored() -> tuple[list[Row], list[str]]:
 
 def savings(rows: list[Row], targets: list[str]) -> list[str]:
     """The fewest labels with which a transfer is as good as training anew on all."""
-    made = []
+    lines = []
     for preset in PRESETS:
         for target in targets:
             same = pick(rows, target=target, preset=preset)
@@ -64,11 +64,11 @@ def savings(rows: list[Row], targets: list[str]) -> list[str]:
                     break
             else:
                 cells += ["none", *"----"]
-            made.append([*cells, f"{mean_and_std(few, 'nrmse')[0] / nrmse:.2f}"])
+            lines.append([*cells, f"{mean_and_std(few, 'nrmse')[0] / nrmse:.2f}"])
     head = ["setting", "preset", "NRMSE anew, all labels", "fewest labels as good by transfer",
             "NRMSE then", "data saved", "time saved to the best epoch", "time saved in all",
             f"NRMSE with {SIZES[0]} labels, over that anew"]  # fmt: skip
-    return markdown(head, made)
+    return markdown(head, lines)
 
 
 def less_time(anew: list[Row], moved: list[Row], name: str) -> float:
@@ -78,8 +78,8 @@ def less_time(anew: list[Row], moved: list[Row], name: str) -> float:
 
 def shares_apart(preset: str) -> dict[str, float]:
     """The shares of Figure 12 that tune different layers, by label; others are one training."""
-    made = preset_named(preset)
-    num_layers = made.inspector.num_layers(made.input.num_groups)
+    definition = preset_named(preset)
+    num_layers = definition.inspector.num_layers(definition.input.num_groups)
     alike: dict[int, list[float]] = {}
     for share in SHARES:
         config = transfer_config(preset, layers=PAPERS, tuned_share=share)
@@ -143,7 +143,7 @@ def comparison(rows: list[Row], targets: list[str], figure: str) -> list[str]:
 
 def speed(rows: list[Row]) -> list[str]:
     """Median and longest seconds of a transfer with all labels."""
-    made = []
+    lines = []
     for preset in PRESETS:
         moved = pick(rows, preset=preset, size=0, **MOVED[preset])
         cells = [
@@ -151,8 +151,8 @@ def speed(rows: list[Row]) -> list[str]:
             for name in ("seconds_to_best", "seconds")
             if (values := [row[name] for row in moved])
         ]
-        made.append([preset, str(len(moved)), *cells])
-    return markdown(["preset", "transfers", "seconds to the best epoch", "seconds in all"], made)
+        lines.append([preset, str(len(moved)), *cells])
+    return markdown(["preset", "transfers", "seconds to the best epoch", "seconds in all"], lines)
 
 
 def parts() -> Parts:

@@ -61,9 +61,9 @@ ANEW: dict[str, dict[str, Any]] = {
 }
 # What `driple transfer` does with each preset.
 MOVED: dict[str, dict[str, object]] = {
-    name: {"layers": made.layers, "share": made.tuned_share, "aligned": made.align}
+    name: {"layers": config.layers, "share": config.tuned_share, "aligned": config.align}
     for name in ("default", "paper")
-    if (made := transfer_config(name))
+    if (config := transfer_config(name))
 }
 PAPERS = ("phi_r", "mlp")  # tuned in the paper (section 4.2.2)
 
@@ -170,8 +170,8 @@ def run(
 
 def anew(name: str, seed: int) -> Preset:
     """A preset as it is trained anew here."""
-    made = preset_named(name)
-    return replace(made, train=replace(made.train, seed=seed, **ANEW[name]))
+    preset = preset_named(name)
+    return replace(preset, train=replace(preset.train, seed=seed, **ANEW[name]))
 
 
 @cache

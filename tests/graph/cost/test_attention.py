@@ -18,9 +18,9 @@ CROSS = ((2, 8, 10, 32), (2, 8, 40, 32), (2, 8, 40, 48))
 
 
 def attention(kind: str, shapes: tuple[Shape, Shape, Shape], **numbers: int) -> OpSignature:
-    made = (*shapes[0][:-1], shapes[2][-1])
-    inputs = shapes if kind == "attention" else (*shapes, made, made)
-    outputs = (made,) if kind == "attention" else shapes
+    output = (*shapes[0][:-1], shapes[2][-1])
+    inputs = shapes if kind == "attention" else (*shapes, output, output)
+    outputs = (output,) if kind == "attention" else shapes
     return OpSignature(
         kind,
         tuple(Tensor(shape, HALF) for shape in inputs),
@@ -32,13 +32,13 @@ def attention(kind: str, shapes: tuple[Shape, Shape, Shape], **numbers: int) -> 
 @pytest.mark.parametrize("shapes", [SAME, CROSS])
 def test_flops_are_those_that_torch_counts(shapes: tuple[Shape, Shape, Shape]) -> None:
     query, key, value = map(torch.Size, shapes)
-    made = torch.Size((*query[:-1], value[-1]))
+    output = torch.Size((*query[:-1], value[-1]))
     forward, backward = (
         cost_of_op(attention(kind, shapes)) for kind in ("attention", "attention_gradient")
     )
     assert forward.known
     assert forward.flops == sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
-    assert backward.flops == sdpa_backward_flop_count(made, query, key, value)  # type: ignore[no-untyped-call]
+    assert backward.flops == sdpa_backward_flop_count(output, query, key, value)  # type: ignore[no-untyped-call]
 
 
 def test_the_gradient_takes_five_products_for_two() -> None:

@@ -42,7 +42,7 @@ def test_a_convolution_and_its_gradients_say_the_same(
     assert facts.direction == direction
     assert (facts.groups, facts.in_per_group, facts.out_per_group) == (4, 16, 32)
     assert (facts.window, facts.strides, facts.dilations) == ((3, 3), (2, 2), (1, 1))
-    assert (facts.batch, facts.image, facts.made) == (8, (56, 28), (28, 14))
+    assert (facts.batch, facts.image, facts.output) == (8, (56, 28), (28, 14))
     assert facts.out_pixels == 28 * 14
     assert facts.channels_last
     assert not facts.transposed

@@ -23,12 +23,12 @@ def op(op_type: str, *inputs: tuple[int, ...], out: tuple[int, ...], **numbers: 
 @pytest.mark.parametrize("height", [7, 14])
 def test_a_convolution_and_both_its_gradients_cost_the_same(height: int) -> None:
     """2 x positions x window x channels in x channels out, whichever of the three is sought."""
-    image, weights, made = (8, height, height, 64), (3, 3, 64, 128), (8, height, height, 128)
+    image, weights, output = (8, height, height, 64), (3, 3, 64, 128), (8, height, height, 128)
     sizes = (4,)
     expected = 2 * 8 * height * height * 9 * 64 * 128
-    forward = op("Conv2D", image, weights, out=made)
-    to_input = op("Conv2DBackpropInput", sizes, weights, made, out=image)
-    to_filter = op("Conv2DBackpropFilter", image, sizes, made, out=weights)
+    forward = op("Conv2D", image, weights, out=output)
+    to_input = op("Conv2DBackpropInput", sizes, weights, output, out=image)
+    to_filter = op("Conv2DBackpropFilter", image, sizes, output, out=weights)
     assert {cost_of_op(one).flops for one in (forward, to_input, to_filter)} == {expected}
 
 
@@ -42,13 +42,13 @@ def test_a_product_costs_the_same_however_its_factors_lie(
 
 
 def test_batched_products_multiply() -> None:
-    made = op("BatchMatMulV2", (3, 4, 5, 7), (3, 4, 7, 11), out=(3, 4, 5, 11))
-    assert cost_of_op(made).flops == 12 * 2 * 5 * 7 * 11
+    product = op("BatchMatMulV2", (3, 4, 5, 7), (3, 4, 7, 11), out=(3, 4, 5, 11))
+    assert cost_of_op(product).flops == 12 * 2 * 5 * 7 * 11
 
 
 def test_broadcast_factors_count_as_often_as_they_are_used() -> None:
-    made = op("BatchMatMulV2", (5, 7), (3, 7, 11), out=(3, 5, 11))
-    assert cost_of_op(made).flops == 3 * 2 * 5 * 7 * 11
+    product = op("BatchMatMulV2", (5, 7), (3, 7, 11), out=(3, 5, 11))
+    assert cost_of_op(product).flops == 3 * 2 * 5 * 7 * 11
 
 
 def test_grouped_convolutions_cost_their_groups_share() -> None:
@@ -134,8 +134,8 @@ def test_an_update_costs_the_same_whatever_holds_its_variables(
 @pytest.mark.parametrize("kind", ["Sparse", "ResourceSparse"])
 def test_a_sparse_update_costs_its_rows(kind: str) -> None:
     table, rows = ((), ()) if kind == "ResourceSparse" else ((32_000, 512), (32_000, 512))
-    made = op(f"{kind}ApplyAdagrad", table, rows, SCALAR, (64, 512), (64,), out=table)
-    cost = cost_of_op(made)
+    update = op(f"{kind}ApplyAdagrad", table, rows, SCALAR, (64, 512), (64,), out=table)
+    cost = cost_of_op(update)
     assert cost.known
     assert cost.flops == 6 * 64 * 512
     assert cost.bytes_written == 2 * 64 * 512 * 4
@@ -161,8 +161,8 @@ def test_only_updates_have_flops_for_each_parameter() -> None:
 
 
 def einsum(equation: str, *inputs: tuple[int, ...], out: tuple[int, ...]) -> OpSignature:
-    made = op("Einsum", *inputs, out=out)
-    return replace(made, numbers=(("equation", tuple(map(ord, equation))),))
+    signature = op("Einsum", *inputs, out=out)
+    return replace(signature, numbers=(("equation", tuple(map(ord, equation))),))
 
 
 @pytest.mark.parametrize(

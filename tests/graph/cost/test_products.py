@@ -30,9 +30,9 @@ TO_FILTER = op("Conv2DBackpropFilter", IMAGE, (4,), MADE, out=WINDOW)
 
 def product(signature: OpSignature) -> Product:
     """That of an op which has one."""
-    made = product_of(signature, cost_of_op(signature).flops)
-    assert made is not None
-    return made
+    product_of_op = product_of(signature, cost_of_op(signature).flops)
+    assert product_of_op is not None
+    return product_of_op
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,10 @@ def product(signature: OpSignature) -> Product:
     ],
 )
 def test_a_product_has_the_flops_of_its_op(signature: OpSignature) -> None:
-    made = product(signature)
-    assert 2 * made.m * made.n * made.k * made.count == pytest.approx(cost_of_op(signature).flops)
+    factors = product(signature)
+    assert 2 * factors.m * factors.n * factors.k * factors.count == pytest.approx(
+        cost_of_op(signature).flops
+    )
 
 
 def test_sides_are_those_of_the_output() -> None:

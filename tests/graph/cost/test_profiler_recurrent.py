@@ -74,7 +74,7 @@ print(json.dumps(made))
 
 
 @pytest.fixture(scope="module")
-def made(run_tensorflow: RunTensorFlow) -> Any:
+def recorded(run_tensorflow: RunTensorFlow) -> Any:
     return run_tensorflow(BUILD)
 
 
@@ -90,10 +90,10 @@ def made(run_tensorflow: RunTensorFlow) -> Any:
     ],
 )
 def test_a_fused_layer_costs_its_unrolled_products(
-    made: dict[str, tuple[float, str]], name: str, gates: int
+    recorded: dict[str, tuple[float, str]], name: str, gates: int
 ) -> None:
     """Forward and gradient together; exactly, but for the gradient of the first state."""
-    graph = graph_from_graphdef_bytes(base64.b64decode(made[name][1]))
+    graph = graph_from_graphdef_bytes(base64.b64decode(recorded[name][1]))
     cost = cost_of_graph(graph)
     fused = sum(
         flops
@@ -101,4 +101,4 @@ def test_a_fused_layer_costs_its_unrolled_products(
         if "RNN" in op_type or "LSTM" in op_type
     )
     assert not {one for one in cost.unknown if "RNN" in one or "LSTM" in one}
-    assert fused == pytest.approx(made[f"unrolled {gates}"][0], rel=1e-6)
+    assert fused == pytest.approx(recorded[f"unrolled {gates}"][0], rel=1e-6)

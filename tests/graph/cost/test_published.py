@@ -102,10 +102,10 @@ def basic_blocks(counts: tuple[int, ...]) -> float:
     """ResNet-18 and 34, which the zoo lacks: convolutions but those of shortcuts."""
     total, channels = conv(3, 7, 64, 112), 64
     for stage, count in enumerate(counts):
-        made, size = 64 * 2**stage, 56 // 2**stage
+        width, size = 64 * 2**stage, 56 // 2**stage
         for _ in range(count):
-            total += conv(channels, 3, made, size) + conv(made, 3, made, size)
-            channels = made
+            total += conv(channels, 3, width, size) + conv(width, 3, width, size)
+            channels = width
     return total
 
 

@@ -27,11 +27,11 @@ def flops(signature: OpSignature) -> float:
 
 @pytest.mark.parametrize("version", ["", "V2"])
 def test_block_lstm_and_its_gradient(version: str) -> None:
-    made = (STEPS, BATCH, HIDDEN)
+    output = (STEPS, BATCH, HIDDEN)
     inputs = ((), SEQUENCE, STATE, STATE, WEIGHTS, *(PEEPHOLE,) * 3, BIAS)
-    assert flops(op(f"BlockLSTM{version}", *inputs, out=[made] * 7)) == STEPS * LSTM_STEP
+    assert flops(op(f"BlockLSTM{version}", *inputs, out=[output] * 7)) == STEPS * LSTM_STEP
     gradient = op(
-        f"BlockLSTMGrad{version}", *inputs, *(made,) * 9, out=[SEQUENCE, STATE, STATE, WEIGHTS]
+        f"BlockLSTMGrad{version}", *inputs, *(output,) * 9, out=[SEQUENCE, STATE, STATE, WEIGHTS]
     )
     assert flops(gradient) == 2 * STEPS * LSTM_STEP
 
@@ -67,8 +67,8 @@ def cudnn(op_type: str = "CudnnRNN", layers: int = 1, directions: int = 1, **tex
     state = (layers * directions, BATCH, HIDDEN)
     if directions == 2:
         texts["direction"] = "bidirectional"
-    made = (STEPS, BATCH, directions * HIDDEN)
-    return op(op_type, SEQUENCE, state, state, (99_999,), out=[made, state, state, None], **texts)
+    output = (STEPS, BATCH, directions * HIDDEN)
+    return op(op_type, SEQUENCE, state, state, (99_999,), out=[output, state, state, None], **texts)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,10 @@ def test_skipped_input_is_not_multiplied() -> None:
 def test_a_projection_narrows_the_state() -> None:
     narrow = 16
     state, cell = (1, BATCH, narrow), (1, BATCH, HIDDEN)
-    made = (STEPS, BATCH, narrow)
-    layer = op("CudnnRNNV3", SEQUENCE, state, cell, None, out=[made, state, cell], num_proj=narrow)
+    output = (STEPS, BATCH, narrow)
+    layer = op(
+        "CudnnRNNV3", SEQUENCE, state, cell, None, out=[output, state, cell], num_proj=narrow
+    )
     each = 8 * HIDDEN * (INPUT + narrow) + 2 * HIDDEN * narrow
     assert flops(layer) == STEPS * BATCH * each
 

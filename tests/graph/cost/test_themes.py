@@ -185,8 +185,8 @@ def test_a_sparse_product_is_bound_by_the_rows_that_it_picks() -> None:
 
 def test_suppression_compares_each_box_with_those_selected() -> None:
     """Of scores [batch, boxes, classes], each class of each image by itself."""
-    made = [(2, 100, 4), (2, 100), (2, 100), (2,)]
+    outputs = [(2, 100, 4), (2, 100), (2, 100), (2,)]
     signature = op(
-        "CombinedNonMaxSuppression", (2, 500, 1, 4), (2, 500, 3), (), (), (), (), out=made
+        "CombinedNonMaxSuppression", (2, 500, 1, 4), (2, 500, 3), (), (), (), (), out=outputs
     )
     assert cost_of_op(signature).flops == pytest.approx(6 * (500 * log2(500) + 16 * 500 * 100))

@@ -227,8 +227,8 @@ def test_every_gradient_has_the_size_of_its_parameter(name: str, tmp_path: Path)
     graph = read_model(exported(model, inputs, tmp_path / "model.onnx"), batch_size=BATCH)
     table = graph.parameters
     for parameter, node in table.gradients.tolist():
-        made = {one.elements for one in graph.signatures[graph.signature_of[node]].outputs}
-        assert table.elements[parameter] in made, table.names[parameter]
+        elements = {one.elements for one in graph.signatures[graph.signature_of[node]].outputs}
+        assert table.elements[parameter] in elements, table.names[parameter]
     assert len(table.gradients) == len(table.names)
     assert (graph.edges[:, 0] < graph.edges[:, 1]).all()
 

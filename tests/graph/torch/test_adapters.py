@@ -230,8 +230,8 @@ def test_experts_in_one_parameter_are_not_packed_and_the_answer_says_so() -> Non
             self.experts = nn.Parameter(torch.empty(4, WIDTH, WIDTH))
 
         def forward(self, values: torch.Tensor) -> torch.Tensor:
-            made = torch.einsum("bi,eio->bo", values, self.experts)
-            return self.classifier(self.blocks(made)).sum()
+            output = torch.einsum("bi,eio->bo", values, self.experts)
+            return self.classifier(self.blocks(output)).sum()
 
     with torch.device("meta"):
         model = Experts()

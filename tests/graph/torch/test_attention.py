@@ -76,8 +76,10 @@ class Attention(nn.Module):
         if self.by_hand:
             scores = (query @ key.transpose(-1, -2) * 32**-0.5).softmax(-1)
             return (scores @ value).sum()
-        made = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
-        return made.sum()
+        output = nn.functional.scaled_dot_product_attention(
+            query, key, value, is_causal=self.causal
+        )
+        return output.sum()
 
 
 def graph_of(length: int = 256, precision: str = "amp-bf16", **options: Any) -> OpGraph:

@@ -84,8 +84,13 @@ def test_the_casts_are_those_of_pytorch_itself() -> None:
 
     def types() -> list[torch.dtype]:
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            made = nn.functional.linear(inputs, weight)
-            return [made.dtype, (made + 1).dtype, (made + inputs[:, :1]).dtype, (inputs * 2).dtype]
+            output = nn.functional.linear(inputs, weight)
+            return [
+                output.dtype,
+                (output + 1).dtype,
+                (output + inputs[:, :1]).dtype,
+                (inputs * 2).dtype,
+            ]
 
     real = types()
     inputs, weight = inputs.to("meta"), weight.to("meta")

@@ -30,7 +30,7 @@ def convolutions_of(model: nn.Module) -> Counter[Attributes]:
     """Attributes of each convolution that a forward pass calls, as its module has them."""
     counts: Counter[Attributes] = Counter()
 
-    def note(module: nn.Module, given: tuple[Tensor, ...], made: Tensor) -> None:
+    def note(module: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> None:
         assert isinstance(module, nn.Conv2d)
         groups = module.groups
         counts[
@@ -41,7 +41,7 @@ def convolutions_of(model: nn.Module) -> Counter[Attributes]:
             module.stride,
             module.dilation,
             tuple(given[0].shape[2:]),
-            tuple(made.shape[2:]),
+            tuple(output.shape[2:]),
         ] += 1
 
     for module in model.modules():
@@ -54,7 +54,7 @@ def convolutions_of(model: nn.Module) -> Counter[Attributes]:
 def attributes_of(facts: ConvFacts) -> Attributes:
     return (
         facts.groups, facts.in_per_group, facts.out_per_group, facts.window, facts.strides,
-        facts.dilations, facts.image, facts.made,
+        facts.dilations, facts.image, facts.output,
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def test_a_transposed_convolution_is_the_gradient_of_one() -> None:
             3,
             4,
         )
-        assert (convolution.image, convolution.made, convolution.strides) == (
+        assert (convolution.image, convolution.output, convolution.strides) == (
             (20, 20),
             (10, 10),
             (2, 2),

@@ -46,9 +46,9 @@ def net(folder: Path, body: str) -> tuple[type[nn.Module], Path]:
 
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_the_line_of_the_model_is_named(tmp_path: Path, name: str) -> None:
-    made, path = net(tmp_path, BODIES[name])
+    model_class, path = net(tmp_path, BODIES[name])
     with torch.device("meta"):
-        model, inputs = made(), torch.zeros(3, 4)
+        model, inputs = model_class(), torch.zeros(3, 4)
     with pytest.raises(GraphError) as raised:
         traced_step(model, inputs, None, StepOptions())
     message = str(raised.value)
@@ -59,8 +59,8 @@ def test_the_line_of_the_model_is_named(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_real_inputs_get_through(tmp_path: Path, name: str) -> None:
-    made, _ = net(tmp_path, BODIES[name])
-    graph = traced_step(made(), torch.rand(3, 4), None, StepOptions(trace="real"))
+    model_class, _ = net(tmp_path, BODIES[name])
+    graph = traced_step(model_class(), torch.rand(3, 4), None, StepOptions(trace="real"))
     assert len(graph.parameters.gradients) == 2
 
 
@@ -80,9 +80,9 @@ def test_real_and_meta_traces_of_a_plain_model_are_the_same() -> None:
 
 
 def test_an_exception_of_the_model_is_one_line_with_its_place(tmp_path: Path) -> None:
-    made, path = net(tmp_path, "        raise ValueError('odd\\nsecond line')\n")
+    model_class, path = net(tmp_path, "        raise ValueError('odd\\nsecond line')\n")
     with torch.device("meta"):
-        model, inputs = made(), torch.zeros(3, 4)
+        model, inputs = model_class(), torch.zeros(3, 4)
     with pytest.raises(GraphError) as raised:
         traced_step(model, inputs, None, StepOptions())
     assert str(raised.value) == f"the training step fails: ValueError: odd ({path}, line 11)"
@@ -90,10 +90,10 @@ def test_an_exception_of_the_model_is_one_line_with_its_place(tmp_path: Path) ->
 
 @pytest.mark.parametrize("values", ["y.detach().cpu().numpy().mean()", "y.detach().numpy().max()"])
 def test_values_for_numpy_are_refused_as_values(tmp_path: Path, values: str) -> None:
-    made, path = net(
+    model_class, path = net(
         tmp_path, f"        scale = {values}\n        return (y * float(scale)).sum()\n"
     )
     with torch.device("meta"):
-        model, inputs = made(), torch.zeros(3, 4)
+        model, inputs = model_class(), torch.zeros(3, 4)
     with pytest.raises(NeedsValuesError, match=f"{path}, line 11"):
         traced_step(model, inputs, None, StepOptions())

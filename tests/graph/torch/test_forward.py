@@ -89,8 +89,8 @@ def test_a_model_without_parameters_to_train_has_one() -> None:
             self.layer = nn.Linear(8, 8).requires_grad_(False)
 
         def forward(self, values: Tensor) -> Tensor:
-            made: Tensor = self.layer(values)
-            return made
+            output: Tensor = self.layer(values)
+            return output
 
     with torch.device("meta"):
         model, values = Frozen(), torch.zeros(2, 8)

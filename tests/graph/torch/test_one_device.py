@@ -15,7 +15,7 @@ from driple.graph.torch.step import StepOptions, traced_step
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_whatever_names_a_gpu_is_on_the_device_of_the_trace(device: str) -> None:
     with OneDevice(device):
-        made = [
+        tensors = [
             torch.zeros(2, device="cuda"),
             torch.zeros(2, device=torch.device("cuda", 1)),
             torch.arange(2, device=0),
@@ -29,9 +29,9 @@ def test_whatever_names_a_gpu_is_on_the_device_of_the_trace(device: str) -> None
             nn.Linear(2, 2).to("cuda").weight,
         ]
         with torch.device("cuda"):
-            made.append(torch.rand(2))
-    assert {one.device.type for one in made} == {device}
-    assert made[4].dtype == torch.float16
+            tensors.append(torch.rand(2))
+    assert {one.device.type for one in tensors} == {device}
+    assert tensors[4].dtype == torch.float16
 
 
 def test_values_stay_on_the_cpu_and_shapes_stay_shapes() -> None:

@@ -29,9 +29,9 @@ def test_an_equal_call_gives_the_same_form_in_new_memory() -> None:
     for pair in pairs:
         expected = ops(*pair)
         first, second = (results.run(ops, pair, {}) for _ in range(2))
-        for made in (first, second):
-            assert (made.shape, made.stride()) == (expected.shape, expected.stride())
-            assert made.dtype is expected.dtype
+        for result in (first, second):
+            assert (result.shape, result.stride()) == (expected.shape, expected.stride())
+            assert result.dtype is expected.dtype
         assert first.untyped_storage()._cdata != second.untyped_storage()._cdata
 
 

@@ -128,9 +128,9 @@ def test_what_cannot_be_trained_is_refused(
     model: Callable[[], nn.Module], loss: Callable[[Any], Any], words: str
 ) -> None:
     with torch.device("meta"):
-        made, inputs = model(), torch.zeros(3, 4)
+        module, inputs = model(), torch.zeros(3, 4)
     with pytest.raises((ConfigError, GraphError), match=words) as raised:
-        traced_step(made, inputs, loss, StepOptions())
+        traced_step(module, inputs, loss, StepOptions())
     assert "\n" not in str(raised.value)
 
 

@@ -51,8 +51,8 @@ class Net(nn.Module):
 
 def graph_of(model: nn.Module | None = None, **options: Any) -> OpGraph:
     with torch.device("meta"):
-        made, inputs = model or Net(), torch.zeros(8, 16)
-    return traced_step(made.to("meta"), inputs, None, StepOptions(**options))
+        module, inputs = model or Net(), torch.zeros(8, 16)
+    return traced_step(module.to("meta"), inputs, None, StepOptions(**options))
 
 
 def products(graph: OpGraph, phase: Phase) -> Counter[str]:

@@ -89,9 +89,9 @@ EXPERTS = 2 * TWO * LENGTH * 2 * (64 * 256 + 128 * 64)  # 2 layers, 2 experts a 
 
 def built(case: Case) -> tuple[nn.Module, dict[str, torch.Tensor]]:
     name, values, batch = case
-    made = getattr(transformers, name)
+    model_class = getattr(transformers, name)
     with torch.device("meta"):
-        return made(made.config_class(**values)).train(), batch()
+        return model_class(model_class.config_class(**values)).train(), batch()
 
 
 def products(graph: OpGraph) -> float:
@@ -192,9 +192,9 @@ def test_large_models_are_read_in_seconds_of_one_core(
 ) -> None:
     """Build and trace together, in time of the processor."""
     begin = time.process_time()
-    made = getattr(transformers, name)
+    model_class = getattr(transformers, name)
     with torch.device("meta"):
-        model = made(made.config_class(**values)).train()
+        model = model_class(model_class.config_class(**values)).train()
         tokens = torch.zeros(1, 1024, dtype=torch.int64)
     batch = {"input_ids": tokens, "labels": tokens}
     traced_step(model, batch, None, StepOptions(precision="amp-bf16", optimizer="adamw"))

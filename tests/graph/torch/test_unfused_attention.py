@@ -42,9 +42,9 @@ class Biased(nn.Module):
 def graph_of(model: type[nn.Module], length: int = 16, **values: Any) -> OpGraph:
     options = {"precision": "fp32", "fused_attention": False, **values}
     with torch.device("meta"):
-        made = model(by_hand=options.pop("by_hand", False))
+        module = model(by_hand=options.pop("by_hand", False))
         inputs = torch.zeros(2, length, 128)
-    return traced_step(made, inputs, None, StepOptions(**options))
+    return traced_step(module, inputs, None, StepOptions(**options))
 
 
 def ops_of(graph: OpGraph) -> list[OpSignature]:

@@ -66,11 +66,11 @@ def test_shapes(name: str) -> None:
     with torch.device("meta"):
         model = workload.build(7)
         if workload.kind == "tokens":
-            made = model(torch.zeros(2, 12, dtype=torch.long))
-            assert made.shape == (2, 2, 12)
+            output = model(torch.zeros(2, 12, dtype=torch.long))
+            assert output.shape == (2, 2, 12)
         else:
-            made = model(torch.zeros(2, 3, workload.least_size, workload.least_size))
-            assert made.shape == (2, 7)
+            output = model(torch.zeros(2, 3, workload.least_size, workload.least_size))
+            assert output.shape == (2, 7)
 
 
 def test_unknown_names_get_the_nearest() -> None:

@@ -44,14 +44,14 @@ BY_NAME = {tool.name: tool for tool in FORMATS}
 
 
 def _nested(values: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
     for key, value in values.items():
         *parents, last = key.split(".")
-        at = made
+        at = nested
         for parent in parents:
             at = at.setdefault(parent, {})
         at[last] = value
-    return made
+    return nested
 
 
 def _options(folder: Path, values: dict[str, Any]) -> JobOptions:
@@ -207,9 +207,11 @@ def test_offload_moves_states_and_shards_to_the_host(tmp_path: Path, gpt: str) -
     kept, host = [], []
     for more in ({}, states, both):
         job = _job(gpt, _options(tmp_path, {**base, **more}))
-        made = memory_of(job, setting)
-        kept.append({part: made.parts[part] for part in ("parameters", "optimizer", "gradients")})
-        host.append(made.host_bytes)
+        estimate = memory_of(job, setting)
+        kept.append(
+            {part: estimate.parts[part] for part in ("parameters", "optimizer", "gradients")}
+        )
+        host.append(estimate.host_bytes)
     assert kept[0]["optimizer"] > 0
     assert kept[1]["optimizer"] == 0
     assert kept[1]["parameters"] == kept[0]["parameters"] > 0

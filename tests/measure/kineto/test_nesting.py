@@ -27,9 +27,9 @@ def rows(path: Path) -> dict[str, tuple[str, str, tuple[str, ...], float]]:
 def test_the_backward_pass_is_in_the_module_of_its_forward_op(tmp_path: Path) -> None:
     """Also where the thread of the backward pass stands before that of the forward pass."""
     events = gpu_step()
-    for number, made in enumerate(events):
-        if "ackward" in made["name"]:
-            events[number] = {**made, "pid": 1, "tid": 1}
+    for number, changed in enumerate(events):
+        if "ackward" in changed["name"]:
+            events[number] = {**changed, "pid": 1, "tid": 1}
     by_op = rows(write(tmp_path / "t.json", events[::-1]))
     inside = ("Net_0", "Conv2d_0")
     assert by_op["aten::cudnn_convolution"] == ("conv", "forward", inside, 8)

@@ -39,19 +39,19 @@ def test_one_simulated_worker_takes_about_as_long_as_the_profiled_one(tmp_path: 
     job = compile_job(trace, Overhead())
     assert job.num_ops < compile_job(trace, Overhead(), merge=False).num_ops
     # A thousandth of the time is on the wire: what the records say is there by other causes.
-    made = simulate_workers(job, ScaledCluster(num_workers=1, bytes_per_s=1e9), num_steps=100)
-    assert 0.5 * trace.step_s.mean() < made.step_s < 1.1 * trace.step_s.mean()
+    simulated = simulate_workers(job, ScaledCluster(num_workers=1, bytes_per_s=1e9), num_steps=100)
+    assert 0.5 * trace.step_s.mean() < simulated.step_s < 1.1 * trace.step_s.mean()
 
 
 def without_received_by_server(record: bytes) -> bytes:
     """A record as TensorFlow writes it now and then: the server's transfers are missing."""
-    made = config_pb2.RunMetadata.FromString(record)
-    for device in made.step_stats.dev_stats:
+    metadata = config_pb2.RunMetadata.FromString(record)
+    for device in metadata.step_stats.dev_stats:
         if "job:ps" in device.device:
             others = [node for node in device.node_stats if node.node_name != "RecvTensor"]
             del device.node_stats[:]
             device.node_stats.extend(others)
-    return made.SerializeToString()
+    return metadata.SerializeToString()
 
 
 def test_a_step_without_all_transfers_is_left_out_and_no_transfer_with_it() -> None:

@@ -22,8 +22,8 @@ from tests.measure.records import RECORDS, traced
 
 
 def timeline(record: bytes, *, show_memory: bool = True) -> str:
-    made = Timeline(config_pb2.RunMetadata.FromString(record).step_stats)
-    return str(made.generate_chrome_trace_format(show_memory=show_memory))
+    chart = Timeline(config_pb2.RunMetadata.FromString(record).step_stats)
+    return str(chart.generate_chrome_trace_format(show_memory=show_memory))
 
 
 def read(texts: list[str], folder: Path) -> JobTrace:
@@ -96,18 +96,18 @@ def test_it_predicts_what_the_run_metadata_does(tmp_path: Path) -> None:
 
 def without(text: str, task: str) -> str:
     """A timeline without what a task received."""
-    made: dict[str, Any] = json.loads(text)
+    content: dict[str, Any] = json.loads(text)
     pids = {
         event["pid"]
-        for event in made["traceEvents"]
+        for event in content["traceEvents"]
         if event["name"] == "process_name" and f"job:{task}/" in event["args"]["name"]
     }
-    made["traceEvents"] = [
+    content["traceEvents"] = [
         event
-        for event in made["traceEvents"]
+        for event in content["traceEvents"]
         if not (event["name"] == "RecvTensor" and event["pid"] in pids)
     ]
-    return json.dumps(made)
+    return json.dumps(content)
 
 
 def test_a_step_without_all_transfers_is_left_out(tmp_path: Path) -> None:

@@ -116,8 +116,8 @@ def test_ops_are_in_their_modules_and_phases(events: list[dict[str, Any]]) -> No
 
 def test_the_command_prints_it_and_refuses_what_has_no_step() -> None:
     done = command("predict", "mobilenet_v2", "--setting", "1xA100", "--emit", "perfetto")
-    made = json.loads(done.stdout)
-    assert made["otherData"]["predictions"][0]["setting"] == "1xA100"
+    trace = json.loads(done.stdout)
+    assert trace["otherData"]["predictions"][0]["setting"] == "1xA100"
     assert "--emit must be one of" in refused("plan", "resnet50", "--emit", "perfetto")
     (server,) = predict("datasets/examples/resnet20.pbtxt", "1xCPU").answers
     with pytest.raises(ConfigError, match="needs a GPU setting"):

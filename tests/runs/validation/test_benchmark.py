@@ -152,9 +152,11 @@ def test_columns_that_nothing_reads_are_remarked_on(tmp_path: Path) -> None:
 
 
 def test_predictions_come_back_and_wrong_ones_are_refused(tmp_path: Path) -> None:
-    made = Predictions({("family", "a"): RowPrediction(0.5), ("device", "a"): RowPrediction(0.25)})
+    predictions = Predictions(
+        {("family", "a"): RowPrediction(0.5), ("device", "a"): RowPrediction(0.25)}
+    )
     file = tmp_path / "heldout.csv.gz"
-    write_predictions(made, file)
+    write_predictions(predictions, file)
     first = file.read_bytes()
     write_predictions(read_predictions(file, {"a"}), file)
     assert file.read_bytes() == first

@@ -73,9 +73,9 @@ def test_what_a_fault_is(values: dict[str, object], words: str) -> None:
 def test_damage_is_repeatable_and_changes_something(form: str) -> None:
     """Also of what is no file of the format any more."""
     for data in (b'{"a": [1, {"b": "c"}]}', b"PAR1xx", b"", b"a: 1\n"):
-        made = [mutated(data, form, random.Random(seed)) for seed in range(40)]
-        assert made == [mutated(data, form, random.Random(seed)) for seed in range(40)]
-        assert any(each != data for each in made)
+        damaged = [mutated(data, form, random.Random(seed)) for seed in range(40)]
+        assert damaged == [mutated(data, form, random.Random(seed)) for seed in range(40)]
+        assert any(each != data for each in damaged)
 
 
 def test_progress_is_kept(tmp_path: Path) -> None:

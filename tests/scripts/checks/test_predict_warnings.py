@@ -26,8 +26,10 @@ def script() -> dict[str, Any]:
 
 def row(script: dict[str, Any], error: float, *, warned: bool) -> Any:
     """An answer that is off by so much."""
-    made = script["Row"]
-    return made(name="a", simulated_s=1.0, predicted_s=1 + error, warned=warned, is_strange=False)
+    row_class = script["Row"]
+    return row_class(
+        name="a", simulated_s=1.0, predicted_s=1 + error, warned=warned, is_strange=False
+    )
 
 
 def test_the_table_counts_good_and_bad(script: dict[str, Any]) -> None:

@@ -23,15 +23,15 @@ def base_of(program: ModuleType) -> Calibration:
 def test_numbers_go_where_they_belong(program: ModuleType) -> None:
     """Each of the thirteen is found in the calibration again."""
     values = {name: (1 + i) * value for i, (name, value) in enumerate(program.START.items())}
-    made = program.calibration_of(np.log(list(values.values())), base_of(program))
-    core = made.model.devices.generations["CPU"]
+    calibration = program.calibration_of(np.log(list(values.values())), base_of(program))
+    core = calibration.model.devices.generations["CPU"]
     assert core.compute == pytest.approx(values["compute"])
     assert core.memory == pytest.approx(values["memory"])
     assert core.start_s == pytest.approx(values["start_s"])
-    assert made.model.kernels.window_start == pytest.approx(values["window_start"])
-    assert values["matmul"] == pytest.approx(max(made.model.kernels.product))
-    assert made.apply_s_per_byte == pytest.approx(values["apply_s_per_byte"])
-    link = made.links[program.ETHERNET]
+    assert calibration.model.kernels.window_start == pytest.approx(values["window_start"])
+    assert values["matmul"] == pytest.approx(max(calibration.model.kernels.product))
+    assert calibration.apply_s_per_byte == pytest.approx(values["apply_s_per_byte"])
+    link = calibration.links[program.ETHERNET]
     assert (link.share, link.latency_s) == pytest.approx(
         (values["link_share"], values["message_s"])
     )
@@ -51,10 +51,10 @@ def test_slower_cores_take_longer(program: ModuleType) -> None:
 def test_memory_activity_makes_bursts_as_large_as_measured(program: ModuleType) -> None:
     """Twice the simulated burst asks for twice the activity."""
     graph, setting = net(8, sync=True), Setting.parse(program.FIRST)
-    made = replace(shipped_calibration(setting), memory_activity=1.0)
-    run = simulate(PreparedJob(graph), setting, made, num_steps=program.STEPS)
+    active = replace(shipped_calibration(setting), memory_activity=1.0)
+    run = simulate(PreparedJob(graph), setting, active, num_steps=program.STEPS)
     burst = run.targets.flat[program.MEMORY_BURST]
-    assert program.memory_activity(made, [graph], np.array([2 * burst])) == pytest.approx(2.0)
+    assert program.memory_activity(active, [graph], np.array([2 * burst])) == pytest.approx(2.0)
 
 
 def test_errors_are_summarised_in_percent(program: ModuleType) -> None:

@@ -74,11 +74,14 @@ def test_what_the_fit_computes_is_what_a_user_gets() -> None:
 
     table = planted(gpu_model(2))
     torch.manual_seed(0)
-    made = device_fit._Parameters(table, FitOptions(), torch)
-    for value in made.parameters():
+    parameters = device_fit._Parameters(table, FitOptions(), torch)
+    for value in parameters.parameters():
         value.data += 0.1 * torch.randn_like(value)
-    own = made.step_ms(device_fit._Data(table, torch)).detach().numpy() / 1e3
-    model = replace(made.model(), devices=replace(made.model().devices, measured=made.unordered()))
+    own = parameters.step_ms(device_fit._Data(table, torch)).detach().numpy() / 1e3
+    model = replace(
+        parameters.model(),
+        devices=replace(parameters.model().devices, measured=parameters.unordered()),
+    )
     given = [step_s(job, device, model) for job in JOBS.values() for device in DEVICES_OF_ROWS]
     np.testing.assert_allclose(given, own, rtol=2e-3)
 

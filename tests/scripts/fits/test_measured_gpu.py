@@ -114,4 +114,4 @@ def test_what_ran_out_of_memory_does_not_fit(pairs: list[Checked]) -> None:
     """And what ran fits, unless it is compiled, which needs less than is estimated."""
     for pair in pairs:
         if not pair.row.compiled:
-            assert pair.made.fits == ("yes" if pair.row.ran else "no"), pair.row.key
+            assert pair.estimate.fits == ("yes" if pair.row.ran else "no"), pair.row.key

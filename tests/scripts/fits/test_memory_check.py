@@ -193,8 +193,8 @@ def test_the_cache_has_a_share_for_each_generation_of_pytorch(
         checked_rows([replace(row, library=library)], _as_of(store, row, library), known)
         for library in ("torch2", "torch1")
     )
-    assert old.made.allocated == new.made.allocated
-    assert old.made.reserved.value > new.made.reserved.value
+    assert old.estimate.allocated == new.estimate.allocated
+    assert old.estimate.reserved.value > new.estimate.reserved.value
 
 
 def _as_of(store: MemoryStore, row: MemoryRun, library: str) -> MemoryStore:

@@ -188,8 +188,8 @@ def test_what_is_validated_is_what_is_simulated(model: str, setting: str, batch_
     validated_s = simulated_s(run, read_graphs(SHIPPED), calibration)
     graph = GraphStore.open(SHIPPED).graph(f"{model}/imagenet/b{batch_size}/sgd/async/nchw")
     job = PreparedJob(graph, program=Program(synchronous=True))
-    made = simulate(job, Setting.parse(setting), calibration)
-    assert made.iteration_time_s == pytest.approx(validated_s, rel=1e-9)
+    simulation = simulate(job, Setting.parse(setting), calibration)
+    assert simulation.iteration_time_s == pytest.approx(validated_s, rel=1e-9)
 
 
 def test_half_precision_on_one_device_is_validated_as_it_is_simulated() -> None:
@@ -198,9 +198,9 @@ def test_half_precision_on_one_device_is_validated_as_it_is_simulated() -> None:
         shipped_calibration(),
     )
     graph = GraphStore.open(SHIPPED).graph("alexnet/imagenet/b32/sgd/async/fp16/nchw")
-    made = simulate(graph, Setting.parse("V100-R1/ho-PCIe"), calibration)
+    simulation = simulate(graph, Setting.parse("V100-R1/ho-PCIe"), calibration)
     validated_s = simulated_s(run, read_graphs(SHIPPED), calibration)
-    assert made.iteration_time_s == pytest.approx(validated_s, rel=1e-9)
+    assert simulation.iteration_time_s == pytest.approx(validated_s, rel=1e-9)
 
 
 @pytest.mark.parametrize("setting", ["V100-R1/ho-PCIe", "RTX4000-P1w2/ho-10G"])
@@ -211,11 +211,11 @@ def test_a_user_gets_the_number_that_was_validated(setting: str, tmp_path: Path)
     built = runner.invoke(app, ["jobs", "build", "alexnet/imagenet/b32/sgd/sync/nchw",
                                 "-o", str(graph)])  # fmt: skip
     assert built.exit_code == 0, built.output
-    made = runner.invoke(
+    result = runner.invoke(
         app, ["predict", str(graph), "--method", "simulator", "--setting", setting, "--json"]
     )
-    assert made.exit_code == 0, made.output
-    seconds = json.loads(made.stdout)["answers"][0]["iteration_time_s"]["value"]
+    assert result.exit_code == 0, result.output
+    seconds = json.loads(result.stdout)["answers"][0]["iteration_time_s"]["value"]
     run = published("alexnet", 32, setting)
     validated_s = simulated_s(run, read_graphs(SHIPPED), shipped_calibration())
     assert seconds == pytest.approx(validated_s, rel=0.01)

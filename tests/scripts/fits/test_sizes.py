@@ -125,8 +125,10 @@ def test_only_the_end_and_the_fold_that_are_left_out_are_hidden() -> None:
 
 
 def test_predictions_of_sizes_come_back(tmp_path: Path) -> None:
-    made = Predictions({("size", "a"): RowPrediction(1.5), ("family", "a"): RowPrediction(2.0)})
-    write_predictions(made, tmp_path / "made.csv.gz")
+    predictions = Predictions(
+        {("size", "a"): RowPrediction(1.5), ("family", "a"): RowPrediction(2.0)}
+    )
+    write_predictions(predictions, tmp_path / "made.csv.gz")
     back = read_predictions(tmp_path / "made.csv.gz")
     assert (back.of("a", "size"), back.of("a", "family")) == (
         RowPrediction(1.5),

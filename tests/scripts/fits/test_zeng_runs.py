@@ -68,11 +68,11 @@ def test_a_fit_finds_the_numbers_that_made_the_rows() -> None:
     """Of a single device: what it reaches, and what a parameter costs it."""
     some = [run for run in RUNS if run.workers == ("E5-2660",)]
     truth = shipped()
-    made = [
+    runs = [
         replace(run, measured_s=float(seconds))
         for run, seconds in zip(some, repaired_s(some, truth), strict=True)
     ]
-    fit = fit_zeng(made)
+    fit = fit_zeng(runs)
     assert repaired_s(some, fit) == pytest.approx(repaired_s(some, truth), rel=0.01)
     assert fit.parameter_s["E5-2660"] == pytest.approx(truth.parameter_s["E5-2660"], rel=0.1)
 

@@ -19,8 +19,8 @@ from scripts.pages.schema import __doc__ as how
 
 def test_the_shipped_schema_is_as_made() -> None:
     """If not: `python -m scripts.pages.schema`, as its docstring and the schema say."""
-    made = json.dumps(make_schema(), indent=1) + "\n"
-    assert SCHEMA.read_text(encoding="utf-8") == made
+    text = json.dumps(make_schema(), indent=1) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == text
     assert "python -m scripts.pages.schema" in str(how)
 
 

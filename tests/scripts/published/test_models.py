@@ -105,8 +105,8 @@ def test_flops_are_those_of_the_rows(name: str) -> None:
     flops = cost_of_graph(graph).flops
     attention = np.isin(kinds, ("attention", "attention_gradient"))
     products = np.isin(kinds, ("matmul", "batch_matmul"))
-    made = flops[products].sum() + flops[attention].sum() * (2 * share) * 3 / 3.5
-    assert made / size / 1e9 == approx(stated, rel=0.02)
+    product_flops = flops[products].sum() + flops[attention].sum() * (2 * share) * 3 / 3.5
+    assert product_flops / size / 1e9 == approx(stated, rel=0.02)
 
 
 def test_a_fused_loss_keeps_fewer_copies_of_the_logits() -> None:

@@ -80,14 +80,14 @@ def test_all_checkpoints_are_made(
         monkeypatch.setattr(program, name, stand_in)
     monkeypatch.setattr(sys, "argv", ["checkpoints", "--presets", "default", "--threads", "1"])
     program.main()
-    made = {
+    checkpoints = {
         str(file.relative_to(tmp_path)): load_checkpoint(file)
         for file in tmp_path.glob("CPU*/*.safetensors")
     }
-    assert {name: one.setting for name, one in made.items()} == {
+    assert {name: one.setting for name, one in checkpoints.items()} == {
         "CPU-P1w2_ho-200M/default.safetensors": FIRST.setting,
         "CPU-P2w2_ho-200M/default.safetensors": OTHER.setting,
     }
-    moved = made["CPU-P2w2_ho-200M/default.safetensors"].trained_on
+    moved = checkpoints["CPU-P2w2_ho-200M/default.safetensors"].trained_on
     assert moved.transferred_from is not None
     assert moved.transferred_from.setting == FIRST.setting

@@ -30,11 +30,11 @@ def test_graphs_of_a_data_set_are_simulated_on_other_settings(
     monkeypatch.setattr(program, "STEPS", 2)
     store = program.stored_again(FIRST, tmp_path / "graphs")
     program.simulate_all(store, [OTHER], tmp_path / "out", processes=1)
-    made = read_dataset(tmp_path / "out" / Setting.parse(OTHER).file_name)
-    assert made.setting == OTHER
-    assert sorted(made.workloads) == sorted(small.workloads)
-    assert {item.label_source for item in made.examples} == {"simulated"}
-    assert made.reader_version == whole.reader_version
+    dataset = read_dataset(tmp_path / "out" / Setting.parse(OTHER).file_name)
+    assert dataset.setting == OTHER
+    assert sorted(dataset.workloads) == sorted(small.workloads)
+    assert {item.label_source for item in dataset.examples} == {"simulated"}
+    assert dataset.reader_version == whole.reader_version
     fewer = replace(whole, examples=small.examples[:1])
     rmtree(tmp_path / name)
     write_dataset(fewer, tmp_path / name)

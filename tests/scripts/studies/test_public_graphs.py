@@ -97,11 +97,11 @@ def test_channels_first_runs_on_the_cpu_with_the_same_flops() -> None:
             v1.get_variable(f"w{i}", shape, use_resource=False)
             for i, shape in enumerate([[3, 3, 3, 4], [3, 3, 4, 4]])
         ]
-        made = images
+        hidden = images
         for filter_ in filters:
-            made = tf.nn.conv2d(made, filter_, 1, "SAME", data_format="NCHW")
-        made = tf.nn.max_pool2d(made, 2, 2, "VALID", data_format="NCHW")
-        v1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean(made), name="train")
+            hidden = tf.nn.conv2d(hidden, filter_, 1, "SAME", data_format="NCHW")
+        hidden = tf.nn.max_pool2d(hidden, 2, 2, "VALID", data_format="NCHW")
+        v1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean(hidden), name="train")
     truth = _run(graph.as_graph_def())
     first, second = (2 * BATCH * 16 * 16 * 9 * channels * 4 for channels in (3, 4))
     assert truth.by_op["Conv2D"] == first + second

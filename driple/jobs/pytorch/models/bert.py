@@ -45,9 +45,9 @@ class Bert(nn.Module):
         """Begin and end logits; the text has one segment, and its first token sums it up."""
         places = torch.arange(tokens.shape[1], device=tokens.device)
         embedded = self.tokens(tokens) + self.positions(places) + self.segments.weight[0]
-        made = self.encoder(self.norm(embedded))
-        summary = torch.tanh(self.pooler(made[:, :1]))
-        logits: Tensor = self.head(made + summary).transpose(1, 2)
+        encoded = self.encoder(self.norm(embedded))
+        summary = torch.tanh(self.pooler(encoded[:, :1]))
+        logits: Tensor = self.head(encoded + summary).transpose(1, 2)
         return logits
 
 

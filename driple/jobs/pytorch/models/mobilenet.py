@@ -30,8 +30,8 @@ class _Inverted(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """The block's output."""
-        made: Tensor = self.layers(images)
-        return made + images if self.around else made
+        output: Tensor = self.layers(images)
+        return output + images if self.around else output
 
 
 class MobileNetV2(nn.Module):

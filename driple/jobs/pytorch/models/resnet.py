@@ -56,10 +56,10 @@ class _Block(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """The block's output."""
-        made: Tensor = self.layers(images)
+        output: Tensor = self.layers(images)
         if self.residual:
-            made = made + self.shortcut(images)
-        result: Tensor = self.activation(made)
+            output = output + self.shortcut(images)
+        result: Tensor = self.activation(output)
         return result
 
 
@@ -100,7 +100,7 @@ class ResNet(nn.Module):
 
 def _conv(before: int, after: int, kernel: int, stride: int, *, norm: bool) -> list[nn.Module]:
     """A convolution that keeps the size but for its stride, and its normalisation."""
-    made: list[nn.Module] = [
+    layers: list[nn.Module] = [
         nn.Conv2d(before, after, kernel, stride=stride, padding=kernel // 2, bias=False)
     ]
-    return [*made, nn.BatchNorm2d(after)] if norm else made
+    return [*layers, nn.BatchNorm2d(after)] if norm else layers

@@ -21,8 +21,8 @@ class _Fire(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Both expansions, one after the other in the channels."""
         narrow = self.squeeze(images)
-        made: Tensor = self.activation(torch.cat([self.small(narrow), self.large(narrow)], dim=1))
-        return made
+        output: Tensor = self.activation(torch.cat([self.small(narrow), self.large(narrow)], dim=1))
+        return output
 
 
 class SqueezeNet(nn.Module):
