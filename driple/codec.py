@@ -103,7 +103,7 @@ class Names:
 
 
 def to_dict(
-    item: DataclassInstance | Mapping[str, object],
+    record: DataclassInstance | Mapping[str, object],
     *,
     where: str = "result",
     error: type[DripleError] = ConfigError,
@@ -113,7 +113,7 @@ def to_dict(
     Raises:
         DripleError: of the type `error`: a number is not finite, or nesting is over 50 deep.
     """
-    return cast("dict[str, Json]", to_json(item, where=where, error=error))
+    return cast("dict[str, Json]", to_json(record, where=where, error=error))
 
 
 def to_json(
@@ -192,10 +192,10 @@ def _to_json(value: Any, depth: int) -> Json:
         return cast("Json", value)
     if kind is dict or isinstance(value, Mapping):
         fields = {}
-        for key, item in value.items():
+        for key, entry in value.items():
             name = key if type(key) is str else str(_plain(key))
             try:
-                fields[name] = _to_json(item, depth - 1)
+                fields[name] = _to_json(entry, depth - 1)
             except _RefusedError as refused:
                 raise _further_in(name, refused) from refused
         return fields
@@ -221,10 +221,10 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _plain_fields(item: DataclassInstance) -> dict[str, Any]:
+def _plain_fields(record: DataclassInstance) -> dict[str, Any]:
     plain: dict[str, Any] = {}
-    for field, key, is_rest, is_optional in _written_fields(type(item)):
-        held = getattr(item, field.name)
+    for field, key, is_rest, is_optional in _written_fields(type(record)):
+        held = getattr(record, field.name)
         added = held if is_rest else (key,)
         if clash := {name for name in added if name in plain}:
             raise _RefusedError("is given twice", str(min(clash)))
@@ -359,11 +359,11 @@ def _mapping_from_json(kinds: tuple[Any, ...], value: Any, depth: int) -> dict[A
     if not isinstance(value, dict):
         raise _wrong("an object", value)
     mapping = {}
-    for text, item in value.items():
+    for text, entry in value.items():
         step = str(text)[:_LONGEST_SHOWN]
         key = int(text) if kinds[0] is int and str(text).isdecimal() else text
         mapping[_at(step, _from_json, kinds[0], key, depth - 1)] = _at(
-            step, _from_json, kinds[1], item, depth - 1
+            step, _from_json, kinds[1], entry, depth - 1
         )
     return mapping
 

@@ -28,9 +28,9 @@ ON_THE_MACHINE = (
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark them, so that `scripts/test` runs them one after another."""
-    for item in items:
-        if item.nodeid.startswith(ON_THE_MACHINE):
-            item.add_marker(pytest.mark.machine)
+    for test in items:
+        if test.nodeid.startswith(ON_THE_MACHINE):
+            test.add_marker(pytest.mark.machine)
 
 
 @pytest.fixture(scope="session")

@@ -193,11 +193,11 @@ def numbers_in(value: object, path: str = "") -> Iterator[tuple[str, float]]:
     if isinstance(value, int | float):
         yield path, float(value)
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from numbers_in(item, f"{path}/{key}" if path else key)
+        for key, entry in value.items():
+            yield from numbers_in(entry, f"{path}/{key}" if path else key)
     elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from numbers_in(item, f"{path}/{index}")
+        for index, entry in enumerate(value):
+            yield from numbers_in(entry, f"{path}/{index}")
 
 
 def answer(arguments: list[str]) -> tuple[int, dict[str, float]]:

@@ -71,16 +71,16 @@ def host_of_campaign(folder: Path, about: CampaignRecord, setting: Setting) -> H
     checkpoint = known_inspector(setting)
     data = collect_dataset(folder, name=_NAME, about=about)
     names, predicted, measured = [], [], []
-    for item in data.examples:
-        if not isinstance(item.graph, OpGraph) or item.iteration_time_s is None:
-            raise MeasureError(f"{item.workload} of {folder} has no graph or no step time")
+    for example in data.examples:
+        if not isinstance(example.graph, OpGraph) or example.iteration_time_s is None:
+            raise MeasureError(f"{example.workload} of {folder} has no graph or no step time")
         try:
-            predicted.append(predict(item.graph, checkpoint))
+            predicted.append(predict(example.graph, checkpoint))
         except PredictionError as error:
             raise ConfigError(
-                f"the inspector of {setting.name} knows no step time of {item.workload}; measure "
-                "other workloads"
+                f"the inspector of {setting.name} knows no step time of {example.workload}; "
+                "measure other workloads"
             ) from error
-        names.append(item.workload)
-        measured.append(item.iteration_time_s)
+        names.append(example.workload)
+        measured.append(example.iteration_time_s)
     return host_tuning(setting.name, names, predicted, np.array(measured))

@@ -140,8 +140,8 @@ def _check_names(items: Mapping[str, Item], rows: Mapping[str, Row]) -> None:
                 f"{rows[name].file}: '{name}' and '{other}' are one name without blanks and "
                 "dashes; rename one"
             )
-    for name, item in items.items():
-        for alias in item.aliases:
+    for name, entry in items.items():
+        for alias in entry.aliases:
             other = owners.get(plain(alias), name)
             if other != name and (rows[name].own or not rows[other].own):
                 raise ConfigError(

@@ -204,11 +204,17 @@ class Catalog:
         newest = max((item.order for item in self.generations.values()), default=0.0)
         maker, order, in_centre = kind or ("NVIDIA", newest, True)
 
-        def distance(item: Device) -> tuple[bool, float, bool, float, float]:
-            alike = difflib.SequenceMatcher(None, wanted, plain(item.name)).ratio()
-            apart = abs(item.architecture.order - order)
-            other_class = bool(item.find("datacentre")) != in_centre
-            return item.maker != maker, apart, other_class, -alike, -_number(item, "bytes_per_s")
+        def distance(device: Device) -> tuple[bool, float, bool, float, float]:
+            alike = difflib.SequenceMatcher(None, wanted, plain(device.name)).ratio()
+            apart = abs(device.architecture.order - order)
+            other_class = bool(device.find("datacentre")) != in_centre
+            return (
+                device.maker != maker,
+                apart,
+                other_class,
+                -alike,
+                -_number(device, "bytes_per_s"),
+            )
 
         gpus = sorted((item for item in self.devices.values() if not item.is_cpu), key=distance)
         return tuple(item.name for item in gpus[:most])
@@ -216,16 +222,19 @@ class Catalog:
     def _kind_of(self, wanted: str) -> tuple[str, float, bool] | None:
         """Maker, order of generation and class of a GPU, by its plain name."""
         bare = _MAKER_WORD.sub("", wanted)
-        for item in self.generations.values():
-            for pattern, in_centre in ((item.datacentre_names, True), (item.other_names, False)):
+        for generation in self.generations.values():
+            for pattern, in_centre in (
+                (generation.datacentre_names, True),
+                (generation.other_names, False),
+            ):
                 if pattern and re.fullmatch(pattern, bare):
-                    return item.maker, item.order, in_centre
+                    return generation.maker, generation.order, in_centre
         return None
 
 
-def _number(item: Device, name: str) -> float:
+def _number(device: Device, name: str) -> float:
     """A fact that only breaks ties, 0 if it is not known."""
-    return float(item.find(name) or 0.0)
+    return float(device.find(name) or 0.0)
 
 
 def read_catalog(paths: Iterable[Path] = (), machine: MachineFile | None = None) -> Catalog:
@@ -272,21 +281,21 @@ def _catalog(shipped: Sequence[str], own: Sequence[Rows]) -> Catalog:
     catalog = Catalog(generations, devices, links, {})
     names = {word: item.name for word, item in index(devices).items()}
     instances = build_instances(tables["instances"], names)
-    for item in instances.values():
-        _check_interconnect(item, catalog, tables["instances"][item.name].file)
+    for instance in instances.values():
+        _check_interconnect(instance, catalog, tables["instances"][instance.name].file)
     return Catalog(generations, devices, links, instances)
 
 
-def _check_interconnect(item: Instance, catalog: Catalog, file: str) -> None:
+def _check_interconnect(instance: Instance, catalog: Catalog, file: str) -> None:
     """Refuse an instance whose devices cannot be joined so."""
-    if item.interconnect in {"PCIe", "NVLink"}:
-        if item.interconnect == "NVLink" and catalog.devices[item.device].nvlink is None:
+    if instance.interconnect in {"PCIe", "NVLink"}:
+        if instance.interconnect == "NVLink" and catalog.devices[instance.device].nvlink is None:
             raise ConfigError(
-                f"interconnect of {file}: instance {item.name} is NVLink, which a {item.device} "
-                "does not have; give PCIe or another link"
+                f"interconnect of {file}: instance {instance.name} is NVLink, which a "
+                f"{instance.device} does not have; give PCIe or another link"
             )
-    elif catalog.find_link(item.interconnect) is None:
+    elif catalog.find_link(instance.interconnect) is None:
         raise ConfigError(
-            f"interconnect of {file}: instance {item.name} is '{item.interconnect}', which is no "
-            "link of the catalogue; give PCIe, NVLink, or add a row [[links]]"
+            f"interconnect of {file}: instance {instance.name} is '{instance.interconnect}', which "
+            "is no link of the catalogue; give PCIe, NVLink, or add a row [[links]]"
         )

@@ -127,8 +127,8 @@ def list_devices(catalog: Catalog) -> tuple[DeviceRow, ...]:
     )
 
 
-def _known(item: Device, name: str) -> float | None:
-    fact = item.find(name)
+def _known(device: Device, name: str) -> float | None:
+    fact = device.find(name)
     return None if fact is None else float(fact)
 
 
@@ -156,23 +156,23 @@ def list_instances(catalog: Catalog, date: datetime.date | None = None) -> tuple
         date: last day of a price that counts; the newest price by default.
     """
     rows = []
-    for item in catalog.instances.values():
-        price = item.price(date)
+    for instance in catalog.instances.values():
+        price = instance.price(date)
         rows.append(
             InstanceRow(
-                name=item.name,
-                provider=item.provider,
-                device=item.device,
-                num_devices=item.num_devices,
-                interconnect=item.interconnect,
-                cpu=item.cpu,
-                network_gbps=item.network_gbps,
+                name=instance.name,
+                provider=instance.provider,
+                device=instance.device,
+                num_devices=instance.num_devices,
+                interconnect=instance.interconnect,
+                cpu=instance.cpu,
+                network_gbps=instance.network_gbps,
                 price_per_hour=price.per_hour if price else None,
                 price_region=price.region if price else None,
                 price_date=price.date if price else None,
                 price_source=price.source if price else None,
-                source=item.source,
-                date=item.date,
+                source=instance.source,
+                date=instance.date,
             )
         )
     return tuple(rows)

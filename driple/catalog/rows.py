@@ -314,26 +314,26 @@ def _prices(entry: Mapping[str, object], where: str, source: _Source) -> tuple[P
     return tuple(_price(item, f"a price of {where}", source) for item in prices)
 
 
-def _price(item: object, where: str, source: _Source) -> PriceRow:
-    if not isinstance(item, dict) or "per_hour" not in item:
-        raise ConfigError(f"{where} has no per_hour, got {item!r:.80}")
-    odd = set(item) - set(PRICE_FIELDS)
+def _price(price: object, where: str, source: _Source) -> PriceRow:
+    if not isinstance(price, dict) or "per_hour" not in price:
+        raise ConfigError(f"{where} has no per_hour, got {price!r:.80}")
+    odd = set(price) - set(PRICE_FIELDS)
     if odd:
         raise ConfigError(
             f"{where} has an unknown field {sorted(odd)[0]!r}; known are {', '.join(PRICE_FIELDS)}"
         )
-    for key, value in item.items():
+    for key, value in price.items():
         check_field(PRICE_FIELDS[key], key, value, where)
     if not source.own:
         for key in ("date", "region", "source"):
-            if key not in item:
+            if key not in price:
                 raise ConfigError(f"{where} has no {key}")
     return PriceRow(
-        per_hour=float(item["per_hour"]),
-        date=item.get("date"),
-        region=item.get("region"),
-        source=source.of(item["source"]) if "source" in item else source.file,
-        spot=bool(item.get("spot", False)),
+        per_hour=float(price["per_hour"]),
+        date=price.get("date"),
+        region=price.get("region"),
+        source=source.of(price["source"]) if "source" in price else source.file,
+        spot=bool(price.get("spot", False)),
     )
 
 

@@ -149,29 +149,29 @@ def show(
         raise DatasetError(
             f"{dataset} has no workload '{workload}'; did you mean {' or '.join(near) or 'another'}"
         )
-    item = by_name[workload]
+    example = by_name[workload]
     if json:
-        method: Method = "simulator" if item.label_source == "simulated" else "measured"
+        method: Method = "simulator" if example.label_source == "simulated" else "measured"
         shown: LabelJson = {
-            "workload": item.workload,
-            "family": item.family,
-            "setting": item.setting,
-            "label_source": item.label_source,
+            "workload": example.workload,
+            "family": example.family,
+            "setting": example.setting,
+            "label_source": example.label_source,
             "targets": {
                 resource: {
-                    figure: estimate(value, method, item.label_source)
+                    figure: estimate(value, method, example.label_source)
                     for figure, value in figures.items()
                 }
-                for resource, figures in item.targets.to_dict().items()
+                for resource, figures in example.targets.to_dict().items()
             },
             "units": UNITS,
-            "iteration_time_s": estimate(item.iteration_time_s, method, item.label_source),
-            "details": item.details,
+            "iteration_time_s": estimate(example.iteration_time_s, method, example.label_source),
+            "details": example.details,
         }
         print_json(shown, "label")
         return
-    print(f"{item.workload} on {item.setting}: {item.label_source}")
-    print_targets(item.targets, item.iteration_time_s)
+    print(f"{example.workload} on {example.setting}: {example.label_source}")
+    print_targets(example.targets, example.iteration_time_s)
 
 
 @data_app.command("import")

@@ -261,12 +261,13 @@ def _print_where(breakdown: ErrorBreakdown) -> None:
         ],
     )
     print("\nworst workloads (predictions: mean over the seeds)")
-    for number, item in enumerate(breakdown.worst, start=1):
+    for number, workload in enumerate(breakdown.worst, start=1):
         print(
-            f"{number:2}. {item.workload}: SMAPE {item.smape_pct:.0f} %, iteration "
-            f"{item.predicted_time_s:.3f} s predicted, {item.time_s:.3f} s in the label"
+            f"{number:2}. {workload.workload}: SMAPE {workload.smape_pct:.0f} %, iteration "
+            f"{workload.predicted_time_s:.3f} s predicted, {workload.time_s:.3f} s in the label"
         )
         print(
-            f"    worst in {item.worst_target}: {item.worst_predicted:.3g} predicted, "
-            f"{item.worst_label:.3g} in the label ({item.worst_smape_pct:.0f} %); {item.reason}"
+            f"    worst in {workload.worst_target}: {workload.worst_predicted:.3g} predicted, "
+            f"{workload.worst_label:.3g} in the label ({workload.worst_smape_pct:.0f} %); "
+            f"{workload.reason}"
         )

@@ -201,15 +201,15 @@ def _check_size(file: Path) -> None:
         raise DatasetError(f"{file} has {size} bytes, read are at most {MAX_FILE_BYTES}")
 
 
-def is_dense(item: object) -> bool:
+def is_dense(value: object) -> bool:
     """Whether it is a tensor of real numbers, all of them stored one by one."""
     import torch  # loaded by now
 
     return (
-        isinstance(item, torch.Tensor)
-        and item.layout is torch.strided
-        and item.device.type == "cpu"
-        and not (item.is_complex() or item.is_quantized or item.is_nested)
+        isinstance(value, torch.Tensor)
+        and value.layout is torch.strided
+        and value.device.type == "cpu"
+        and not (value.is_complex() or value.is_quantized or value.is_nested)
     )
 
 
@@ -236,12 +236,12 @@ def _batches(file: Path, content: object, kind: str, part: str) -> list[npt.NDAr
     return [_array(f"{file}: {kind} of part {part!r}", item) for item in batches]
 
 
-def _array(where: str, item: Tensor) -> npt.NDArray[np.float64]:
+def _array(where: str, tensor: Tensor) -> npt.NDArray[np.float64]:
     import torch  # loaded by now
 
-    if not is_dense(item):
-        raise DatasetError(f"{where} is {_what(item)}, needed is a dense tensor")
-    values: npt.NDArray[np.float64] = item.detach().to(torch.float64).numpy()
+    if not is_dense(tensor):
+        raise DatasetError(f"{where} is {_what(tensor)}, needed is a dense tensor")
+    values: npt.NDArray[np.float64] = tensor.detach().to(torch.float64).numpy()
     if not np.isfinite(values).all():
         raise DatasetError(f"{where} holds NaN or infinity; restore the file")
     return values
@@ -292,5 +292,5 @@ def _example(
     )
 
 
-def _what(item: object) -> str:
-    return "nothing" if item is None else f"of type {type(item).__name__}"
+def _what(value: object) -> str:
+    return "nothing" if value is None else f"of type {type(value).__name__}"

@@ -31,7 +31,7 @@ _Result = TypeVar("_Result")
 class _Pending(Generic[_Item, _Result]):
     """An item whose result was not asked for yet."""
 
-    item: _Item
+    entry: _Item
     future: Future[_Result]
 
 
@@ -59,8 +59,8 @@ class LocalEngine:
     ) -> Iterator[_Result]:
         """See `Engine.stream`; a new pool of processes for each."""
         if self._workers == 1:
-            for item in items:
-                yield task(shared, item)
+            for entry in items:
+                yield task(shared, entry)
             return
         self.close()
         pending: deque[_Pending[_Item, _Result]] = deque()
@@ -69,10 +69,10 @@ class LocalEngine:
             while True:
                 while len(pending) < _AHEAD * self._workers:
                     try:
-                        item = next(coming)
+                        entry = next(coming)
                     except StopIteration:
                         break
-                    pending.append(_Pending(item, self._submit(task, shared, item)))
+                    pending.append(_Pending(entry, self._submit(task, shared, entry)))
                 if not pending:
                     return
                 try:
@@ -93,7 +93,7 @@ class LocalEngine:
             self.close()
 
     def _submit(
-        self, task: Callable[[_Shared, _Item], _Result], shared: _Shared, item: _Item
+        self, task: Callable[[_Shared, _Item], _Result], shared: _Shared, entry: _Item
     ) -> Future[_Result]:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
@@ -103,7 +103,7 @@ class LocalEngine:
                 initargs=(shared,),
             )
         try:
-            return self._pool.submit(_run, task, item)
+            return self._pool.submit(_run, task, entry)
         except BrokenProcessPool as error:  # a worker has died meanwhile
             broken: Future[_Result] = Future()
             broken.set_exception(error)
@@ -120,7 +120,7 @@ class LocalEngine:
         for waiting in pending:
             done = waiting.future.done() and not waiting.future.cancelled()
             if not done or isinstance(waiting.future.exception(), BrokenProcessPool):
-                waiting.future = self._submit(task, shared, waiting.item)
+                waiting.future = self._submit(task, shared, waiting.entry)
 
     def close(self) -> None:
         """End the processes."""
@@ -149,6 +149,6 @@ def _begin_worker(shared: object) -> None:
     _WORKER[:] = [shared]
 
 
-def _run(task: Callable[[Any, _Item], _Result], item: _Item) -> _Result:
+def _run(task: Callable[[Any, _Item], _Result], entry: _Item) -> _Result:
     """One task, in a worker."""
-    return task(_WORKER[0], item)
+    return task(_WORKER[0], entry)

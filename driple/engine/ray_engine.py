@@ -87,10 +87,10 @@ class RayEngine:
         reference = self._ray.put(shared)
         pending: deque[Any] = deque()
         try:
-            for item in items:
+            for entry in items:
                 if len(pending) >= _AHEAD * self.workers:
                     yield self._result(pending.popleft())
-                pending.append(run.remote(task, reference, item))
+                pending.append(run.remote(task, reference, entry))
             while pending:
                 yield self._result(pending.popleft())
         finally:
@@ -128,6 +128,6 @@ class RayEngine:
         self.close()
 
 
-def _run(task: Callable[[Any, _Item], _Result], shared: Any, item: _Item) -> _Result:
+def _run(task: Callable[[Any, _Item], _Result], shared: Any, entry: _Item) -> _Result:
     """One task, in a worker."""
-    return task(shared, item)
+    return task(shared, entry)

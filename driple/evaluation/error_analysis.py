@@ -188,16 +188,16 @@ def break_down(result: BenchmarkResult, method: str) -> ErrorBreakdown:
     )
     worst = []
     for i in np.argsort(-errors.mean(axis=1), kind="stable")[:NUM_WORST]:
-        item, rows, target = examples[names[i]], tested[names[i]], int(errors[i].argmax())
+        example, rows, target = examples[names[i]], tested[names[i]], int(errors[i].argmax())
         smape = 100 * float(errors[i].mean())
         worst.append(
             WorkloadError(
                 workload=names[i],
-                family=item.family,
+                family=example.family,
                 num_tested=len(rows),
                 smape_pct=smape,
                 predicted_time_s=float(predicted_times_s(rows).mean()),
-                time_s=item.iteration_time_s,
+                time_s=example.iteration_time_s,
                 worst_target=TARGET_NAMES[target],
                 worst_smape_pct=100 * float(errors[i, target]),
                 worst_predicted=float(rows[:, target].mean()),

@@ -71,9 +71,9 @@ def graph_from_stored(data: bytes, where: str) -> OpGraph:
     return graph
 
 
-def _pack(item: Any, prefix: str, arrays: dict[str, Any], rest: dict[str, object]) -> None:
-    for field in fields(item):
-        name, value = prefix + field.name, getattr(item, field.name)
+def _pack(record: Any, prefix: str, arrays: dict[str, Any], rest: dict[str, object]) -> None:
+    for field in fields(record):
+        name, value = prefix + field.name, getattr(record, field.name)
         if isinstance(value, np.ndarray):
             arrays[name] = value
         elif is_dataclass(value):

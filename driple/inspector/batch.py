@@ -67,12 +67,12 @@ def make_batch(inputs: Sequence[InspectorInput]) -> GroupBatch:
     adjacency = np.zeros((len(inputs), size, size), dtype=np.float32)
     mask = np.zeros((len(inputs), size), dtype=np.float32)
     context = np.zeros((len(inputs), num_context), dtype=np.float32)
-    for i, item in enumerate(inputs):
-        x[i, : item.num_groups] = item.features
-        adjacency[i, item.edges[:, 0], item.edges[:, 1]] = 1.0
-        adjacency[i, item.edges[:, 1], item.edges[:, 0]] = 1.0
-        mask[i, : item.num_groups] = 1.0
-        context[i] = item.context
+    for i, graph_input in enumerate(inputs):
+        x[i, : graph_input.num_groups] = graph_input.features
+        adjacency[i, graph_input.edges[:, 0], graph_input.edges[:, 1]] = 1.0
+        adjacency[i, graph_input.edges[:, 1], graph_input.edges[:, 0]] = 1.0
+        mask[i, : graph_input.num_groups] = 1.0
+        context[i] = graph_input.context
     return GroupBatch(
         x=torch.from_numpy(x),
         adjacency=torch.from_numpy(adjacency),

@@ -85,17 +85,17 @@ class CostPrior:
         """Logarithms of the twelve targets, shape [n, 12], of contexts [n, C]."""
         return self._log(sums_of(np.asarray(contexts, dtype=np.float64), self.columns))
 
-    def join(self, item: InspectorInput) -> InspectorInput:
+    def join(self, graph_input: InspectorInput) -> InspectorInput:
         """The input with the prior's outputs appended to its context."""
-        return self.read_and_join(item)[1]
+        return self.read_and_join(graph_input)[1]
 
-    def read_and_join(self, item: InspectorInput) -> tuple[FloatArray, InspectorInput]:
+    def read_and_join(self, graph_input: InspectorInput) -> tuple[FloatArray, InspectorInput]:
         """`log_targets` of one input, shape [12], and `join`: both from the same sums."""
-        sums = sums_of(np.asarray(item.context[None, :], dtype=np.float64), self.columns)
+        sums = sums_of(np.asarray(graph_input.context[None, :], dtype=np.float64), self.columns)
         own = self._log(sums)[0]
         prior_logs = own if self.read is None else self.read._log(sums)[0]
-        context = np.concatenate([item.context, prior_logs]).astype(np.float32)
-        return own, replace(item, context=context)
+        context = np.concatenate([graph_input.context, prior_logs]).astype(np.float32)
+        return own, replace(graph_input, context=context)
 
     def _log(self, sums: FloatArray) -> FloatArray:
         """Logarithms of the twelve targets, shape [n, 12], of sums [n, len(columns) + 1]."""

@@ -34,7 +34,7 @@ def run_inspector(
     weights: Weights,
     config: InspectorConfig,
     num_groups: int,
-    item: InspectorInput,
+    graph_input: InspectorInput,
     num_tuned: int = 0,
 ) -> Array:
     """Scaled targets of one graph, shape [12]: the mean over the members.
@@ -43,7 +43,7 @@ def run_inspector(
         weights: weights by the names of the torch model's state.
         config: structure of the model.
         num_groups: M of the model, from which its depth follows.
-        item: the scaled input; it may have fewer groups than M.
+        graph_input: the scaled input; it may have fewer groups than M.
         num_tuned: repeated layers, counted from the last, that have the second set of weights.
 
     Raises:
@@ -54,12 +54,14 @@ def run_inspector(
             f"NumPy runs no inspector with graph layer {config.layer} and readout "
             f"{config.readout}; run it by variants.torch_runner"
         )
-    joined = _joined(item)
+    joined = _joined(graph_input)
     if config.members == 1:
-        return _run_member(weights, config, num_groups, item, joined, num_tuned=num_tuned)
+        return _run_member(weights, config, num_groups, graph_input, joined, num_tuned=num_tuned)
     single = replace(config, members=1)
     outputs = [
-        _run_member(_of_member(weights, i), single, num_groups, item, joined, num_tuned=num_tuned)
+        _run_member(
+            _of_member(weights, i), single, num_groups, graph_input, joined, num_tuned=num_tuned
+        )
         for i in range(config.members)
     ]
     return cast(Array, np.mean(outputs, axis=0))
@@ -78,19 +80,19 @@ def _run_member(
     weights: Weights,
     config: InspectorConfig,
     num_groups: int,
-    item: InspectorInput,
+    graph_input: InspectorInput,
     joined: Array,
     *,
     num_tuned: int,
 ) -> Array:
-    h = _stage(weights, "first", config, item, joined)(item.features)
+    h = _stage(weights, "first", config, graph_input, joined)(graph_input.features)
     num_kept = config.num_layers(num_groups) - 1 - num_tuned
     for name, times in (("shared", num_kept), ("tuned", num_tuned)):
         if times:
-            stage = _stage(weights, name, config, item, joined)
+            stage = _stage(weights, name, config, graph_input, joined)
             for _ in range(times):
                 h = stage(h)
-    out = np.concatenate([_readout(weights, config, num_groups, h), item.context])
+    out = np.concatenate([_readout(weights, config, num_groups, h), graph_input.context])
     for i in range(config.mlp_layers - 1):
         out = np.maximum(_linear(weights, f"mlp.{i}", out), 0)
     out = _linear(weights, f"mlp.{config.mlp_layers - 1}", out)
@@ -98,7 +100,11 @@ def _run_member(
 
 
 def _stage(
-    weights: Weights, prefix: str, config: InspectorConfig, item: InspectorInput, joined: Array
+    weights: Weights,
+    prefix: str,
+    config: InspectorConfig,
+    graph_input: InspectorInput,
+    joined: Array,
 ) -> Callable[[Array], Array]:
     """One graph layer and its update, with what does not change between its runs made ready."""
     conv = _gcn(weights, f"{prefix}.conv", joined)
@@ -170,19 +176,19 @@ def _set2set(weights: Weights, num_steps: int, h: Array) -> Array:
     return state
 
 
-def _joined(item: InspectorInput) -> Array:
+def _joined(graph_input: InspectorInput) -> Array:
     """Normalised adjacency of groups, shape [M, M], for all layers of all members."""
-    looped = _adjacency(item) + np.eye(item.num_groups, dtype=np.float32)
+    looped = _adjacency(graph_input) + np.eye(graph_input.num_groups, dtype=np.float32)
     scale = 1 / np.sqrt(looped.sum(axis=1))
     mixed: Array = looped * scale[:, None] * scale[None, :]
     return mixed
 
 
-def _adjacency(item: InspectorInput) -> Array:
+def _adjacency(graph_input: InspectorInput) -> Array:
     """Shape [M, M], 1 where two groups are joined, else 0."""
-    adjacency = np.zeros((item.num_groups, item.num_groups), dtype=np.float32)
-    adjacency[item.edges[:, 0], item.edges[:, 1]] = 1
-    adjacency[item.edges[:, 1], item.edges[:, 0]] = 1
+    adjacency = np.zeros((graph_input.num_groups, graph_input.num_groups), dtype=np.float32)
+    adjacency[graph_input.edges[:, 0], graph_input.edges[:, 1]] = 1
+    adjacency[graph_input.edges[:, 1], graph_input.edges[:, 0]] = 1
     return adjacency
 
 

@@ -228,8 +228,8 @@ class Predictor:
         checkpoint, law = self._checkpoint, self._checkpoint.law
         told_by_law = 0 if law is None else NUM_TARGETS
         needed = (checkpoint.config.num_features, checkpoint.config.num_context - told_by_law)
-        for item in inputs:
-            widths = (item.features.shape[1], len(item.context))
+        for graph_input in inputs:
+            widths = (graph_input.features.shape[1], len(graph_input.context))
             if widths != needed:
                 raise ConfigError(
                     f"an input with (features, context) of lengths {widths}, the checkpoint takes "
@@ -243,8 +243,8 @@ class Predictor:
         run = _runner(checkpoint)
         scaled = np.zeros((len(inputs), NUM_TARGETS), dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # found and reported below
-            for i, item in enumerate(read):
-                scaled[i] = run(item)
+            for i, graph_input in enumerate(read):
+                scaled[i] = run(graph_input)
             if checkpoint.residuals is not None and read:
                 scaled += checkpoint.residuals.at([item.context for item in read])
         values = checkpoint.target_scaler.inverse(scaled, base)
@@ -277,8 +277,8 @@ def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = 
         CheckpointError: the inspector gives something that is no finite number.
         PredictionError: it gives a negative amount or duration, or a step that takes no time.
     """
-    item = build_input(graph, checkpoint.op_type_table, checkpoint.input_config, cost=cost)
-    read, rows = Predictor(checkpoint).read_and_predict([item])
+    graph_input = build_input(graph, checkpoint.op_type_table, checkpoint.input_config, cost=cost)
+    read, rows = Predictor(checkpoint).read_and_predict([graph_input])
     values = rows[0]
     targets = Targets(values.reshape(len(RESOURCES), len(FIGURES)))
     _refuse_impossible(targets, checkpoint)
@@ -287,10 +287,10 @@ def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = 
     strange = beyond_training(
         checkpoint.trained_on,
         intervals,
-        item.facts,
-        item.unknown_op_types,
+        graph_input.facts,
+        graph_input.unknown_op_types,
         distance,
-        num_ops=item.num_ops,
+        num_ops=graph_input.num_ops,
     )
     outdated = outdated_remark(checkpoint)
     level = None if intervals is None or intervals.is_beyond(distance) else intervals.level
@@ -306,10 +306,10 @@ def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = 
         setting=checkpoint.setting,
         targets=targets,
         iteration_time_s=targets.iteration_time_s,
-        num_nodes=item.num_nodes,
-        num_edges=item.num_edges,
-        num_groups=item.num_groups,
-        unknown_op_types=item.unknown_op_types,
+        num_nodes=graph_input.num_nodes,
+        num_edges=graph_input.num_edges,
+        num_groups=graph_input.num_groups,
+        unknown_op_types=graph_input.unknown_op_types,
         provenance=checkpoint.provenance,
         trained_on=checkpoint.trained_on,
         metrics=checkpoint.metrics,

@@ -180,24 +180,24 @@ class InputScaler:
             context_std=_positive_std(context),
         )
 
-    def transform(self, item: InspectorInput) -> InspectorInput:
+    def transform(self, graph_input: InspectorInput) -> InspectorInput:
         """The input with features and context scaled.
 
         Raises:
             ConfigError: the input has other numbers of features or context values.
         """
         if self.kind == "identity":
-            return item
-        widths = (item.features.shape[1], len(item.context))
+            return graph_input
+        widths = (graph_input.features.shape[1], len(graph_input.context))
         if widths != (len(self.feature_mean), len(self.context_mean)):
             raise ConfigError(
                 f"an input with (features, context) of lengths {widths}, the scaler was fitted on "
                 f"{(len(self.feature_mean), len(self.context_mean))}; build both alike"
             )
-        features = (item.features - self.feature_mean) / self.feature_std
-        context = (item.context - self.context_mean) / self.context_std
+        features = (graph_input.features - self.feature_mean) / self.feature_std
+        context = (graph_input.context - self.context_mean) / self.context_std
         return replace(
-            item, features=features.astype(np.float32), context=context.astype(np.float32)
+            graph_input, features=features.astype(np.float32), context=context.astype(np.float32)
         )
 
     def to_dict(self) -> dict[str, Json]:

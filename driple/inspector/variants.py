@@ -46,9 +46,9 @@ def torch_runner(
     model = make_inspector(config, num_groups, num_tuned=num_tuned).eval()
     model.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
 
-    def run(item: InspectorInput) -> Array:
+    def run(graph_input: InspectorInput) -> Array:
         with torch.no_grad():
-            out: Array = model(make_batch([item]))[0].numpy()
+            out: Array = model(make_batch([graph_input]))[0].numpy()
         return out
 
     return run

@@ -63,14 +63,14 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
     span_s = _ITERATIONS * max(item.iteration_time_s for item in predictions)
     figure, axes = plt.subplots(len(RESOURCES), 1, sharex=True, figsize=(8, 6.5))
     for axis, (i, resource) in zip(axes, enumerate(RESOURCES), strict=True):
-        for colour, item in zip(_COLOURS, predictions, strict=False):
-            amount, burst_s, idle_s = (float(value) for value in item.targets.values[i])
+        for colour, prediction in zip(_COLOURS, predictions, strict=False):
+            amount, burst_s, idle_s = (float(value) for value in prediction.targets.values[i])
             times, heights = _square_wave(amount, burst_s, idle_s, span_s)
-            label = f"{item.setting}: {_iteration(item)}"
+            label = f"{prediction.setting}: {_iteration(prediction)}"
             axis.plot(times, heights, color=colour, linewidth=1.2, label=label)
             axis.fill_between(times, heights, color=colour, alpha=0.15, linewidth=0)
-            if item.target_ends is not None:
-                ends = item.target_ends[i].tolist()
+            if prediction.target_ends is not None:
+                ends = prediction.target_ends[i].tolist()
                 _whiskers(axis, (amount, burst_s, idle_s), ends, span_s, colour)
         axis.set_ylabel(UNITS[resource])
         axis.set_title(TITLES[resource], loc="left", fontsize=9)
@@ -95,8 +95,10 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
                       bbox_to_anchor=(0.5, 0.965))  # fmt: skip
         top -= 0.03 * ((len(labels) + 1) // 2)
     else:
-        (item,) = predictions
-        figure.suptitle(f"{title} on {item.setting}: predicted {_iteration(item)}", fontsize=11)
+        (prediction,) = predictions
+        figure.suptitle(
+            f"{title} on {prediction.setting}: predicted {_iteration(prediction)}", fontsize=11
+        )
     figure.tight_layout(rect=(0, 0, 1, top))
     save_picture(figure, path)
 

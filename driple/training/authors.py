@@ -47,8 +47,8 @@ def read_authors_weights(
         isinstance(name, str) and isinstance(item, Tensor) for name, item in state.items()
     ):
         raise CheckpointError(f"{file} is no state of a model; {_ADVICE}")
-    for name, item in state.items():
-        if not is_dense(item):
+    for name, tensor in state.items():
+        if not is_dense(tensor):
             raise CheckpointError(f"{file}: weight {name} is no dense tensor; {_ADVICE}")
     given = {name.removeprefix("module."): item.float() for name, item in state.items()}
     ours = _renamed(file, given)
@@ -113,8 +113,10 @@ def _renamed(file: Path, given: dict[str, Tensor]) -> dict[str, Tensor]:
     ours |= {f"readout.lstm.{name}": item for name, item in lstm.items()}
     for i in range(3):
         for kind in ("weight", "bias"):
-            item = take(f"graph_read_out.mlp.fully_connected.{i}.linear.{kind}")
-            ours[f"mlp.{i}.{kind}"] = item[targets] if i == 2 and item.shape[:1] == (12,) else item
+            tensor = take(f"graph_read_out.mlp.fully_connected.{i}.linear.{kind}")
+            ours[f"mlp.{i}.{kind}"] = (
+                tensor[targets] if i == 2 and tensor.shape[:1] == (12,) else tensor
+            )
     surplus = sorted(set(given) - taken)
     if surplus:
         raise CheckpointError(f"{file} has weights that ours lacks: {', '.join(surplus[:3])}")

@@ -111,8 +111,8 @@ def wholes(name: str, help_: str, least: int, most: int) -> RequestField:
             check_whole(field, entry, least, most)
         return tuple(given)
 
-    item = {"type": "integer", "minimum": least, "maximum": most}
-    return RequestField(name, help_, _or_list(item), check)
+    element = {"type": "integer", "minimum": least, "maximum": most}
+    return RequestField(name, help_, _or_list(element), check)
 
 
 def number(name: str, help_: str, *, above: float, most: float) -> RequestField:
@@ -170,6 +170,6 @@ def _listed(field: str, value: Any) -> list[Any]:
     return given
 
 
-def _or_list(item: Schema) -> Schema:
-    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1,
+def _or_list(element: Schema) -> Schema:
+    return {"anyOf": [element, {"type": "array", "items": element, "minItems": 1,
                              "maxItems": _MOST_VALUES}]}  # fmt: skip

@@ -143,8 +143,8 @@ def with_sharing(calibration: Calibration) -> Calibration:
     nominal = topology_of(setting).link_bytes_per_s
     jobs, measured_s = [], []
     for i in np.concatenate([split.train, split.validation]).tolist():
-        item = data.examples[i]
-        job, seconds = PreparedJob(item.graph), item.iteration_time_s
+        example = data.examples[i]
+        job, seconds = PreparedJob(example.graph), example.iteration_time_s
         passed = setting.num_workers * job.graph.received_bytes / seconds
         if not job.is_synchronous and passed > FULL * nominal:
             jobs.append(job)
@@ -194,9 +194,11 @@ def errors_found(calibration: Calibration) -> ClusterErrors:
         fitted = data.setting in {FIRST, MANY}
         rows = random_split(data.workloads, 0).test if fitted else range(len(data.examples))
         errors = []
-        for item in (data.examples[i] for i in rows):
-            simulation = simulate(PreparedJob(ops_of(item)), setting, calibration, num_steps=STEPS)
-            errors.append(abs(simulation.iteration_time_s / item.iteration_time_s - 1))
+        for example in (data.examples[i] for i in rows):
+            simulation = simulate(
+                PreparedJob(ops_of(example)), setting, calibration, num_steps=STEPS
+            )
+            errors.append(abs(simulation.iteration_time_s / example.iteration_time_s - 1))
         settings[data.setting] = summary_of(errors)
         elsewhere += [] if fitted else errors
         print(data.setting, settings[data.setting], flush=True)

@@ -55,9 +55,9 @@ def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> li
     """
     mixes: dict[tuple[str, bool, int], tuple[float, ...]] = {}
     runs = []
-    for item in predictions:
-        run = item.run
-        if item.held_out == "nothing" or run.compiled or item.answer_s is None:
+    for prediction in predictions:
+        run = prediction.run
+        if prediction.held_out == "nothing" or run.compiled or prediction.answer_s is None:
             continue
         key = (run.job, run.half, run.batch_size)
         if key not in mixes:
@@ -66,7 +66,7 @@ def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> li
         runs.append(
             CheckedRun(
                 kind=run.kind,
-                held_out=item.held_out,
+                held_out=prediction.held_out,
                 run=MeasuredRun(framework="tensorflow", family=family_of_job(run.job)),
                 devices=tuple(sorted(set(run.devices))),
                 num_devices=run.num_devices,
@@ -74,7 +74,7 @@ def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> li
                 several_machines=len(run.devices) > run.per_machine,
                 link=run.link,
                 half=run.half,
-                log_ratio=log(item.answer_s / run.step_s),
+                log_ratio=log(prediction.answer_s / run.step_s),
                 mix=mixes[key],
             )
         )

@@ -351,8 +351,8 @@ def fit_link_efficiency(
 def by_family(runs: Sequence[PreparedRun]) -> Mapping[str, list[PreparedRun]]:
     """Runs by the family of their link; families within machines first."""
     families: dict[str, list[PreparedRun]] = {}
-    for item in sorted(runs, key=lambda item: not link_named(item.run.link).within_machine):
-        families.setdefault(item.family, []).append(item)
+    for run in sorted(runs, key=lambda item: not link_named(item.run.link).within_machine):
+        families.setdefault(run.family, []).append(run)
     return families
 
 

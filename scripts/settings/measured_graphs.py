@@ -107,12 +107,12 @@ def reread(names: list[str]) -> Iterator[str]:
     for name in names:
         data, keys = read_dataset(ROOT / "datasets" / "settings" / name), keys_then(name)
         examples = []
-        for item in data.examples:
-            key = keys[item.workload]
+        for example in data.examples:
+            key = keys[example.workload]
             if key not in known:
                 content = gzip.decompress((FOLDER / f"{key}.pb.gz").read_bytes())
                 known[key] = graph_from_graphdef_bytes(content)
-            examples.append(replace(item, graph=known[key]))
+            examples.append(replace(example, graph=known[key]))
         dataset = replace(data, examples=tuple(examples), reader_version=READER_VERSION)
         write_dataset(dataset, ROOT / "datasets" / "settings" / name)
         yield f"{name}: {len(examples)} workloads"

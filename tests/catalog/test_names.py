@@ -88,9 +88,9 @@ def test_the_nearest_devices_are_of_the_same_kind(name: str, nearest: tuple[str,
 
 
 def test_a_name_without_any_likeness_is_offered_the_newest_data_centre_devices() -> None:
-    for item in nearest_devices("TPU-v4"):
-        assert DEVICES[item].datacentre
-        assert DEVICES[item].generation == "Blackwell"
+    for name in nearest_devices("TPU-v4"):
+        assert DEVICES[name].datacentre
+        assert DEVICES[name].generation == "Blackwell"
 
 
 def test_an_unknown_instance_is_offered_names_like_it() -> None:

@@ -33,11 +33,11 @@ def read(tmp_path: Path, *texts: str) -> Catalog:
 
 def test_one_row_adds_a_device(tmp_path: Path) -> None:
     """What it states is there; what it does not state is asked for by name, and never guessed."""
-    item = read(tmp_path, ONE_ROW).device("x 1")
-    assert (item.half_flops, item.architecture.order, item.bf16_flops) == (400e12, 7, 0.0)
-    assert item.source.endswith("mine0.toml")
+    device = read(tmp_path, ONE_ROW).device("x 1")
+    assert (device.half_flops, device.architecture.order, device.bf16_flops) == (400e12, 7, 0.0)
+    assert device.source.endswith("mine0.toml")
     with pytest.raises(CatalogError) as refused:
-        _ = item.memory_bytes
+        _ = device.memory_bytes
     message = str(refused.value)
     assert "X1 has no memory_bytes" in message
     assert "mine0.toml does not state them" in message
@@ -47,10 +47,10 @@ def test_one_row_adds_a_device(tmp_path: Path) -> None:
 
 def test_one_error_names_all_that_a_simulation_lacks(tmp_path: Path) -> None:
     """A row with what the error asks for is complete; a link of the host stands for PCIe."""
-    item = read(tmp_path, ONE_ROW).device("X1")
+    device = read(tmp_path, ONE_ROW).device("X1")
     with pytest.raises(CatalogError) as refused:
-        _ = item.multiprocessors
-    for name in item.missing(SIMULATION_FACTS):
+        _ = device.multiprocessors
+    for name in device.missing(SIMULATION_FACTS):
         assert f"{name} = ..." in str(refused.value)
     linked = read(tmp_path, f'{ONE_ROW}host_link = "NVLink-C2C"\n').device("X1")
     with pytest.raises(CatalogError, match="X1 has no multiprocessors") as fewer:
@@ -64,9 +64,9 @@ def test_one_error_names_all_that_a_simulation_lacks(tmp_path: Path) -> None:
      "counter_window_s", "pcie_generation", "pcie_lanes", "nvlink_peers"],
 )  # fmt: skip
 def test_no_fact_has_a_default(tmp_path: Path, name: str) -> None:
-    item = read(tmp_path, ONE_ROW).device("X1")
+    device = read(tmp_path, ONE_ROW).device("X1")
     with pytest.raises(CatalogError, match=f"X1 has no {name}[ ,]"):
-        getattr(item, name)
+        getattr(device, name)
 
 
 def test_pcie_is_no_silent_default(tmp_path: Path) -> None:
@@ -87,13 +87,13 @@ def test_a_row_of_a_known_device_replaces_what_it_states(tmp_path: Path) -> None
     first = '[[devices]]\nname = "GB300"\nmultiprocessors = 160\naliases = ["ours"]\n'
     second = '[[devices]]\nname = "GB300"\nmultiprocessors = 152\n'
     catalog = read(tmp_path, first, second)
-    item = catalog.device("ours")
-    assert item.multiprocessors == 152
-    assert item.memory_bytes == 288e9
-    assert "multiprocessors" not in item.unknown
-    assert "cache_bytes" in item.unknown
-    assert item.source.endswith("mine1.toml")
-    assert catalog.device("NVIDIA GB300") == item
+    device = catalog.device("ours")
+    assert device.multiprocessors == 152
+    assert device.memory_bytes == 288e9
+    assert "multiprocessors" not in device.unknown
+    assert "cache_bytes" in device.unknown
+    assert device.source.endswith("mine1.toml")
+    assert catalog.device("NVIDIA GB300") == device
 
 
 def test_a_file_may_take_a_fact_away(tmp_path: Path) -> None:

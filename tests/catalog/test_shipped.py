@@ -30,17 +30,17 @@ OPTIONAL = {"host_link", "nvlink", "nvlink_peers", "default_setting", "bf16_flop
 @pytest.mark.parametrize("name", frozen.DEVICES)
 def test_devices_of_before_have_their_numbers(name: str) -> None:
     """To the last bit: every simulation and calibration rests on them."""
-    item = CATALOG.devices[name]
+    device = CATALOG.devices[name]
     assert frozen.DEVICES[name] == (
-        item.generation,
-        item.fp32_flops,
-        item.half_flops,
-        item.tensor_cores,
-        item.tf32_flops,
-        item.bytes_per_s,
-        item.memory_bytes,
-        item.cache_bytes,
-        item.multiprocessors,
+        device.generation,
+        device.fp32_flops,
+        device.half_flops,
+        device.tensor_cores,
+        device.tf32_flops,
+        device.bytes_per_s,
+        device.memory_bytes,
+        device.cache_bytes,
+        device.multiprocessors,
     )
 
 
@@ -64,26 +64,26 @@ def test_aliases_and_links_of_before_are_the_same() -> None:
 
 @pytest.mark.parametrize("name", frozen.TOPOLOGY)
 def test_links_of_the_devices_of_before_are_the_same(name: str) -> None:
-    item = CATALOG.devices[name]
+    device = CATALOG.devices[name]
     pcie, nvlink, peers = frozen.TOPOLOGY[name]
-    assert CATALOG.pcie_link(item).name == CATALOG.host_link(item).name == pcie
-    assert (item.nvlink, item.pcie_peers) == (nvlink, peers)
-    assert item.counter_window_s == 1 / 6
+    assert CATALOG.pcie_link(device).name == CATALOG.host_link(device).name == pcie
+    assert (device.nvlink, device.pcie_peers) == (nvlink, peers)
+    assert device.counter_window_s == 1 / 6
 
 
 @pytest.mark.parametrize("name", frozen.INSTANCES)
 def test_instances_of_before_are_the_same(name: str) -> None:
-    item = CATALOG.instances[name]
-    prices = "; ".join(f"{price.per_hour} on {price.date}" for price in item.prices)
+    instance = CATALOG.instances[name]
+    prices = "; ".join(f"{price.per_hour} on {price.date}" for price in instance.prices)
     assert frozen.INSTANCES[name] == (
-        item.device,
-        item.num_devices,
-        item.interconnect,
-        item.network_gbps,
-        item.network_is_burst,
-        item.vcpus,
-        item.device_memory_gb,
-        item.memory_gb,
+        instance.device,
+        instance.num_devices,
+        instance.interconnect,
+        instance.network_gbps,
+        instance.network_is_burst,
+        instance.vcpus,
+        instance.device_memory_gb,
+        instance.memory_gb,
         prices,
     )
 
@@ -115,10 +115,10 @@ def test_the_tables_have_their_sizes() -> None:
 
 def test_every_row_has_source_and_date() -> None:
     for table in (CATALOG.generations, CATALOG.devices, CATALOG.links, CATALOG.instances):
-        for item in table.values():
-            assert len(item.source) > 10, item.name
-            assert item.date is not None, item.name
-            assert EARLIEST < item.date < TODAY, item.name
+        for row in table.values():
+            assert len(row.source) > 10, row.name
+            assert row.date is not None, row.name
+            assert EARLIEST < row.date < TODAY, row.name
 
 
 @pytest.mark.parametrize("device", GPUS.values(), ids=GPUS)
@@ -198,20 +198,20 @@ def test_single_precision_is_cores_times_clock(device: Device) -> None:
     assert 0.8 < clock_ghz < 3.0
 
 
-@pytest.mark.parametrize("item", CATALOG.instances.values(), ids=CATALOG.instances)
-def test_instances_are_plausible(item: Instance) -> None:
+@pytest.mark.parametrize("instance", CATALOG.instances.values(), ids=CATALOG.instances)
+def test_instances_are_plausible(instance: Instance) -> None:
     """Memory in all is that of the devices; every price has region, date and source."""
-    device = CATALOG.devices[item.device]
-    if item.device_memory_gb is not None:
-        each = item.device_memory_gb / item.num_devices
+    device = CATALOG.devices[instance.device]
+    if instance.device_memory_gb is not None:
+        each = instance.device_memory_gb / instance.num_devices
         assert each == pytest.approx(device.memory_bytes / 1e9, rel=0.06)
-    assert 1 <= item.num_devices <= 16
-    for price in item.prices:
+    assert 1 <= instance.num_devices <= 16
+    for price in instance.prices:
         assert price.region
         assert price.date is not None
         assert EARLIEST < price.date < TODAY
         assert len(price.source) > 20
-        assert 0.3 < price.per_hour / item.num_devices < 20
+        assert 0.3 < price.per_hour / instance.num_devices < 20
 
 
 def test_every_gpu_instance_can_be_simulated() -> None:
@@ -253,9 +253,9 @@ def test_instances_name_their_processors() -> None:
     named = [item for item in CATALOG.instances.values() if item.cpu]
     assert len(named) >= 80
     families = defaultdict(set)
-    for item in CATALOG.instances.values():
-        if item.provider == "AWS":
-            families[item.name.partition(".")[0]].add(item.cpu)
+    for instance in CATALOG.instances.values():
+        if instance.provider == "AWS":
+            families[instance.name.partition(".")[0]].add(instance.cpu)
     assert all(len(cpus) == 1 for name, cpus in families.items() if name != "p5")
     makers = ("AMD EPYC", "Intel Xeon", "NVIDIA Grace")
     assert all(item.cpu.startswith(makers) and item.source for item in named)

@@ -60,8 +60,8 @@ def test_labels_are_read_without_the_graphs(tmp_path: Path) -> None:
     labels = read_labels(tmp_path)
     assert labels.setting == data.setting
     assert list(labels.targets) == list(data.workloads)
-    for item in data.examples:
-        assert np.array_equal(labels.targets[item.workload], item.targets.flat)
+    for example in data.examples:
+        assert np.array_equal(labels.targets[example.workload], example.targets.flat)
 
 
 def test_a_folder_without_labels_is_refused(tmp_path: Path) -> None:

@@ -393,10 +393,10 @@ def test_what_a_graph_says_of_servers_is_stored(layout: Layout, tmp_path: Path) 
         replace(item, graph=graph) for item, graph in zip(data.examples, graphs, strict=True)
     )
     write_dataset(replace(data, examples=examples), tmp_path)
-    for item in read_dataset(tmp_path).examples:
-        assert isinstance(item.graph, OpGraph)
-        assert item.graph.layout == layout
-        assert item.graph.is_training == (layout == "servers")
+    for stored in read_dataset(tmp_path).examples:
+        assert isinstance(stored.graph, OpGraph)
+        assert stored.graph.layout == layout
+        assert stored.graph.is_training == (layout == "servers")
 
 
 def test_a_data_set_of_an_earlier_version_without_an_error_is_read(tmp_path: Path) -> None:

@@ -9,26 +9,26 @@ from pathlib import Path
 from driple.errors import ConfigError
 
 
-def scaled(shared: int, item: int) -> int:
-    return shared * item
+def scaled(shared: int, number: int) -> int:
+    return shared * number
 
 
-def refused(shared: int, item: int) -> int:
-    if item == 3:
-        raise ConfigError(f"no {item}, {shared}")
-    return item
+def refused(shared: int, number: int) -> int:
+    if number == 3:
+        raise ConfigError(f"no {number}, {shared}")
+    return number
 
 
-def killed_once(shared: Path, item: int) -> int:
+def killed_once(shared: Path, number: int) -> int:
     """Ends its own process the first time that an odd item is asked for."""
-    mark = shared / str(item)
-    if item % 2 and not mark.exists():
+    mark = shared / str(number)
+    if number % 2 and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return item
+    return number
 
 
-def always_killed(shared: int, item: int) -> int:
-    if item == 1:
+def always_killed(shared: int, number: int) -> int:
+    if number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    return shared + item
+    return shared + number

@@ -17,9 +17,9 @@ def test_results_come_in_order_and_few_items_are_taken_ahead(workers: int) -> No
     taken = []
 
     def items() -> Iterator[int]:
-        for item in range(40):
-            taken.append(item)
-            yield item
+        for number in range(40):
+            taken.append(number)
+            yield number
 
     with LocalEngine(workers) as engine:
         results = engine.stream(scaled, 3, items())

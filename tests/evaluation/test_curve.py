@@ -49,9 +49,9 @@ def test_a_power_law_is_found_and_drawn_to_the_typical_slope() -> None:
     assert curve.advice == "measuring more is worth it"
     shown = curve.to_json_dict()
     assert [item["workloads"] for item in shown["estimates"]] == [240, 480]
-    for item in shown["estimates"]:
-        low, high = item["nrmse_range"]
-        assert low < item["nrmse"] < high
+    for estimate in shown["estimates"]:
+        low, high = estimate["nrmse_range"]
+        assert low < estimate["nrmse"] < high
 
 
 def test_nothing_is_promised_where_more_labels_did_not_help() -> None:

@@ -24,24 +24,24 @@ def test_edges_between_groups_are_undirected_unique_and_without_loops() -> None:
     """Both directions, repeats and loops of five ops that are their own groups."""
     edges = [(1, 0), (0, 1), (1, 1), (4, 2), (0, 1), (3, 4)]
     graph = op_graph(5, edges)
-    item = build_input(graph, TABLE, InputConfig(components="all"))
-    assert item.num_groups == 5
+    built = build_input(graph, TABLE, InputConfig(components="all"))
+    assert built.num_groups == 5
     # components of 3 nodes first (2, 3, 4), then 0 and 1
-    assert item.edges.tolist() == [[0, 2], [1, 2], [3, 4]]
+    assert built.edges.tolist() == [[0, 2], [1, 2], [3, 4]]
 
 
 def test_shapes_types_and_counts() -> None:
     """A large graph: 100 groups, the sums of all nodes, single precision."""
     graph = op_graph(1500, layered_edges(1500, 0))
-    item = build_input(graph, TABLE, InputConfig())
-    assert item.features.shape == (100, 3)
-    assert item.features.dtype == np.float32
-    assert item.edges.dtype == np.int32
-    assert (item.edges[:, 0] < item.edges[:, 1]).all()
-    assert item.context.shape == (0,)
-    assert (item.num_nodes, item.num_edges) == (1500, graph.num_edges)
+    built = build_input(graph, TABLE, InputConfig())
+    assert built.features.shape == (100, 3)
+    assert built.features.dtype == np.float32
+    assert built.edges.dtype == np.int32
+    assert (built.edges[:, 0] < built.edges[:, 1]).all()
+    assert built.context.shape == (0,)
+    assert (built.num_nodes, built.num_edges) == (1500, graph.num_edges)
     expected = [sum(TABLE[t] for t in graph.op_types), graph.tensor_bytes.sum(), 1500]
-    np.testing.assert_allclose(item.features.sum(axis=0, dtype=np.float64), expected, rtol=1e-6)
+    np.testing.assert_allclose(built.features.sum(axis=0, dtype=np.float64), expected, rtol=1e-6)
 
 
 def test_log_features_are_the_logarithm_of_the_sums() -> None:
@@ -68,9 +68,9 @@ def test_context_is_joined_only_when_asked_for() -> None:
     remote = (RemoteOps.of_op_type("ApplyAdam", num_nodes=2, tensor_bytes=8),)
     graph = op_graph(4, [(0, 1)], remote=remote)
     assert build_input(graph, TABLE, InputConfig()).unknown_op_types == {}
-    item = build_input(graph, TABLE, InputConfig(context="sizes"))
-    assert item.context.shape == (9,)
-    assert item.unknown_op_types == {"ApplyAdam": 2}
+    built = build_input(graph, TABLE, InputConfig(context="sizes"))
+    assert built.context.shape == (9,)
+    assert built.unknown_op_types == {"ApplyAdam": 2}
 
 
 @settings(max_examples=50, deadline=None)
@@ -137,6 +137,6 @@ def test_building_needs_neither_networkx_nor_pandas() -> None:
 @pytest.mark.parametrize("num_nodes", [1, 2])
 def test_tiny_graphs(num_nodes: int) -> None:
     """One and two nodes without edges still make an input."""
-    item = build_input(op_graph(num_nodes, []), TABLE, InputConfig(components="all"))
-    assert item.features.shape == (num_nodes, 3)
-    assert item.edges.shape == (0, 2)
+    built = build_input(op_graph(num_nodes, []), TABLE, InputConfig(components="all"))
+    assert built.features.shape == (num_nodes, 3)
+    assert built.edges.shape == (0, 2)

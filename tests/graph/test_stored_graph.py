@@ -17,16 +17,16 @@ from tests.cli.test_main import EXAMPLE
 
 
 def assert_equal(graph: Any, other: Any) -> None:
-    for item in fields(graph):
-        left, right = getattr(graph, item.name), getattr(other, item.name)
+    for field in fields(graph):
+        left, right = getattr(graph, field.name), getattr(other, field.name)
         if isinstance(left, np.ndarray):
             assert left.dtype == right.dtype
-            assert left.shape == right.shape, item.name
-            assert (left == right).all(), item.name
+            assert left.shape == right.shape, field.name
+            assert (left == right).all(), field.name
         elif is_dataclass(left):
             assert_equal(left, right)
         else:
-            assert left == right, item.name
+            assert left == right, field.name
 
 
 def test_every_field_comes_back(tmp_path: Path) -> None:

@@ -58,10 +58,10 @@ def test_rates_are_never_negative_and_more_work_never_takes_less() -> None:
 def test_what_the_law_says_ends_the_context() -> None:
     """Twelve more entries, the logarithms of the targets."""
     law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
-    item = random_input(0, 5, len(NAMES))
-    joined = law.join(item)
+    graph_input = random_input(0, 5, len(NAMES))
+    joined = law.join(graph_input)
     assert joined.context.shape == (len(NAMES) + 12,)
-    base = law.log_targets(item.context[None, :])[0]
+    base = law.log_targets(graph_input.context[None, :])[0]
     np.testing.assert_allclose(joined.context[len(NAMES) :], base, rtol=1e-6)
 
 
@@ -97,10 +97,12 @@ def test_what_is_read_stays_that_of_the_prior() -> None:
         laws.append(
             fit_cost_law(contexts(4, 30), random_labels(seed, 30), FLOOR, NAMES, prior=laws[-1])
         )
-    item = random_input(0, 5, len(NAMES))
+    graph_input = random_input(0, 5, len(NAMES))
     for law in laws[1:]:
         assert law.read is laws[0]
-        np.testing.assert_array_equal(law.join(item).context, laws[0].join(item).context)
+        np.testing.assert_array_equal(
+            law.join(graph_input).context, laws[0].join(graph_input).context
+        )
         assert not np.allclose(law.rates, laws[0].rates)
 
 

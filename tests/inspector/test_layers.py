@@ -17,10 +17,12 @@ from .examples import random_input
 
 def graph_and_edges() -> tuple[GroupBatch, Tensor]:
     """A graph of 17 groups, one of them without edges, and its directed edges."""
-    item = random_input(3, 17)
-    item = replace(item, edges=item.edges[(item.edges != 16).all(axis=1)])
-    both = torch.from_numpy(item.edges).long()
-    return make_batch([item]), torch.cat([both, both.flip(1)]).t()
+    graph_input = random_input(3, 17)
+    graph_input = replace(
+        graph_input, edges=graph_input.edges[(graph_input.edges != 16).all(axis=1)]
+    )
+    both = torch.from_numpy(graph_input.edges).long()
+    return make_batch([graph_input]), torch.cat([both, both.flip(1)]).t()
 
 
 def convolve(layer: nn.Module, batch: GroupBatch) -> Tensor:

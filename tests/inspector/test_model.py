@@ -32,15 +32,17 @@ def name_of(config: InspectorConfig) -> str:
     return f"{config.layer}-{config.update}-{config.readout}"
 
 
-def paper_inspector(state: dict[str, Tensor], item: InspectorInput, num_layers: int) -> Tensor:
+def paper_inspector(
+    state: dict[str, Tensor], graph_input: InspectorInput, num_layers: int
+) -> Tensor:
     """Preset `paper` for one graph, line by line from the paper's description."""
-    num_groups = item.num_groups
+    num_groups = graph_input.num_groups
     adjacency = torch.eye(num_groups)
-    for i, j in item.edges.tolist():
+    for i, j in graph_input.edges.tolist():
         adjacency[i, j] = adjacency[j, i] = 1
     degree = torch.diag(adjacency.sum(1) ** -0.5)
     adjacency = degree @ adjacency @ degree
-    h = torch.from_numpy(item.features)
+    h = torch.from_numpy(graph_input.features)
     for k in range(num_layers):
         part = "first" if k == 0 else "shared"
         weight, bias = state[f"{part}.conv.linear.weight"], state[f"{part}.conv.linear.bias"]
@@ -65,9 +67,9 @@ def paper_inspector(state: dict[str, Tensor], item: InspectorInput, num_layers: 
 def test_preset_paper_is_the_paper() -> None:
     """Result and gradients equal the description written out, for M = 20, K = 10, width 64."""
     model = random_inspector(InspectorConfig(), 20)
-    item = random_input(0, 20)
-    own = model(make_batch([item]))[0]
-    expected = paper_inspector(dict(model.named_parameters()), item, 10)
+    graph_input = random_input(0, 20)
+    own = model(make_batch([graph_input]))[0]
+    expected = paper_inspector(dict(model.named_parameters()), graph_input, 10)
     torch.testing.assert_close(own, expected, atol=1e-5, rtol=1e-5)
     parameters = list(model.parameters())
     for a, b in zip(
@@ -92,10 +94,10 @@ def test_batch_mates_and_padding_change_nothing(config: InspectorConfig) -> None
     """A graph alone, and among larger and smaller ones: the same twelve numbers."""
     model = random_inspector(config, 12)
     mates = [random_input(1, 12), random_input(2, 1), random_input(3, 30)]
-    item = random_input(0, 7)
+    graph_input = random_input(0, 7)
     with torch.no_grad():
-        alone = model(make_batch([item]))[0]
-        among = model(make_batch([mates[0], item, *mates[1:]]))[1]
+        alone = model(make_batch([graph_input]))[0]
+        among = model(make_batch([mates[0], graph_input, *mates[1:]]))[1]
     torch.testing.assert_close(among, alone, atol=1e-5, rtol=1e-5)
 
 
@@ -103,16 +105,16 @@ def test_batch_mates_and_padding_change_nothing(config: InspectorConfig) -> None
 def test_group_order_does_not_matter(config: InspectorConfig) -> None:
     """Renumbering the groups leaves the result alone."""
     model = random_inspector(config, 9)
-    item = random_input(0, 9)
+    graph_input = random_input(0, 9)
     order = np.random.default_rng(0).permutation(9)
     place = np.argsort(order)
     other = replace(
-        item,
-        features=item.features[order],
-        edges=np.sort(place[item.edges], axis=1).astype(np.int32),
+        graph_input,
+        features=graph_input.features[order],
+        edges=np.sort(place[graph_input.edges], axis=1).astype(np.int32),
     )
     with torch.no_grad():
-        first, two = model(make_batch([item])), model(make_batch([other]))
+        first, two = model(make_batch([graph_input])), model(make_batch([other]))
     torch.testing.assert_close(first, two, atol=1e-5, rtol=1e-5)
 
 
@@ -150,8 +152,8 @@ def test_widths_and_heads(hidden: int, mlp_layers: int) -> None:
 def test_context_reaches_the_result() -> None:
     """Two graphs that differ only in their context differ in the result."""
     model = random_inspector(InspectorConfig(num_context=7, hidden=8), 6)
-    item = random_input(0, 6, 7)
-    batch = make_batch([item, replace(item, context=item.context + 1)])
+    graph_input = random_input(0, 6, 7)
+    batch = make_batch([graph_input, replace(graph_input, context=graph_input.context + 1)])
     first, two = model(batch)
     assert not torch.allclose(first, two)
 

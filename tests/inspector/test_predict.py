@@ -206,8 +206,8 @@ def test_impossible_numbers_are_refused() -> None:
     assert message.endswith(
         "--set preset=default, or driple predict JOB --method simulator --setting " + SETTING
     )
-    item = build_input(small_graph(), checkpoint.op_type_table, checkpoint.input_config)
-    assert (Predictor(checkpoint).predict_inputs([item]) == -5.0).all()
+    graph_input = build_input(small_graph(), checkpoint.op_type_table, checkpoint.input_config)
+    assert (Predictor(checkpoint).predict_inputs([graph_input]) == -5.0).all()
     default = replace(checkpoint, preset="default")
     with pytest.raises(PredictionError, match="use driple predict JOB --method simulator"):
         predict(small_graph(), default)

@@ -54,12 +54,14 @@ def test_nearness_is_one_at_a_graph_itself_and_none_far_away() -> None:
 
 def test_far_from_what_was_learned_the_network_is_left_as_it_is(plain: Checkpoint) -> None:
     """A learned graph is told otherwise than without residuals, another one to the bit the same."""
-    item, other = random_input(3, 6, NUM_CONTEXT), random_input(9, 6, NUM_CONTEXT)
+    graph_input, other = random_input(3, 6, NUM_CONTEXT), random_input(9, 6, NUM_CONTEXT)
     other = replace(other, context=other.context + 1e3)
     with_them = Predictor(replace(plain, residuals=of_inputs(range(5))))
     without = Predictor(plain)
-    near, far = with_them.predict_inputs([item, other]) - without.predict_inputs([item, other])
-    expected = of_inputs(range(5)).at([item.context])[0] * plain.target_scaler.scale
+    near, far = with_them.predict_inputs([graph_input, other]) - without.predict_inputs(
+        [graph_input, other]
+    )
+    expected = of_inputs(range(5)).at([graph_input.context])[0] * plain.target_scaler.scale
     np.testing.assert_allclose(near, expected, rtol=1e-6)
     assert np.abs(near).max() > 0.1
     assert not far.any()

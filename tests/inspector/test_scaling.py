@@ -105,15 +105,18 @@ def test_inputs_get_mean_0_and_deviation_1() -> None:
 
 def test_identity_changes_nothing() -> None:
     """The paper's inputs are not scaled; the identity survives JSON."""
-    item = random_input(0, 4)
-    assert InputScaler.identity().transform(item) is item
-    assert InputScaler.from_dict(InputScaler.identity().to_dict()).transform(item) is item
+    graph_input = random_input(0, 4)
+    assert InputScaler.identity().transform(graph_input) is graph_input
+    assert (
+        InputScaler.from_dict(InputScaler.identity().to_dict()).transform(graph_input)
+        is graph_input
+    )
 
 
 def test_a_constant_column_is_not_divided_by_zero() -> None:
     """One graph of one group has no deviation; it scales to zeros."""
-    item = random_input(0, 1, 7)
-    scaled = InputScaler.fit([item]).transform(item)
+    graph_input = random_input(0, 1, 7)
+    scaled = InputScaler.fit([graph_input]).transform(graph_input)
     assert not scaled.features.any()
     assert not scaled.context.any()
 

@@ -193,16 +193,16 @@ class CallResults:
         stack: list[tuple[str, list[str], Iterator[str]]] = []
         opened: set[str] = set()
 
-        def enter(item: str) -> None:
-            following = self._following(item)
+        def enter(output: str) -> None:
+            following = self._following(output)
             budget.charge_items(node, len(following))
-            opened.add(item)
-            stack.append((item, following, iter(following)))
+            opened.add(output)
+            stack.append((output, following, iter(following)))
 
         if reference not in self._ends:
             enter(reference)
         while stack:
-            item, following, rest = stack[-1]
+            call, following, rest = stack[-1]
             for source in rest:
                 if (
                     node_of(source) in self._results
@@ -216,7 +216,7 @@ class CallResults:
                 parts = [self._known(one) for one in following]
                 budget.charge_items(node, sum(map(len, parts)))
                 # One part is shared, not copied, so that chains of calls stay small.
-                self._ends[item] = (
+                self._ends[call] = (
                     parts[0]
                     if len(parts) == 1
                     else tuple(dict.fromkeys(end for part in parts for end in part))

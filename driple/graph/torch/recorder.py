@@ -299,12 +299,12 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         )
         record.accumulates.append(accumulates)
         record.turns.append(self._turns(phase))
-        for item in kernel.inputs:
-            if item.tensor is not None:
-                self._read(memory_of(item.tensor), node)
-        for item in kernel.outputs:
-            if item.tensor is not None:
-                self._allocated(item.tensor, node).written_by = node
+        for operand in kernel.inputs:
+            if operand.tensor is not None:
+                self._read(memory_of(operand.tensor), node)
+        for operand in kernel.outputs:
+            if operand.tensor is not None:
+                self._allocated(operand.tensor, node).written_by = node
 
     def _turns(self, phase: Phase) -> int:
         """How often the op that runs now runs in a pass; a gradient as often as its forward op."""
@@ -332,12 +332,12 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         if number is not None:
             self.record.readers.add((number, node))
 
-    def _shape(self, item: Input) -> Shape:
-        if item.tensor is None:
-            return Shape(item.shape, DTYPES[torch.int32])
-        sizes = tuple(item.tensor.shape) if item.shape is None else item.shape
-        of_parameter = memory_of(item.tensor) in self._number
-        return Shape(sizes, DTYPES.get(item.tensor.dtype, 0), of_parameter)
+    def _shape(self, operand: Input) -> Shape:
+        if operand.tensor is None:
+            return Shape(operand.shape, DTYPES[torch.int32])
+        sizes = tuple(operand.tensor.shape) if operand.shape is None else operand.shape
+        of_parameter = memory_of(operand.tensor) in self._number
+        return Shape(sizes, DTYPES.get(operand.tensor.dtype, 0), of_parameter)
 
     def _allocated(self, tensor: Tensor, node: int) -> Allocation:
         """The memory of a result, which is new unless it is a view or written in place."""

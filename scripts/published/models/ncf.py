@@ -28,10 +28,10 @@ class NeuMf(nn.Module):
         self.mlp = nn.ModuleList(nn.Linear(inner, outer) for inner, outer in pairwise(_LAYERS))
         self.final = nn.Linear(_LAYERS[-1] + _FACTORS, 1)
 
-    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+    def forward(self, user: Tensor, movie: Tensor) -> Tensor:
         """Scores."""
-        factors = self.mf_user_embed(user) * self.mf_item_embed(item)
-        x = torch.cat((self.mlp_user_embed(user), self.mlp_item_embed(item)), dim=1)
+        factors = self.mf_user_embed(user) * self.mf_item_embed(movie)
+        x = torch.cat((self.mlp_user_embed(user), self.mlp_item_embed(movie)), dim=1)
         for layer in self.mlp:
             x = nn.functional.dropout(nn.functional.relu(layer(x)), _DROPOUT, self.training)
         scores: Tensor = self.final(torch.cat((factors, x), dim=1))

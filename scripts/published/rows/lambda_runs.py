@@ -107,10 +107,10 @@ def lambda_rows(
     rows = []
     for row in items:
         monitored = row["file"] == "lambda_run_monitor.csv"
-        item = _monitored(row, batches, util) if monitored else _tabled(row, batches)
-        if item.usable and _is_collection(row) and _same(row) in first:
-            item = replace(item, unused_why=f"duplicate: stands in {first[_same(row)]}")
-        rows.append(item)
+        run = _monitored(row, batches, util) if monitored else _tabled(row, batches)
+        if run.usable and _is_collection(row) and _same(row) in first:
+            run = replace(run, unused_why=f"duplicate: stands in {first[_same(row)]}")
+        rows.append(run)
     return _without_faster(_without_outliers(rows))
 
 
@@ -225,7 +225,7 @@ def _monitored(row: Raw, batches: Batches, util: Mapping[str, float]) -> Publish
     day, month, year = row["date"][:2], row["date"][3:5], row["date"][6:10]
     date = f"{year}-{month}-{day}"
     autocast = row["precision"] == "AMP" or spec.old_half == "amp-fp16"
-    item = _row(
+    run = _row(
         row, spec, device=device, devices=devices,
         batch=int(config["global_batch"]) if config else None,
         precision=("amp-fp16" if autocast else spec.old_half) if half else _full(device),
@@ -236,11 +236,11 @@ def _monitored(row: Raw, batches: Batches, util: Mapping[str, float]) -> Publish
         date=date,
         util=util.get(row["source_file"], nan),
     )  # fmt: skip
-    if item.usable and model.startswith("bert"):
-        return replace(item, unused_why="throughput agrees with no count of steps in the logs")
-    if item.usable and model == "resnet50" and item.data == "real" and half and devices > 1:
-        return replace(item, unused_why="input-bound: several GPUs read real images in half")
-    return item
+    if run.usable and model.startswith("bert"):
+        return replace(run, unused_why="throughput agrees with no count of steps in the logs")
+    if run.usable and model == "resnet50" and run.data == "real" and half and devices > 1:
+        return replace(run, unused_why="input-bound: several GPUs read real images in half")
+    return run
 
 
 def _full(device: str) -> str:

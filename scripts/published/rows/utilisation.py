@@ -31,13 +31,13 @@ def utilisation_rows(
         rows: training rows, whose ids are named where a run has one.
     """
     ids = {row.source_file: row.id for row in rows}
-    for item in raw:
-        run = runs[item["source_file"]]
+    for entry in raw:
+        run = runs[entry["source_file"]]
         step_s = "" if isnan(run.step_s) or run.unused_why else f"{run.step_s:.6g}"
         yield (
             ids.get(run.source_file, ""), run.source_file, run.date, run.library, run.device,
             run.num_devices, run.link_within, run.model, run.family, run.job, run.batch_size or "",
-            run.size or "", run.precision, run.optimizer, run.data, step_s, item["samples"],
-            item["steady_samples"], item["util_mean"], item["util_median"], item["util_p10"],
-            item["util_p90"], item["mem_median_mib"],
+            run.size or "", run.precision, run.optimizer, run.data, step_s, entry["samples"],
+            entry["steady_samples"], entry["util_mean"], entry["util_median"], entry["util_p10"],
+            entry["util_p90"], entry["mem_median_mib"],
         )  # fmt: skip

@@ -26,10 +26,10 @@ def compared(datasets: Sequence[Dataset]) -> str:
     counts: Counter[str] = Counter()
     batch = {}
     for dataset in datasets:
-        for item in dataset.examples:
-            if item.details["model"] == COMPARED and not item.details["sync"]:
-                counts[item.workload] += 1
-                batch[item.workload] = int(item.details["batch_size"])
+        for example in dataset.examples:
+            if example.details["model"] == COMPARED and not example.details["sync"]:
+                counts[example.workload] += 1
+                batch[example.workload] = int(example.details["batch_size"])
     if not counts:
         raise SystemExit(f"no asynchronous {COMPARED} was measured; Figures 5 and 6 need one")
     return max(counts, key=lambda name: (counts[name], batch[name], name))

@@ -80,13 +80,13 @@ def exemplar_table(chosen: list[tuple[Example, str]]) -> list[str]:
     head = ["workload", "resource", "burst amount", "idle amount", "burst duration",
             "idle duration"]  # fmt: skip
     rows = []
-    for item, resource in chosen:
-        figures = item.targets.to_dict()[resource]
-        idle = float(item.details[f"idle_amount_{resource}"])
+    for example, resource in chosen:
+        figures = example.targets.to_dict()[resource]
+        idle = float(example.details[f"idle_amount_{resource}"])
         unit = UNITS[resource]
         amounts = [f"{amount:.2f} {unit}" for amount in (figures["burst_amount"], idle)]
         durations = [f"{figures[f'{phase}_duration']:.3f} s" for phase in PHASES]
-        rows.append([item.workload, resource, *amounts, *durations])
+        rows.append([example.workload, resource, *amounts, *durations])
     return markdown(head, rows)
 
 
@@ -138,12 +138,12 @@ def snapshot(chosen: list[tuple[Example, str]], dataset: Dataset, folder: Path) 
     records = read_archive(folder)
     worker = labelled_workers(Setting.parse(dataset.setting))[0]
     figure, axes = plt.subplots(len(chosen), 1, figsize=(9, 2.2 * len(chosen)), squeeze=False)
-    for axis, (item, resource), colour in zip(axes[:, 0], chosen, COLOURS, strict=False):
-        record = records[f"{Workload.parse(item.workload).file_name}.r0"]
+    for axis, (example, resource), colour in zip(axes[:, 0], chosen, COLOURS, strict=False):
+        record = records[f"{Workload.parse(example.workload).file_name}.r0"]
         trace = traces_on(dataset, record, worker)[resource]
         shown = trace.time_s <= SNAPSHOT_S
         axis.fill_between(trace.time_s[shown], trace.amount[shown], step="post", color=colour)
-        axis.set_title(f"{item.workload}: {resource}", fontsize=9, loc="left")
+        axis.set_title(f"{example.workload}: {resource}", fontsize=9, loc="left")
         axis.set_ylabel(UNITS[resource], fontsize=8)
         plain(axis)
     axes[-1, 0].set_xlabel("s", fontsize=8)

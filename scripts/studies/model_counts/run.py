@@ -175,12 +175,12 @@ def main() -> None:
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
     declare_torchvision_ops()
-    for kind, item in todo(options.only, options.part):
+    for kind, entry in todo(options.only, options.part):
         if kind == "timm":
-            row = timm_row(item)
+            row = timm_row(entry)
         else:
             with tempfile.TemporaryDirectory() as folder:
-                row = transformers_row(item, Path(folder))
+                row = transformers_row(entry, Path(folder))
         add_result(RESULTS, row)
         print(kind, row["model"], row.get("error", ""), flush=True)
 

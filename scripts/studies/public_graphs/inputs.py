@@ -124,11 +124,11 @@ def replace_inputs(
             kept.append(fed)
         del node.input[:]
         node.input.extend(kept)
-    for item in inputs.values():
-        node = replaced.node.add(name=item.name, op="Placeholder")
-        node.attr["dtype"].type = item.dtype
+    for step_input in inputs.values():
+        node = replaced.node.add(name=step_input.name, op="Placeholder")
+        node.attr["dtype"].type = step_input.dtype
         node.attr["shape"].shape.SetInParent()
-        for size in item.shape or ():
+        for size in step_input.shape or ():
             node.attr["shape"].shape.dim.add().size = size
     return replaced, list(inputs.values())
 
@@ -159,15 +159,15 @@ def _bound(
 
 
 def value_of(
-    item: StepInput, given: Mapping[str, float | Sequence[float]], rng: np.random.Generator
+    step_input: StepInput, given: Mapping[str, float | Sequence[float]], rng: np.random.Generator
 ) -> Any:
     """Values of an input: given ones, repeated to its shape; else 1, true, "0" or random."""
     import tensorflow as tf
 
-    dtype = tf.dtypes.as_dtype(item.dtype).as_numpy_dtype
-    name, _, number = item.name.rpartition("_fed")
+    dtype = tf.dtypes.as_dtype(step_input.dtype).as_numpy_dtype
+    name, _, number = step_input.name.rpartition("_fed")
     value = given.get(f"{name}:{number}", given.get(name))
-    shape = item.shape or ()
+    shape = step_input.shape or ()
     if value is not None:
         return np.resize(np.array(value), shape).astype(dtype)
     if dtype is object:

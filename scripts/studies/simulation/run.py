@@ -208,12 +208,12 @@ def smapes(data: Dataset, tested: Sequence[Example], preset: str) -> FloatArray:
     """SMAPE of a shipped inspector on each of these workloads, as shares; NaN where it refuses."""
     checkpoint = load_checkpoint(inspector_file(data.setting, preset))
     errors = np.full(len(tested), np.nan)
-    for i, item in enumerate(tested):
+    for i, example in enumerate(tested):
         try:
-            targets = predict(ops_of(item), checkpoint).targets
+            targets = predict(ops_of(example), checkpoint).targets
         except PredictionError:
             continue
-        errors[i] = smape_shares(targets.flat, item.targets.flat).mean()
+        errors[i] = smape_shares(targets.flat, example.targets.flat).mean()
     return errors
 
 

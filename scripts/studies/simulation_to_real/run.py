@@ -86,21 +86,21 @@ class Bench:
                 for way in ways:
                     yield {"target": self.measured.setting, "way": way, "size": size, "seed": seed}
 
-    def errors(self, item: Row, mark: str) -> Row:
+    def errors(self, row: Row, mark: str) -> Row:
         """Run one of them."""
-        if not item["size"]:
-            return self._untuned(item["way"], item["seed"])
+        if not row["size"]:
+            return self._untuned(row["way"], row["seed"])
         source = None  # of another measured setting it is that of the seed
-        if item["way"] == SAME:
+        if row["way"] == SAME:
             source = self._pretrained()
-        elif item["way"] == OTHER:
+        elif row["way"] == OTHER:
             source = inspector_file(FIRST_SIMULATED, PRESET)
         usual: Row = MOVED[PRESET]
-        if item["way"] == ANEW:
+        if row["way"] == ANEW:
             usual = {"layers": (), "share": 0.0, "aligned": False}
-        same = {name: item[name] for name in ("target", "size", "seed")}
+        same = {name: row[name] for name in ("target", "size", "seed")}
         experiment = Experiment(**same, preset=PRESET, **usual)
-        if item["way"] in {ANEW, MEASURED}:  # study transfer may have asked the same
+        if row["way"] in {ANEW, MEASURED}:  # study transfer may have asked the same
             marks = {self.measured.setting: mark}
             known = load_results(marks)
             key = key_of_transfer(json.loads(json.dumps(asdict(experiment))), marks)
@@ -152,13 +152,13 @@ def run_missing(bench: Bench) -> None:
     """Run what is not in the file."""
     marks = bench.marks()
     known = {key_of(row): row for row in read_results(RESULTS)}
-    for item in bench.wanted():
-        key = key_of({**item, "marks": marks})
+    for experiment in bench.wanted():
+        key = key_of({**experiment, "marks": marks})
         if key not in known:
-            errors = bench.errors(item, marks[0])
-            known[key] = {**item, "marks": marks, **{name: errors[name] for name in ERRORS}}
+            errors = bench.errors(experiment, marks[0])
+            known[key] = {**experiment, "marks": marks, **{name: errors[name] for name in ERRORS}}
             add_result(RESULTS, known[key])
-            words = ", ".join(str(value) for value in item.values())
+            words = ", ".join(str(value) for value in experiment.values())
             print(f"{words}: NRMSE {errors['nrmse']:.4f}", flush=True)
 
 

@@ -198,10 +198,10 @@ def conclusions(
     rows = []
     total: dict[tuple[str, str], float] = {}
     for channel in channels:
-        for model, item in sizes.items():
-            per = len(item.gradients.nbytes if channel.latency_per == "gradient"
-                      else item.buckets.nbytes)  # fmt: skip
-            nbytes = float(item.gradients.nbytes.sum())
+        for model, observation in sizes.items():
+            per = len(observation.gradients.nbytes if channel.latency_per == "gradient"
+                      else observation.buckets.nbytes)  # fmt: skip
+            nbytes = float(observation.gradients.nbytes.sum())
             time = paper_time(per, nbytes, channel.latency_s, channel.bytes_per_s)
             total[channel.name, model] = time
             true = [

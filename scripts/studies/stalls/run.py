@@ -135,9 +135,9 @@ def pack(options: argparse.Namespace) -> None:
         for run in runs_of(options.macro, options.micro, options.rates):
             for file in sorted((options.work / run.name).glob("*.json")):
                 text = file.read_text().replace(f"{options.work.resolve()}/", "").encode()
-                item = tarfile.TarInfo(f"{run.name}/{file.name}")
-                item.size = len(text)
-                archive.addfile(item, io.BytesIO(text))
+                member = tarfile.TarInfo(f"{run.name}/{file.name}")
+                member.size = len(text)
+                archive.addfile(member, io.BytesIO(text))
     atomic_write(options.pack, packed.getvalue(), error=DripleError)
 
 

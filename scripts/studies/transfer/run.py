@@ -110,7 +110,7 @@ def experiments(targets: list[str], num_seeds: int = len(SEEDS)) -> Iterable[Exp
 
 
 def run(
-    item: Experiment,
+    experiment: Experiment,
     dataset: Dataset,
     mark: str,
     groupings: Groupings,
@@ -123,25 +123,34 @@ def run(
     With one thread, seconds are those of the processor: others that use it do not count.
 
     Args:
-        item: what to train.
+        experiment: what to train.
         dataset: the labels of its target.
         mark: their fingerprint.
         groupings: those of other experiments on the same graphs.
         threads: of torch.
         source: checkpoint that is transferred; by default the first setting's of the same seed.
     """
-    if item.layers:  # before the clock starts: it may have to be trained
+    if experiment.layers:  # before the clock starts: it may have to be trained
         checkpoint = (
-            load_checkpoint(source) if source else pretrained(item.preset, item.seed, threads)
+            load_checkpoint(source)
+            if source
+            else pretrained(experiment.preset, experiment.seed, threads)
         )
     began = time.perf_counter(), time.process_time()
-    split = random_split(dataset.workloads, item.seed)
-    part = limited_split(split, dataset.workloads, item.size, item.seed) if item.size else split
-    if item.layers:
+    split = random_split(dataset.workloads, experiment.seed)
+    part = (
+        limited_split(split, dataset.workloads, experiment.size, experiment.seed)
+        if experiment.size
+        else split
+    )
+    if experiment.layers:
         config = transfer_config(
-            item.preset, tuned_share=item.share, layers=item.layers, align=item.aligned
+            experiment.preset,
+            tuned_share=experiment.share,
+            layers=experiment.layers,
+            align=experiment.aligned,
         )
-        train_config = replace(config.train, seed=item.seed, residuals="none")
+        train_config = replace(config.train, seed=experiment.seed, residuals="none")
         config = replace(config, train=train_config, interval_folds=0)
         with tempfile.TemporaryDirectory(prefix="driple-transfer-") as folder:
             options = RunOptions(threads=threads)
@@ -149,7 +158,7 @@ def run(
                 checkpoint, dataset, part, config, folder, options=options, groupings=groupings
             )
     else:
-        preset = anew(item.preset, item.seed)
+        preset = anew(experiment.preset, experiment.seed)
         place = run_folder(dataset, mark, part, preset)
         options = RunOptions(resume=True, threads=threads)
         result = train(dataset, part, preset, place, options=options, groupings=groupings)
@@ -157,8 +166,8 @@ def run(
     seconds = result.seconds * (min(used / passed, 1.0) if threads == 1 else 1.0)
     scores = result.test_scores(dataset, split.train)
     return {
-        **asdict(item),
-        **({"source_seed": item.seed} if item.layers else {}),
+        **asdict(experiment),
+        **({"source_seed": experiment.seed} if experiment.layers else {}),
         **errors_of(scores),
         "seconds": seconds,
         "threads": threads,
@@ -240,12 +249,18 @@ def main() -> None:
         if item.preset in arguments.presets.split(",")
     ]
     wanted.sort(key=lambda item: bool(item.layers))  # what waits for no source first
-    for i, item in enumerate(wanted):
-        if key_of(json.loads(json.dumps(asdict(item))), marks) in load_results(marks):
+    for i, experiment in enumerate(wanted):
+        if key_of(json.loads(json.dumps(asdict(experiment))), marks) in load_results(marks):
             continue  # read anew: another process may have run it
-        result = run(item, datasets[item.target], marks[item.target], groupings, arguments.threads)
-        add_result(RESULTS, {**result, "fingerprint": marks[item.target]})
-        words = f"{item.preset} {item.target} {result['nrmse']:.4f}"
+        result = run(
+            experiment,
+            datasets[experiment.target],
+            marks[experiment.target],
+            groupings,
+            arguments.threads,
+        )
+        add_result(RESULTS, {**result, "fingerprint": marks[experiment.target]})
+        words = f"{experiment.preset} {experiment.target} {result['nrmse']:.4f}"
         print(f"{i + 1}/{len(wanted)} {words}", flush=True)
 
 

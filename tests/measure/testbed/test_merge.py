@@ -113,8 +113,8 @@ def test_data_from_before_origins_were_kept_is_of_the_first() -> None:
 
 def test_another_setting_is_refused() -> None:
     """A data set is of one setting."""
-    item = replace(example("z"), setting="V100-P1w2/ho-PCIe")
-    other = Dataset(name="other", setting=item.setting, examples=(item,), about=TWO.about)
+    added = replace(example("z"), setting="V100-P1w2/ho-PCIe")
+    other = Dataset(name="other", setting=added.setting, examples=(added,), about=TWO.about)
     with pytest.raises(DatasetError, match="one data set per setting"):
         merge_campaign(ONE, other)
 

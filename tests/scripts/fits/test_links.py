@@ -59,8 +59,8 @@ def prepared(
     return prepare_run(run, GRAPH, lambda _: EFFICIENCY)
 
 
-def seconds_over(item: PreparedRun, link: LinkEfficiency, apply_s: float = 0.0) -> float:
-    return seconds_on(item, {item.family: link}, apply_s_per_byte=apply_s)
+def seconds_over(prepared_run: PreparedRun, link: LinkEfficiency, apply_s: float = 0.0) -> float:
+    return seconds_on(prepared_run, {prepared_run.family: link}, apply_s_per_byte=apply_s)
 
 
 @pytest.mark.parametrize("model", [CALIBRATION.model, gpu_model()], ids=["core", "gpu"])
@@ -70,13 +70,15 @@ def test_a_fit_simulates_what_a_user_simulates(
 ) -> None:
     """The same job on the same machines, without differences between steps."""
     run = prepared(devices, 64, link="PCIe3").run
-    item = prepare_run(run, GRAPH, lambda name: model.of(device_named(name), 1.0)[0])
+    run_and_graph = prepare_run(run, GRAPH, lambda name: model.of(device_named(name), 1.0)[0])
     links = {**CALIBRATION.links, "PCIe3": TRUE}
     known = replace(CALIBRATION, model=model, links=links, jitter=0.0, memory_activity=1.0)
-    topology = topology_of_run(item.run)
-    records = simulate_steps(GRAPH.job(64, program_of(item.run)), topology, known, num_steps=3)
+    topology = topology_of_run(run_and_graph.run)
+    records = simulate_steps(
+        GRAPH.job(64, program_of(run_and_graph.run)), topology, known, num_steps=3
+    )
     simulated = iteration_time_s(topology, records)
-    assert seconds_over(item, TRUE) == pytest.approx(simulated, rel=1e-9)
+    assert seconds_over(run_and_graph, TRUE) == pytest.approx(simulated, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["ring", "servers"])
@@ -88,9 +90,9 @@ def test_a_fit_finds_the_link_that_made_the_times(kind: Kind) -> None:
         for item in items
     ]
     efficiency, found_apply_s = fit_link_efficiency(items)
-    for item in items:
-        predicted_s = seconds_over(item, efficiency, found_apply_s)
-        assert predicted_s == pytest.approx(item.run.step_s, rel=0.02)
+    for prepared_run in items:
+        predicted_s = seconds_over(prepared_run, efficiency, found_apply_s)
+        assert predicted_s == pytest.approx(prepared_run.run.step_s, rel=0.02)
     assert found_apply_s == pytest.approx(apply_s, rel=0.3)
     assert efficiency.effective_share(4) == pytest.approx(TRUE.effective_share(4), rel=0.15)
 
