@@ -195,18 +195,18 @@ def measure(
     if dataset is not None:
         summary["dataset"] = str(dataset)
         summary["examples"] = _append(campaign.about, output, dataset)
-    told = ""
+    host_report = ""
     if calibrate:
         host = host_of_campaign(output, campaign.about, parsed)
         write_host(host, output / HOST_FILE)
         summary["host"] = host
-        told = f"{host_sentence(host)}\nwritten: {output / HOST_FILE}"
+        host_report = f"{host_sentence(host)}\nwritten: {output / HOST_FILE}"
     if json:
         print_json(summary, "measure")
     else:
         print(f"{len(jobs) - len(failed)} of {len(jobs)} workloads measured, runs in {output}")
-        if told:
-            print(told)
+        if host_report:
+            print(host_report)
     if failed:
         raise typer.Exit(1)
 

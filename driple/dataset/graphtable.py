@@ -96,8 +96,8 @@ def graphs_to_table(graphs: Mapping[str, OpGraph]) -> tuple[pa.Table, dict[str, 
         )
         for graph in rows
     ]
-    told = [signatures_to_json(graph.signatures) for graph in rows]
-    columns[SIGNATURES_COLUMN] = pa.array(told, pa.string())
+    signature_texts = [signatures_to_json(graph.signatures) for graph in rows]
+    columns[SIGNATURES_COLUMN] = pa.array(signature_texts, pa.string())
     columns[REPORT_COLUMN] = pa.array(reports, pa.string())
     return pa.table(columns), dict(ENCODINGS)
 

@@ -33,14 +33,14 @@ def answer_view(answer: Answer) -> dict[str, Any]:
         step = answer.step() if answer.best is not None else None
     except DripleError:  # no graph that can be simulated: the lines say why
         step = None
-    told = cast("dict[str, Any]", with_sentences(to_json(answer.to_dict())))
+    as_json = cast("dict[str, Any]", with_sentences(to_json(answer.to_dict())))
     return {
         "name": answer.setting.name,
         "lines": _labelled(answer_lines(answer)),
         "timeline": "" if step is None else step_svg(step),
-        "numbers": _numbers(answer, told),
+        "numbers": _numbers(answer, as_json),
         "assumed": [*sentences(answer.job.assumptions), *sentences(answer.assumptions)],
-        "error": (told["stated_error"] or {}),
+        "error": (as_json["stated_error"] or {}),
     }
 
 
@@ -58,20 +58,20 @@ def _labelled(lines: Sequence[str]) -> list[tuple[str, str]]:
     ]
 
 
-def _numbers(answer: Answer, told: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+def _numbers(answer: Answer, as_json: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """Name, value, method and source of each number."""
     rows: list[tuple[str, str, str, str]] = []
     if answer.best is not None:
         time = answer.best.step_time
         rows.append(("step time", timed(time), time.method, time.source))
-        quantiles = told["iteration_time_quantiles_s"]
+        quantiles = as_json["iteration_time_quantiles_s"]
         if quantiles:
             words = " / ".join(
                 "no limit" if quantiles[name] is None else duration(quantiles[name])
                 for name in ("p10", "p50", "p90")
             )
             rows.append(("step time p10 / p50 / p90", words, time.method, "from its interval"))
-    rate = (told["throughput"] or {}).get("samples_per_s")
+    rate = (as_json["throughput"] or {}).get("samples_per_s")
     if rate:
         rows.append(_row("samples per second", rate, ""))
     memory = None if answer.memory is None else answer.memory.estimate
@@ -83,8 +83,8 @@ def _numbers(answer: Answer, told: Mapping[str, Any]) -> list[tuple[str, str, st
                 ends += "" if not ends else f"{size(number.upper or number.value)})"
                 told_from = sentence(memory.source) if memory.source else "the graph's tensors"
                 rows.append((f"memory {name}", size(number.value) + ends, "simulator", told_from))
-    for resource, figures in (told["targets"] or {}).items():
-        unit = told["units"][resource]
+    for resource, figures in (as_json["targets"] or {}).items():
+        unit = as_json["units"][resource]
         for figure, number in figures.items():
             own = unit if figure == "burst_amount" else "s"
             rows.append(_row(f"{resource}: {figure.replace('_', ' ')}", number, own))

@@ -59,8 +59,8 @@ def main() -> None:
             simulate(job, setting, calibration, num_steps=steps)
             taken.append(time.perf_counter() - begin)
         whole_s += sum(taken)
-        told = [float(np.median(taken)), float(np.percentile(taken, 90)), max(taken)]
-        rows.append([setting.name, str(steps), *(f"{seconds:.3f} s" for seconds in told)])
+        figures = [float(np.median(taken)), float(np.percentile(taken, 90)), max(taken)]
+        rows.append([setting.name, str(steps), *(f"{seconds:.3f} s" for seconds in figures)])
     sizes = [len(graph.names) for graph in graphs]
     print(
         f"{len(jobs)} workloads of {min(sizes)} to {max(sizes)} ops (median "

@@ -142,7 +142,7 @@ def read_zeng(folder: Path) -> list[ZengRun]:
 def _run(row: Mapping[str, str], model: Mapping[str, str]) -> ZengRun:
     platform = row["platform"]
     alone = row["worker_device"].removeprefix("Xeon ").partition(" ")[0]
-    told = {name: float(row[name]) if row[name] else None for name in _TOLD}
+    seconds_told = {name: float(row[name]) if row[name] else None for name in _TOLD}
     forward = model["forward_all_flops_per_image"] or model["forward_conv_flops_per_image"]
     return ZengRun(
         platform=platform,
@@ -156,10 +156,10 @@ def _run(row: Mapping[str, str], model: Mapping[str, str]) -> ZengRun:
         nbytes=float(model["one_way_comm_s_at_1gbps"]) * 1e9 / _BITS,
         num_pushes=int(model["pushes_paper"] or model["pushes_xlsx"]),
         measured_s=float(row["measured_s"]),
-        told_s=told["predicted_s"],
+        told_s=seconds_told["predicted_s"],
         table=row["paper_table"],
-        paper_told_s=told["paper_predicted_s"],
-        paper_measured_s=told["paper_measured_s"],
+        paper_told_s=seconds_told["paper_predicted_s"],
+        paper_measured_s=seconds_told["paper_measured_s"],
     )
 
 

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             text = table_of(read_dataset(given.dataset))
             atomic_write(file, text.encode(), error=DatasetError)
         usual = read_dataset(ROOT / "datasets" / "settings" / NAME)
-        told = predicted(file, usual)
+        errors = predicted(file, usual)
     except DripleError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{np.sqrt(np.mean(logs**2)):.2f}"
     )
     print("the interval for any host is of these workloads too; others may be further off")
-    for way, values in told.items():
+    for way, values in errors.items():
         print(f"{way}: " + ", ".join(f"{name} {value:.1f} %" for name, value in values.items()))
     return 0
 

@@ -126,7 +126,7 @@ def test_a_profile_must_fit_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "message"),
     [
         ("workers", 0, "workers"),
         ("servers", np.array([1, -1]), "servers"),
@@ -139,8 +139,8 @@ def test_a_profile_must_fit_together() -> None:
         ("deviation", -0.1, "deviation"),
     ],
 )
-def test_what_makes_no_sense_is_refused(field: str, value: object, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_what_makes_no_sense_is_refused(field: str, value: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         replace(AT, **{field: value})
 
 

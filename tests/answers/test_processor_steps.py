@@ -15,11 +15,13 @@ PACE = ProcessorPace(flops_per_s=1e11, bytes_per_s=1e10, op_s=1e-5)
 def test_cores_that_nobody_measured_have_a_wider_interval() -> None:
     """By what hosts of one kind differ, and said."""
     facts = with_pace(SETTING.worker.facts, PACE)
-    told = processor_error(replace(SETTING, worker=replace(SETTING.worker, facts=facts)))
+    with_facts = processor_error(replace(SETTING, worker=replace(SETTING.worker, facts=facts)))
     untold = processor_error(SETTING)
-    assert told.is_checked and not untold.is_checked
-    assert told.low_factor is not None and told.high_factor is not None
+    assert with_facts.is_checked and not untold.is_checked
+    assert with_facts.low_factor is not None and with_facts.high_factor is not None
     assert untold.low_factor is not None and untold.high_factor is not None
-    wider = (untold.high_factor / untold.low_factor) / (told.high_factor / told.low_factor)
+    wider = (untold.high_factor / untold.low_factor) / (
+        with_facts.high_factor / with_facts.low_factor
+    )
     assert wider == pytest.approx(1.779**2, rel=1e-3)
-    assert told.median_pct == untold.median_pct
+    assert with_facts.median_pct == untold.median_pct

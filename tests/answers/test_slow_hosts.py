@@ -144,14 +144,14 @@ def test_a_file_with_a_factor_of_training_means_a_host_of_the_same_pace() -> Non
 
 def test_the_host_of_a_tuned_device_is_not_slowed_beside_another() -> None:
     """Whatever the order of the machines; and its step is that of the slower of both."""
-    told = {"tuned_host": 3.04, HOST_RUNS: 3}
+    facts = {"tuned_host": 3.04, HOST_RUNS: 3}
     job = step_of(1)
     first, other = (
-        slow_host(job, place_on(*both), step_s=1e-9) for both in ((told, {}), ({}, told))
+        slow_host(job, place_on(*both), step_s=1e-9) for both in ((facts, {}), ({}, facts))
     )
     assert first is not None and other is not None
     assert first.step_s == pytest.approx(other.step_s, rel=0.05)
-    assert first.step_s < 1.1 * simulated_s(job, place_on(told, told))
+    assert first.step_s < 1.1 * simulated_s(job, place_on(facts, facts))
 
 
 def test_a_host_is_not_simulated_where_servers_take_longer_than_it_could_add(

@@ -77,8 +77,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 def test_a_real_trace_beside_its_own_model(recorded: tuple[str, Path]) -> None:
     job, trace = recorded
     asked = ["--batch-size", "4", "--input", "16", "--setting", "1xV100", "--measured", str(trace)]
-    told = json.loads(command("inspect", job, *asked, "--depth", "4", "--json").stdout)
-    traced = told["traced"]
+    as_json = json.loads(command("inspect", job, *asked, "--depth", "4", "--json").stdout)
+    traced = as_json["traced"]
     assert (traced["steps"], traced["marked"], traced["on_gpu"]) == (2, True, False)
     rows = {row["name"]: row for row in traced["modules"]}
     assert {"blocks.0.norm", "blocks.0.body", "blocks.0.body.2", "blocks.1", "head"} <= set(rows)

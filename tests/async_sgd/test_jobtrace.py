@@ -37,7 +37,7 @@ def test_a_trace_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"edges": np.array([[0, 1], [1, 2], [2, 0]], dtype=np.int32)}, "3 ops wait .* circle"),
         ({"edges": np.array([[0, 7]], dtype=np.int32)}, "edges"),
@@ -52,8 +52,8 @@ def test_a_trace_comes_back_as_it_was(tmp_path: Path) -> None:
         ({"sizes": np.full(3, -1)}, "bytes"),
     ],
 )
-def test_traces_that_make_no_sense_are_refused(fields: dict[str, object], told: str) -> None:
-    with pytest.raises(TraceError, match=told):
+def test_traces_that_make_no_sense_are_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(TraceError, match=message):
         replace(a_trace(), **fields)
 
 

@@ -158,7 +158,7 @@ def test_same_seed_same_result_and_another_one_differs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"num_workers": 0}, "--workers"),
         ({"num_workers": 10**6}, "1000 or less"),
@@ -168,6 +168,6 @@ def test_same_seed_same_result_and_another_one_differs() -> None:
         ({"worker_bytes_per_s": (0.0, 1.0)}, "worker_bytes_per_s"),
     ],
 )
-def test_clusters_that_make_no_sense_are_refused(fields: dict[str, object], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_clusters_that_make_no_sense_are_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         replace(ScaledCluster(num_workers=2, bytes_per_s=RATE), **fields)

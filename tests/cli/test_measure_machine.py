@@ -39,10 +39,10 @@ def test_the_host_of_this_machine_is_measured_and_then_used(tmp_path: Path) -> N
     assert errors_of(json.loads(shown.stdout)) == []
     host = read_machine(file).host
     assert host is not None and host.low_us <= host.us_per_op <= host.high_us
-    told = driple("predict", *SMALL, "--machine", file, "--explain")
-    assert told.returncode == 0, told.stderr
-    assert f"the host of {file} takes {host.us_per_op:.3g} us an op" in told.stdout
-    assert ("are assumed: no GPU was there" in told.stdout) == (host.launch_us is not None)
+    explained = driple("predict", *SMALL, "--machine", file, "--explain")
+    assert explained.returncode == 0, explained.stderr
+    assert f"the host of {file} takes {host.us_per_op:.3g} us an op" in explained.stdout
+    assert ("are assumed: no GPU was there" in explained.stdout) == (host.launch_us is not None)
 
 
 def test_a_slower_host_makes_small_steps_longer(tmp_path: Path) -> None:

@@ -217,8 +217,8 @@ def test_a_setting_is_not_carried_to_itself(
     _check_new(replace(checkpoint, provenance="simulated"), data)
     assert capsys.readouterr().err == ""
     _check_new(checkpoint, data)
-    (told,) = capsys.readouterr().err.splitlines()
-    assert "has learned from other measured labels of it; it is tuned on few" in told
+    (note,) = capsys.readouterr().err.splitlines()
+    assert "has learned from other measured labels of it; it is tuned on few" in note
 
 
 def test_a_share_of_layers_that_are_not_tuned_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -62,9 +62,9 @@ def test_the_written_row_makes_predictions_right_and_answers_state_it(
         usual = predicted(job, "--setting", "1xV100")
         own = predicted(job, "--setting", "1xV100", "--catalog", file)
         assert own == pytest.approx(2 * usual, rel=0.25)
-    told = driple("predict", RESNET50, "--setting", "1xV100", "--catalog", file, "--explain")
-    assert f"V100 is tuned by {file}" in told.stdout + told.stderr
-    assert "6 runs, each predicted by the others" in told.stdout + told.stderr
+    explained = driple("predict", RESNET50, "--setting", "1xV100", "--catalog", file, "--explain")
+    assert f"V100 is tuned by {file}" in explained.stdout + explained.stderr
+    assert "6 runs, each predicted by the others" in explained.stdout + explained.stderr
 
 
 def test_a_second_tuning_starts_from_the_untuned_device(table: Path, tmp_path: Path) -> None:

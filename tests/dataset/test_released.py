@@ -63,15 +63,15 @@ def test_targets_and_features_change_places(tmp_path: Path) -> None:
     given = content()
     data = read_released(saved(tmp_path, given), SETTING)
     first = data.examples[0]
-    told = dict(zip(TARGET_NAMES, first.targets.flat.tolist(), strict=True))
+    targets = dict(zip(TARGET_NAMES, first.targets.flat.tolist(), strict=True))
     # Stored as memory, device, RX, TX; idle, burst, amount; the numbers are 1 to 12.
-    assert told["device_mem_util.idle_duration"] == 1
-    assert told["device_mem_util.burst_duration"] == 2
-    assert told["device_mem_util.burst_amount"] == 3
-    assert told["device_util.idle_duration"] == 4
-    assert told["net_rx.burst_amount"] == 9
-    assert told["net_tx.idle_duration"] == 10
-    longer = told["net_tx.idle_duration"] + told["net_tx.burst_duration"]
+    assert targets["device_mem_util.idle_duration"] == 1
+    assert targets["device_mem_util.burst_duration"] == 2
+    assert targets["device_mem_util.burst_amount"] == 3
+    assert targets["device_util.idle_duration"] == 4
+    assert targets["net_rx.burst_amount"] == 9
+    assert targets["net_tx.idle_duration"] == 10
+    longer = targets["net_tx.idle_duration"] + targets["net_tx.burst_duration"]
     assert first.iteration_time_s == longer
     assert isinstance(first.graph, GroupedGraph)
     stored = given[1]["train"][0][0, :4].numpy()  # tensor size, group size, frequency

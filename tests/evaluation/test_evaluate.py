@@ -226,8 +226,10 @@ def test_the_median_of_iteration_times_by_hand(work: Path) -> None:
     for fold in result.folds:
         for name, row in fold.predictions.items():
             true = DATASET.examples[DATASET.workloads.index(name)].iteration_time_s
-            told = max(row[7] + row[8], row[10] + row[11])  # burst + idle of net_tx, of net_rx
-            errors.append(100 * abs(told - true) / true)
+            predicted_s = max(
+                row[7] + row[8], row[10] + row[11]
+            )  # burst + idle of net_tx, of net_rx
+            errors.append(100 * abs(predicted_s - true) / true)
     (median_row,) = [row for row in result.rows() if (row.section, row.name) == (TIME, "median")]
     assert len(errors) == len(DATASET.examples)
     assert median_row.values["mean"].mean == pytest.approx(np.median(errors))

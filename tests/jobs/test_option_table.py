@@ -235,13 +235,13 @@ def test_a_row_and_the_code_that_uses_it_are_an_option() -> None:
         [sys.executable, "-c", WITH_ONE_MORE], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["fact"] == 3
-    assert told["usual"] == 1
-    assert told["keyword"] == 4
-    assert "rounds=1: turns of the wheel" in told["help"]
-    assert told["refused"].startswith("--set rounds: for a Hugging Face model or")
-    assert told["wrong"] == "--set rounds must be a whole number from 1 to 9, got 10"
+    facts = json.loads(done.stdout)
+    assert facts["fact"] == 3
+    assert facts["usual"] == 1
+    assert facts["keyword"] == 4
+    assert "rounds=1: turns of the wheel" in facts["help"]
+    assert facts["refused"].startswith("--set rounds: for a Hugging Face model or")
+    assert facts["wrong"] == "--set rounds must be a whole number from 1 to 9, got 10"
 
 
 WITH_ONE_MORE = """

@@ -224,9 +224,9 @@ def test_the_profile_tells_what_it_is(profile: StallProfile) -> None:
     assert profile.launches[2, 0].backend == "gloo"
     assert profile.launches[2, 0].batch_size == BATCH
     assert profile.overhead_pct() <= 1.0
-    told = to_json(profile.to_dict())
-    assert json.loads(json.dumps(told)) == told
-    assert told["stalls"]["prep"]["epoch_s"]["value"] == pytest.approx(
+    as_json = to_json(profile.to_dict())
+    assert json.loads(json.dumps(as_json)) == as_json
+    assert as_json["stalls"]["prep"]["epoch_s"]["value"] == pytest.approx(
         profile.stalls()["prep"].seconds * profile.batches_per_epoch
     )
     assert all(

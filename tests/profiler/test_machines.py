@@ -176,10 +176,10 @@ def test_torchrun_joins_two_machines(tmp_path: Path) -> None:
         )
 
     machines = [machine(0), machine(1)]
-    told = [one.communicate(timeout=300)[0] for one in machines]
-    assert [one.returncode for one in machines] == [0, 0], told
+    outputs = [one.communicate(timeout=300)[0] for one in machines]
+    assert [one.returncode for one in machines] == [0, 0], outputs
     profile = read_profile(tmp_path / "0")
     assert profile.launches[5, 0].processes == 2
     assert len(profile.launches[5, 0].ranks_s) == 2
     assert set(profile.stalls()) == {"network"}
-    assert "took part in 1 launches" in told[1]
+    assert "took part in 1 launches" in outputs[1]

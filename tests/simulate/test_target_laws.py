@@ -90,8 +90,8 @@ def targets(record: WorkerRecord) -> np.ndarray:
 
 def check(actual: np.ndarray, wanted: np.ndarray, **tolerance: float) -> None:
     """Compare with the names of the targets in the message."""
-    told = dict(zip(TARGET_NAMES, actual.ravel().tolist(), strict=True))
-    assert told == pytest.approx(
+    by_name = dict(zip(TARGET_NAMES, actual.ravel().tolist(), strict=True))
+    assert by_name == pytest.approx(
         dict(zip(TARGET_NAMES, wanted.ravel().tolist(), strict=True)), **tolerance
     )
 

@@ -96,11 +96,11 @@ def test_the_times_of_segments_are_those_of_their_ops(num_servers: int) -> None:
     """All add up, segment by segment, and no share of the device is above 100 %."""
     graph = with_traffic(chain_graph(6), [(100, 0), (200, 3)], [(300, 1), (400, 5)])
     servers = [i % num_servers for i in range(2)]
-    told = times(graph)
-    plan = plan_step(graph, told, servers, servers)
+    op_times = times(graph)
+    plan = plan_step(graph, op_times, servers, servers)
     ends = [0, 2, 3, 6]
     for name in ("duration_s", "busy_s", "memory_s"):
-        values = getattr(told, name)
+        values = getattr(op_times, name)
         wanted = [float(values[a:b].sum()) for a, b in pairwise(ends)]
         assert [getattr(s, name) for s in plan.segments] == pytest.approx(wanted)
     for segment in plan.segments:

@@ -53,9 +53,9 @@ def test_a_setting_of_other_costs_gets_a_law_of_its_own() -> None:
     law = chosen(old, exact, outputs_of(np.ones((NUM_LABELS, 12))))
     assert law.read is old
     durations = [i for i in range(12) if i % 3]
-    told = np.exp(law.log_targets(contexts(1, NUM_LABELS)))
+    predicted = np.exp(law.log_targets(contexts(1, NUM_LABELS)))
     before = np.exp(old.log_targets(contexts(1, NUM_LABELS)))
-    wrong = np.median(np.abs(np.log(told / exact)[:, durations]))
+    wrong = np.median(np.abs(np.log(predicted / exact)[:, durations]))
     assert wrong < 0.2 * np.median(np.abs(np.log(before / exact)[:, durations]))
 
 
@@ -63,9 +63,9 @@ def test_what_the_inspector_tells_of_other_costs_is_kept() -> None:
     """Labels are its ratios to another law: that law is found, not one of the labels."""
     old, new = random_law(2), random_law(5)
     ratios = np.exp(np.random.default_rng(3).normal(0, 1.0, size=(NUM_LABELS, 12)))
-    told = np.exp(new.log_targets(contexts(1, NUM_LABELS)))
-    law = chosen(old, ratios * told, outputs_of(ratios))
+    exact_targets = np.exp(new.log_targets(contexts(1, NUM_LABELS)))
+    law = chosen(old, ratios * exact_targets, outputs_of(ratios))
     assert law.read is old
     durations = [i for i in range(12) if i % 3]
     chosen_targets = np.exp(law.log_targets(contexts(1, NUM_LABELS)))
-    assert np.median(np.abs(np.log(chosen_targets / told)[:, durations])) < 0.3
+    assert np.median(np.abs(np.log(chosen_targets / exact_targets)[:, durations])) < 0.3

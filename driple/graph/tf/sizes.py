@@ -129,8 +129,8 @@ def _listed_types(node: RawNode) -> tuple[int, ...]:
     """Data type of each output, where the op or a list says so; IdentityN has it in `T`."""
     if node.op in _PER_OUTPUT:
         rules = _PER_OUTPUT[node.op]
-        told = [node.types[key][0] if key in node.types else kind for key, kind in rules]
-        return (*told, *told[-1:] * (len(node.shapes or ()) - len(told)))
+        stated = [node.types[key][0] if key in node.types else kind for key, kind in rules]
+        return (*stated, *stated[-1:] * (len(node.shapes or ()) - len(stated)))
     listed = next((node.types[key] for key in _TYPE_LISTS if key in node.types), ())
     per_output = node.types.get("T", ())
     if not listed and len(per_output) > 1 and len(per_output) == len(node.shapes or ()):

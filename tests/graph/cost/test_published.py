@@ -75,8 +75,8 @@ def test_every_layer_costs_what_equations_4_and_20_say(model: str) -> None:
     for op, flops in ops["Conv2D"]:
         height, width, inner, outer = shape(op.inputs[1])
         batch, _, *size = shape(op.outputs[0])  # channels come second
-        told = convolution_flops(inner, (height, width), outer, (size[0], size[1]))
-        assert flops == batch * float(told)
+        published = convolution_flops(inner, (height, width), outer, (size[0], size[1]))
+        assert flops == batch * float(published)
     for op, flops in ops["MatMul"]:
         assert flops == BATCH * float(dense_flops(*shape(op.inputs[1])))
     forward = sorted(flops for _, flops in ops["Conv2D"])
@@ -179,8 +179,8 @@ def test_inception_v3_is_that_of_the_workbook() -> None:
     """Within 2 %: the workbook does not tell which layers it counts. Its Inception v1 takes 5.2
     GFLOP and our GoogLeNet 3.2: another network, which is not compared.
     """
-    told = float(ZENG["inception3"]["forward_conv_flops_per_image"])
-    assert an_image("inception3", "Conv2D") == pytest.approx(told, rel=0.02)
+    published = float(ZENG["inception3"]["forward_conv_flops_per_image"])
+    assert an_image("inception3", "Conv2D") == pytest.approx(published, rel=0.02)
 
 
 # Of `PUBLISHED`, the multiply-adds whose source was looked up on 2026-11-24: osmr/imgclsmob
@@ -195,12 +195,12 @@ LOOKED_UP = (
 @pytest.mark.parametrize("name", LOOKED_UP)
 def test_multiply_adds_are_the_published_ones(name: str) -> None:
     """Within 1 %: some sources count biases, normalisation and pools among them. Two FLOPs each."""
-    told = PUBLISHED[name][1]
-    assert told is not None
+    published = PUBLISHED[name][1]
+    assert published is not None
     store, job = next(
         (store, job) for store in STORES for job in store.places if job.startswith(f"{name}/")
     )
     batch_size = int(job.split("/")[2].removeprefix("b"))
     ops = ops_of(store.graph(job))
     flops = sum(flops for op_type in ("Conv2D", "MatMul") for _, flops in ops[op_type])
-    assert flops / batch_size / 2e6 == pytest.approx(told, rel=0.01)
+    assert flops / batch_size / 2e6 == pytest.approx(published, rel=0.01)

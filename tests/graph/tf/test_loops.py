@@ -140,11 +140,11 @@ def test_text_and_binary_tell_the_same() -> None:
     message = text_format.Parse(
         text, message_class("GraphDef")(), allow_unknown_field=True, allow_unknown_extension=True
     )
-    told, parsed = raw_from_text(text), raw_from_message(message)
-    assert [(n.numbers, n.frame) for n in told.nodes] == [
+    from_text, parsed = raw_from_text(text), raw_from_message(message)
+    assert [(n.numbers, n.frame) for n in from_text.nodes] == [
         (n.numbers, n.frame) for n in parsed.nodes
     ]
-    assert {n.frame for n in told.nodes} == {"", "a"}
+    assert {n.frame for n in from_text.nodes} == {"", "a"}
 
 
 def executions_of(

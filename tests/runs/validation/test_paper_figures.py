@@ -68,8 +68,8 @@ def test_ratios_are_against_another_setting_or_workload() -> None:
 
 
 def test_idle_to_burst_is_the_share_of_a_cycle() -> None:
-    told = simulate(JOBS[NAME], Setting.parse(V100), CALIBRATION, num_steps=20).targets.to_dict()
-    cycle = told["net_tx"]
+    targets = simulate(JOBS[NAME], Setting.parse(V100), CALIBRATION, num_steps=20).targets.to_dict()
+    cycle = targets["net_tx"]
     expected = cycle["idle_duration"] / cycle["burst_duration"]
     assert ours(kind="idle to burst", quantity="net_tx") == pytest.approx(expected)
 
