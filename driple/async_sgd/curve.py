@@ -67,11 +67,11 @@ def throughput_curve(
     """
 
     def throughput_of(count: int) -> SimulatedThroughput:
-        made = simulate_workers(
+        throughput = simulate_workers(
             job, replace(cluster, num_workers=count), num_steps=num_steps, seed=seed
         )
         progress()
-        return made
+        return throughput
 
     with ThreadPoolExecutor(threads) as pool:
         # The largest first, for an even load of the threads.

@@ -34,8 +34,10 @@ def answered(
     )  # fmt: skip
     for name, value in more.items():
         setattr(prediction, name, value)
-    made = SimpleNamespace(method=method, prediction=prediction if method == "inspector" else None)
-    return cast("MethodAnswer", made)
+    answer = SimpleNamespace(
+        method=method, prediction=prediction if method == "inspector" else None
+    )
+    return cast("MethodAnswer", answer)
 
 
 def test_the_simulator_answers_where_it_was_fitted_or_nothing_else_is_there() -> None:
@@ -104,9 +106,9 @@ def test_an_inspector_is_doubted_where_it_would_guess() -> None:
     assert doubt_of(answered()) is None
     assert doubt_of(answered("simulator")) is None
     far, odd = remark("far"), remark("odd")
-    found = doubt_of(answered(strange=(odd, far)))
-    assert found is not None and found.code == "would_guess"
-    assert found.values["doubt"] == far  # the last says most
+    doubt = doubt_of(answered(strange=(odd, far)))
+    assert doubt is not None and doubt.code == "would_guess"
+    assert doubt.values["doubt"] == far  # the last says most
     contradicted = doubt_of(answered(contradiction=odd, strange=(far,)))
     assert contradicted is not None and contradicted.values["doubt"] == odd
     old = doubt_of(answered(outdated=odd))
@@ -116,11 +118,11 @@ def test_an_inspector_is_doubted_where_it_would_guess() -> None:
 
 @pytest.mark.parametrize(("off_pct", "is_doubted"), [(19.9, False), (20.0, False), (20.1, True)])
 def test_an_inspector_that_is_off_is_doubted(off_pct: float, is_doubted: bool) -> None:
-    found = doubt_of(answered(off_pct=off_pct))
-    assert (found is not None) is is_doubted
-    if found is not None:
-        assert found.code == "inspector_is_off"
-        assert found.values["mean_error_pct"] == off_pct
+    doubt = doubt_of(answered(off_pct=off_pct))
+    assert (doubt is not None) is is_doubted
+    if doubt is not None:
+        assert doubt.code == "inspector_is_off"
+        assert doubt.values["mean_error_pct"] == off_pct
     assert doubt_of(answered(metrics={})) is None
 
 

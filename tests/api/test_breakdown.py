@@ -39,30 +39,30 @@ def seconds(shares: tuple[Share, ...]) -> float:
 @pytest.mark.parametrize("passes", [1, 4])
 def test_all_views_add_up_to_the_step(passes: int) -> None:
     known = job(passes=passes)
-    found = broken_down(known)
-    assert found.total_s is not None
-    assert seconds(found.phases) == pytest.approx(found.total_s)
-    assert sum(share.time_pct or 0.0 for share in found.phases) == pytest.approx(100)
-    update = next(share for share in found.phases if share.name == "update")
+    breakdown = broken_down(known)
+    assert breakdown.total_s is not None
+    assert seconds(breakdown.phases) == pytest.approx(breakdown.total_s)
+    assert sum(share.time_pct or 0.0 for share in breakdown.phases) == pytest.approx(100)
+    update = next(share for share in breakdown.phases if share.name == "update")
     assert update.time_s is not None and update.time_s > 0
-    assert seconds(found.kinds) + update.time_s == pytest.approx(found.total_s)
-    assert found.modules is not None and found.modules.time_s is not None
-    assert found.modules.time_s + update.time_s == pytest.approx(found.total_s)
+    assert seconds(breakdown.kinds) + update.time_s == pytest.approx(breakdown.total_s)
+    assert breakdown.modules is not None and breakdown.modules.time_s is not None
+    assert breakdown.modules.time_s + update.time_s == pytest.approx(breakdown.total_s)
     flops = float((known.cost.flops * passes).sum())
-    assert sum(share.flops for share in found.phases) == pytest.approx(flops)
-    assert sum(share.flops for share in found.kinds) == pytest.approx(flops)
-    assert found.modules.flops == pytest.approx(flops)
+    assert sum(share.flops for share in breakdown.phases) == pytest.approx(flops)
+    assert sum(share.flops for share in breakdown.kinds) == pytest.approx(flops)
+    assert breakdown.modules.flops == pytest.approx(flops)
     cost = cost_of_graph(known.graph)
     moved = float((cost.bytes_read + cost.bytes_written).sum()) * passes
-    assert sum(share.moved_bytes for share in found.kinds) == pytest.approx(moved)
-    assert sum(share.ops for share in found.kinds) == 6
+    assert sum(share.moved_bytes for share in breakdown.kinds) == pytest.approx(moved)
+    assert sum(share.ops for share in breakdown.kinds) == 6
 
 
 def test_phases_come_in_their_order_and_kinds_by_their_time() -> None:
-    found = broken_down(job())
-    assert [share.name for share in found.phases] == ["forward", "backward", "update"]
-    assert [share.ops for share in found.phases] == [3, 3, 5]
-    assert found.phases[2].moved_bytes == 3_000_000
+    breakdown = broken_down(job())
+    assert [share.name for share in breakdown.phases] == ["forward", "backward", "update"]
+    assert [share.ops for share in breakdown.phases] == [3, 3, 5]
+    assert breakdown.phases[2].moved_bytes == 3_000_000
     graph = load_job(net(16))
     kinds = broken_down(graph).kinds
     times = [share.time_s or 0.0 for share in kinds]
@@ -96,8 +96,8 @@ def test_servers_update_in_the_workers_place() -> None:
 def test_what_a_graph_does_not_show_is_said() -> None:
     known = job(modules=False)
     bare = load_job(replace(known.graph, phases=np.zeros(0, dtype=np.int8)))
-    found = broken_down(bare)
-    assert found.phases == ()
-    assert {remark.code for remark in found.unknown} == {"phases_not_shown", "no_modules"}
+    breakdown = broken_down(bare)
+    assert breakdown.phases == ()
+    assert {remark.code for remark in breakdown.unknown} == {"phases_not_shown", "no_modules"}
     assert broken_down(job()).unknown == ()
-    assert found.device == "V100"
+    assert breakdown.device == "V100"

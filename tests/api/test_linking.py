@@ -39,9 +39,9 @@ def test_there_is_a_row_for_each_link() -> None:
     ]
     alone = replace(STALLS, network_stall_s=None, channels=(WITHIN,))
     assert [row["link"] for row in alone.rows()] == ["NVLink"]
-    made = alone.to_dict()
-    assert made["network_stall_s"] is None and made["network_stall_pct"] is None
-    assert (made["gradients"], made["buckets"], made["setting"]) == (4, 2, "8xV100/NVLink")
+    stalls = alone.to_dict()
+    assert stalls["network_stall_s"] is None and stalls["network_stall_pct"] is None
+    assert (stalls["gradients"], stalls["buckets"], stalls["setting"]) == (4, 2, "8xV100/NVLink")
 
 
 @pytest.mark.parametrize(("overlap", "error"), [(True, 7.0), (False, 8.0)])

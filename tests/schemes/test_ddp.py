@@ -43,5 +43,5 @@ def test_graphs_of_other_clusters_are_remarked_on() -> None:
     assert DDP.assumption("one_device", 1) is None
     assert DDP.assumption("all_reduce", 2) is None
     for layout, workers, exchange in (("servers", 2, "all_reduce"), ("all_reduce", 1, "alone")):
-        found = DDP.assumption(layout, workers)  # type: ignore[arg-type]
-        assert found is not None and found.values["exchange"] == exchange
+        assumption = DDP.assumption(layout, workers)  # type: ignore[arg-type]
+        assert assumption is not None and assumption.values["exchange"] == exchange

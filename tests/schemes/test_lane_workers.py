@@ -44,18 +44,18 @@ PLANS = st.lists(
 
 @given(PLANS, PLANS, st.lists(st.floats(0, 9), min_size=12, max_size=12), st.randoms())
 def test_lanes_compute_as_workers_by_themselves(
-    one: StepPlan, other: StepPlan, usable_s: list[float], random: object
+    first: StepPlan, other: StepPlan, usable_s: list[float], random: object
 ) -> None:
     """Two lanes of two workers, whose parameters come in any order."""
     slowness = np.array([[1.0, 2.0], [0.5, 3.0]])
-    workers = LaneWorkers([one, other], slowness, np.array([COPY_S, COPY_S]))
+    workers = LaneWorkers([first, other], slowness, np.array([COPY_S, COPY_S]))
     workers.compute(np.arange(4))
     places = [(row, number) for row in range(4) for number in range(3)]
     random.shuffle(places)  # type: ignore[attr-defined]
     for row, number in places:
         workers.receive(np.array([row]), np.array([number]), np.array([usable_s[3 * row + number]]))
     for row in range(4):
-        plan = (one, other)[row % 2]
+        plan = (first, other)[row % 2]
         ends, ready = by_hand(plan, usable_s[3 * row : 3 * row + 3], slowness.ravel()[row])
         count = len(plan.segments)
         assert workers.ends_s[row, :count] == pytest.approx(ends)

@@ -81,8 +81,8 @@ def test_mutants_of_modules_are_found_in_processes() -> None:
         Module(name=name, file=f"driple/{name.replace('.', '/')}.py", tests=())
         for name in ("memory.last_that", "schemes.layouts")
     ]
-    found = mutation_share.all_mutants(small, 2)
-    for (own, some), each in zip(found, small, strict=True):
+    mutants = mutation_share.all_mutants(small, 2)
+    for (own, some), each in zip(mutants, small, strict=True):
         assert own is each
         source = (ROOT / each.file).read_text(encoding="utf-8")
         assert list(some) == mutation_test.mutants_of(source)
