@@ -25,7 +25,7 @@ __all__ = ["MACHINES", "PYTHONS", "main", "pinned", "text_of", "wanted", "wrong_
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULT = ROOT / "scripts" / "release" / "quickstart.txt"
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "aarch64")
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
 _HEAD = """# What scripts/quickstart installs: `python -m scripts.release.hashes` writes this file.

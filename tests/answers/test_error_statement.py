@@ -12,7 +12,8 @@ from driple.cluster.setting import Setting
 from driple.remarks import Remark
 from driple.render.errors_stated import stated_error_sentence
 from driple.render.remarks import sentence
-from tests.answers.test_stated_error import CNN, CONV, RUNS, mix_of, run_of, stated
+from tests.answers.checked import CONV, checked_run, mix_of
+from tests.answers.test_stated_error import CNN, RUNS, stated
 
 
 def test_the_error_of_the_runs_is_their_own_whatever_the_job() -> None:
@@ -22,7 +23,7 @@ def test_the_error_of_the_runs_is_their_own_whatever_the_job() -> None:
     """
     far = mix_of(dense_conv=0.3, depthwise_conv=0.5, norm=0.1, elementwise=0.1)
     unlike = [
-        run_of("ring", "V100", 90, family=f"far{at}", workers=4, link="PCIe3", distance=0.3)
+        checked_run("ring", "V100", 90, family=f"far{at}", workers=4, link="PCIe3", distance=0.3)
         for at in range(6)
     ]
     near, other = (
@@ -43,7 +44,7 @@ def test_the_error_of_the_runs_is_their_own_whatever_the_job() -> None:
 
 
 def test_many_runs_of_one_family_do_not_outweigh_the_others() -> None:
-    copies = [run_of("single", "V100", 2, family="resnet") for _ in range(40)]
+    copies = [checked_run("single", "V100", 2, family="resnet") for _ in range(40)]
     usual = stated("V100").runs_median_pct
     error = stated_error(Setting.parse("1xV100"), CNN, runs=[*RUNS, *copies])
     assert error.num_runs == 46

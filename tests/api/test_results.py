@@ -14,7 +14,7 @@ from driple.jobs.options import JOB_OPTIONS
 from tests.api.test_tables import Rows
 from tests.simulate.jobs import net
 
-SOME = Rows({"name": "<a&b>", "share": 0.123456}, {"name": "c", "count": 1234567, "share": None})
+SOME = Rows([{"name": "<a&b>", "share": 0.123456}, {"name": "c", "count": 1234567, "share": None}])
 
 
 class _Cells(HTMLParser):
