@@ -334,6 +334,11 @@ STAGES = (
         fills=True,
     ),
     _page("models", reads=_ANSWERS, takes="half an hour"),
+    _page(
+        "reliability",
+        reads=("scripts/checks/*.json", "scripts/checks/mutation/share.json"),
+        takes="seconds",
+    ),
     _page("scaling", reads=("scripts/pages/scaling.json", "scripts/checks/chaos.json")),
     _page("own_machine", reads=("docs/machine.toml", *_ANSWERS), fills=True),
     _page("web", reads=("scripts/pages/web.in.md", *_ANSWERS)),

@@ -1,0 +1,152 @@
+"""Write docs/reliability.md, a table of the checks that were run and what they gave.
+
+    python -m scripts.pages.reliability [--check]
+
+results of scripts/checks, each with its date, and reliability.in.md -> docs/reliability.md
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scripts.settings.shipped import DOCS, ROOT
+from scripts.studies.kit.page import fill
+from scripts.studies.kit.written import Table, options_of, written
+
+__all__ = ["Row", "main", "page", "rows"]
+
+CHECKS = ROOT / "scripts" / "checks"
+TEMPLATE = Path(__file__).with_name("reliability.in.md")
+PAGE = DOCS / "reliability.md"
+_NAMES = {
+    "predict-jobs": "`predict --jobs`",
+    "simulate": "`data simulate`",
+    "train": "`train`",
+    "evaluate": "`evaluate`",
+}
+
+
+class Row(NamedTuple):
+    """A line of the table: what was tried, what came of it, the command and its date."""
+
+    tried: str
+    result: str
+    command: str
+    date: str
+
+
+def rows(read: Mapping[str, Any]) -> Iterator[Row]:
+    """All lines.
+
+    Args:
+        read: content of each result, by the name of its file without ending.
+    """
+    yield _damaged("files of each of {} readers, damaged", read["mutate_files"], "mutate_files")
+    yield _damaged("inputs of each of {} parsers, damaged", read["fuzz_parsers"], "fuzz_parsers")
+    for name, kills in read["kills"].items():
+        wrong = len(kills["faults"])
+        yield Row(
+            f"{_NAMES[name]} killed at {kills['kills']} random moments and started again",
+            f"{kills['runs']} runs ended, {_all_or('differs', wrong, 'all equal to the byte')}",
+            f"kills {name}",
+            kills["date"],
+        )
+    chaos = read["chaos"]
+    yield Row(
+        f"{chaos['nodes_killed']} nodes of Ray killed in {sum(chaos['rounds'].values())} runs",
+        _all_or("differs", chaos["failed"], "all results equal to the byte, each there once"),
+        "chaos",
+        chaos["date"],
+    )
+    web = read["web_requests"]
+    yield Row(
+        f"{web['requests']:,} requests to the server, drawn from its own description",
+        _all_or("finding", len(web["findings"]), "no finding"),
+        "web_requests",
+        web["date"],
+    )
+    load = read["web_load"]
+    answers = ", ".join(f"{count} with {status}" for status, count in load["by_status"].items())
+    yield Row(
+        f"{load['connections']:,} connections to the server at once",
+        f"{answers}; {_all_or('lost', len(load['findings']), 'none lost')}; 99 % within "
+        f"{load['p99_s']:.1f} s",
+        "web_load",
+        load["date"],
+    )
+    share = read["share"]
+    low, high = share["interval_pct"]
+    yield Row(
+        f"{share['sample'] - share['not_run']} random mutants of {', '.join(share['packages'])}",
+        f"tests notice {share['killed_pct']:.0f} % ({low:.0f} to {high:.0f} with 95 %)",
+        "mutation_share",
+        share["date"],
+    )
+    pythons = [*read["pythons"].values()]
+    versions = ", ".join(python["version"] for python in pythons)
+    yield Row(
+        f"wheel in a clean environment of Python {versions}",
+        f"{min(python['commands'] for python in pythons)} commands of each answer",
+        "pythons",
+        max(python["date"] for python in pythons),
+    )
+    readme = read["readme_commands"]
+    yield Row(
+        f"{len(readme['commands'])} commands of the README as typed, in a clean environment",
+        f"all end well; {readme['without_downloads_s']} s without downloads, installing included",
+        "readme_commands",
+        readme["date"],
+    )
+    made_anew = [stage for stage in read["rebuild"].values() if stage["result"] == "equal"]
+    yield Row(
+        f"a shipped file of each of {len(read['rebuild'])} stages deleted and made again",
+        f"{len(made_anew)} equal to the byte; the others were not run here",
+        "rebuild",
+        max(stage["date"] for stage in made_anew),
+    )
+
+
+def _damaged(what: str, readers: Mapping[str, Any], command: str) -> Row:
+    results = [*readers.values()]
+    count = min(result.get("files", result.get("inputs")) for result in results)
+    return Row(
+        f"{count:,} {what.format(len(results))}",
+        _all_or(
+            "fault",
+            sum(len(result["faults"]) for result in results),
+            "only refusals and answers, within the limits",
+        ),
+        command,
+        max(result["date"] for result in results),
+    )
+
+
+def _all_or(word: str, count: int, well: str) -> str:
+    return f"**{count}: {word}**" if count else well
+
+
+def page(read: Mapping[str, Any]) -> str:
+    """The page."""
+    cells = [
+        (row.tried, row.result, f"`python -m scripts.checks.{row.command}`", row.date)
+        for row in rows(read)
+    ]
+    table = Table(("tried", "result", "command", "date"), cells)
+    return fill(TEMPLATE.read_text(encoding="utf-8"), {"table": table.markdown()})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the page, or check it."""
+    options = options_of(__doc__).parse_args(argv)
+    files = [*CHECKS.glob("*.json"), CHECKS / "mutation" / "share.json"]
+    read = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
+    pages = {PAGE: page(read)}
+    return written(pages, check=options.check, program="python -m scripts.pages.reliability")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
