@@ -109,7 +109,7 @@ class Inspector(nn.Module):
         return self.head(self.readout(h, batch.mask), batch)
 
     def shorten(self, num_passed: int | None) -> None:
-        """Put so many repeated layers into closed form, in place of all; None: use them all.
+        """Put this number of repeated layers into closed form, in place of all; None: use all.
 
         GRU gates that pass embeddings on make each of them a tanh.
         """
@@ -159,7 +159,7 @@ class Inspector(nn.Module):
 
 
 def repeated_tanh(h: Tensor, times: int) -> Tensor:
-    """So many times tanh of h, within 2 %: the solution of dh/dt = -h^3 / 3, after one tanh."""
+    """Repeated tanh of h, within 2 %: the solution of dh/dt = -h^3 / 3, after one tanh."""
     once = torch.tanh(h)
     return once * torch.rsqrt(1 + 2 * (times - 1) / 3 * once.square())
 

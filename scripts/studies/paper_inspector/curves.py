@@ -112,7 +112,6 @@ VARIANTS = {
     "one layer, SMAPE, 40 epochs of batch 16": Variant(**_SMAPE),
     "the same, 49 layers in closed form": Variant(**_SMAPE, rise_share=0),
     "the same, added one by one": Variant(**_SMAPE, rise_share=0.6),
-    "the same in closed form, 2,000 epochs": Variant(**{**_SMAPE, "epochs": 2_000}, rise_share=0),
 }
 
 
