@@ -335,6 +335,11 @@ STAGES = (
     ),
     _page("models", reads=_ANSWERS, takes="half an hour"),
     _page(
+        "gallery",
+        reads=_ANSWERS,
+        writes=("docs/gallery.md", "docs/pictures/gallery-*"),
+    ),
+    _page(
         "reliability",
         reads=("scripts/checks/*.json", "scripts/checks/mutation/share.json"),
         takes="seconds",
