@@ -13,10 +13,10 @@ from driple.graph.tf.op_kinds import _TABLE
 
 PACKAGE = Path(__file__).resolve().parents[2] / "driple"
 # The reader, the catalogue of TensorFlow models, the writer of Keras' graphs, and the translation
-# of kinds into the names that the inspectors' features are made of. ONNX has names of its own, some
-# of which are TensorFlow's too.
+# of kinds into the names that the inspectors' features are made of. ONNX and PyTorch's classes of
+# modules have names of their own, some of which are TensorFlow's too.
 ALLOWED = ("graph/tf/", "jobs/tensorflow/", "measure/testbed/", "tensorflow.py",
-           "features/op_names.py", "graph/onnx/")  # fmt: skip
+           "features/op_names.py", "graph/onnx/", "api/traced_modules.py")  # fmt: skip
 # Op types that are words of other fields too.
 WORDS = frozenset({"Abs", "All", "Any", "Max", "Mean", "Min", "Sum", "Case", "Copy", "Diag", "Eig",
                    "Elu", "Empty", "Enter", "Equal", "Exit", "If", "Less", "Log", "Merge", "Mod",

@@ -31,20 +31,22 @@ def test_one_step_takes_as_long_as_it_ends() -> None:
 def test_what_counters_read_is_made_once_and_only_if_asked_for() -> None:
     readings = []
 
-    def use() -> Use:
-        readings.append(1)
+    def use(begin: int, end: int) -> Use:
+        readings.append((begin, end))
         return [SEGMENT], [(0.0, 5.0)], [(0.0, 7.0)]
 
     record = WorkerRecord(step_ends_s=[1.0], make_use=use)
     assert record.iteration_time_s == 1.0
     assert not readings
     assert (record.computing, record.tx, record.rx) == ([SEGMENT], [(0.0, 5.0)], [(0.0, 7.0)])
-    assert readings == [1]
+    assert readings == [(0, 1)]
 
 
 def test_records_are_equal_by_content_however_they_were_made() -> None:
     plain = WorkerRecord(step_ends_s=[1.0], computing=[SEGMENT], tx=[(0.0, 5.0)], rx=[(0.0, 7.0)])
-    late = WorkerRecord(step_ends_s=[1.0], make_use=lambda: ([SEGMENT], [(0.0, 5.0)], [(0.0, 7.0)]))
+    late = WorkerRecord(
+        step_ends_s=[1.0], make_use=lambda _, __: ([SEGMENT], [(0.0, 5.0)], [(0.0, 7.0)])
+    )
     assert plain == late
     assert plain != WorkerRecord(
         step_ends_s=[2.0], computing=[SEGMENT], tx=[(0.0, 5.0)], rx=[(0.0, 7.0)]

@@ -187,7 +187,7 @@ def test_what_contradicts_itself_is_refused(
 
 def test_who_asks_the_same_shares_the_work(asker: Asker) -> None:
     """One ID for a question that is at work already."""
-    asked = {"job": "mobilenet_v2", "clusters": ["1xH100", "4xH100"], "samples": 2e6}
+    asked = {"job": "mobilenet_v2", "machines": [1, 2, 4, 8], "samples": 2e6}
     places = {asker.client.post("/v1/plan", json=asked).headers["location"] for _ in range(2)}
     assert len(places) == 1
 
