@@ -4,8 +4,8 @@
 
 page --run each command that it shows--> the same page with today's output
 
-A console block shows a command and all that it prints; a block after `driple ... --emit NAME > F`
-shows the file or a part of it.
+A console block shows a command and all that it prints; a block after a command with
+`--emit NAME > F` shows the file or a part of it.
 
 Run it when prices, the calibration or the model of memory have changed.
 """

@@ -110,7 +110,7 @@ def test_rows_say_the_same_as_the_json() -> None:
         time, cost = listed[name]["training_time_s"], listed[name]["cost"]
         assert isinstance(time, dict)
         assert row["training_time_s"] == time["value"]
-        assert row["cost"] == (cost["value"] if isinstance(cost, dict) else None)
+        assert row["cost_usd"] == (cost["value"] if isinstance(cost, dict) else None)
         interval = time["interval"]
         ends = (None, None) if not isinstance(interval, dict) else (
             interval["low"], interval["high"])  # fmt: skip

@@ -19,7 +19,7 @@ from tests.cli.test_numbers import commands
 
 # The numbers today; lower them when an option goes. The options of a JOB are rows of one table
 # (driple/jobs/options.py) that every command with one takes.
-MOST_COMMANDS, MOST_OPTIONS, MOST_JOB_OPTIONS, MOST_NAMES = 27, 242, 13, 72
+MOST_COMMANDS, MOST_OPTIONS, MOST_JOB_OPTIONS, MOST_NAMES = 27, 243, 13, 71
 
 # Each name with what every help text of it contains: words of its one meaning.
 MEANING = {

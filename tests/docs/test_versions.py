@@ -19,6 +19,7 @@ MODULES = {
     "job trace": "async_sgd.jobtrace",
     "stall profile": "profiler.profile_records",
     "fitted links": "profiler.linkfit",
+    "answers in the making (`.part`)": "api.predicting_jobs",
     "packed steps": "runs.step_pack",
 }
 SHIPPED = {  # tables of the package, which no user's command writes
