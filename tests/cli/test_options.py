@@ -43,6 +43,7 @@ MEANING = {
     "--link": ("driple trace link",),
     "--link-bandwidth": ("bus bandwidth of a large all-reduce",),
     "--machine": ("your machine",),
+    "--measured": ("measured beside",),
     "--list": ("paper", "cpu"),
     "--grad-accumulation": ("passes per update",),
     "--lora": ("LoRA adapters",),
