@@ -71,6 +71,11 @@ def accelerator_name(device: str) -> str:
     return _ACCELERATORS.get(device, device)
 
 
+def _literal(key: Sequence[str | int]) -> str:
+    """A tuple in Python, with the double quotes that formatters write."""
+    return f"({', '.join(json.dumps(part) for part in key)})"
+
+
 def skypilot_estimator(jobs: Sequence[ScheduledJob]) -> str:
     """A Python file with `time_estimator_func`, over all machines that an answer has.
 
@@ -95,10 +100,10 @@ def skypilot_estimator(jobs: Sequence[ScheduledJob]) -> str:
         f"NUM_NODES = {jobs[0].num_machines}  # of the task",
         "# Seconds by instance and number of nodes, and by accelerator, number and nodes.",
         "BY_INSTANCE = {",
-        *(f"    {key!r}: {round(value)}," for key, value in by_instance.items()),
+        *(f"    {_literal(key)}: {round(value)}," for key, value in by_instance.items()),
         "}",
         "BY_ACCELERATOR = {",
-        *(f"    {key!r}: {round(value)}," for key, value in by_device.items()),
+        *(f"    {_literal(key)}: {round(value)}," for key, value in by_device.items()),
         "}",
         "",
         "",
