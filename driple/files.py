@@ -9,10 +9,13 @@ also several that belong together; `wrap_os_error` for the one line that a failu
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import platform
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from driple.errors import DripleError
@@ -58,7 +61,8 @@ def atomic_replace(*targets: Path) -> Iterator[tuple[Path, ...]]:
     The block must write every one of them. All are on the disk before the first is renamed; they
     are renamed in the order given. A target that is there keeps its permission bits, and a link
     stays a link. After an exception no temporary file is left and every target is as it was, unless
-    one of several could be renamed and the next could not.
+    one of several could be renamed and the next could not. What processes of this host that were
+    killed have left in the folders is removed, once in a process.
 
     Raises:
         OSError: a target is no regular file, or the system refuses.
@@ -67,7 +71,9 @@ def atomic_replace(*targets: Path) -> Iterator[tuple[Path, ...]]:
         if target.exists() and not target.is_file():
             raise OSError(errno.EINVAL, "it is there and is no regular file", str(target))
     places = [target.resolve() for target in targets]
-    token = f"{os.getpid()}-{os.urandom(4).hex()}"
+    for place in places:
+        _remove_leftovers(place.parent)
+    token = f"{_host()}-{os.getpid()}-{os.urandom(4).hex()}"
     parts = tuple(  # the target's name may be as long as a name can be
         place.with_name(f".{place.name[:_BEGIN]}.{token}-{number}.tmp")
         for number, place in enumerate(places)
@@ -85,6 +91,31 @@ def atomic_replace(*targets: Path) -> Iterator[tuple[Path, ...]]:
             part.unlink(missing_ok=True)
     for folder in dict.fromkeys(place.parent for place in places):
         _flush(folder)
+
+
+@cache
+def _remove_leftovers(folder: Path) -> None:
+    """Temporary files whose process has ended; those of other hosts stay."""
+    for left in folder.glob(f".*.{_host()}-*.tmp"):
+        number = left.name.rpartition(f".{_host()}-")[2].partition("-")[0]
+        if number.isdecimal() and not _is_running(int(number)):
+            left.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OverflowError, PermissionError):
+        return True
+    return True
+
+
+@cache
+def _host() -> str:
+    """This host in a name: hosts that share a folder have process numbers of their own."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:6]
 
 
 def is_nameable(path: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,3 +165,22 @@ def test_only_what_the_system_refuses_is_told_in_one_line() -> None:
         raise OSError("no reason")
     with pytest.raises(ZeroDivisionError), wrap_os_error(ConfigError, "read x"):
         raise ZeroDivisionError
+
+
+def test_what_a_killed_process_has_left_goes_with_the_next_write(tmp_path: Path) -> None:
+    """Of this host alone; a process that still runs keeps its file."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with atomic_replace(tmp_path / "rows.csv") as (part,):
+        part.write_text("a")
+    host = part.name.split(".")[3].split("-")[0]
+    with subprocess.Popen(["true"]) as dead:
+        dead.wait()
+    left, running, elsewhere = (
+        folder / f".rows.csv.{name}-{number}-00000000-0.tmp"
+        for name, number in ((host, dead.pid), (host, os.getpid()), ("ffffff", dead.pid))
+    )
+    for file in (left, running, elsewhere):
+        file.write_text("half")
+    atomic_write(folder / "other.csv", b"b", error=ConfigError)
+    assert sorted(folder.iterdir()) == sorted([elsewhere, running, folder / "other.csv"])
