@@ -82,7 +82,8 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
     low, high = share["interval_pct"]
     yield Row(
         f"{share['sample'] - share['not_run']} random mutants of {', '.join(share['packages'])}",
-        f"tests notice {share['killed_pct']:.0f} % ({low:.0f} to {high:.0f} with 95 %)",
+        f"tests of the same module notice {share['killed_pct']:.0f} % ({low:.0f} to {high:.0f} with "
+        "95 %)",
         "mutation_share",
         share["date"],
     )
