@@ -82,8 +82,8 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
     low, high = share["interval_pct"]
     yield Row(
         f"{share['sample'] - share['not_run']} random mutants of {', '.join(share['packages'])}",
-        f"tests of the same module notice {share['killed_pct']:.0f} % ({low:.0f} to {high:.0f} with "
-        "95 %)",
+        f"tests of the same module notice {share['killed_pct']:.0f} % ({low:.0f} to {high:.0f}, 95 % "
+        "interval); 90 % is the aim",
         "mutation_share",
         share["date"],
     )
@@ -113,9 +113,11 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
 
 def _damaged(what: str, readers: Mapping[str, Any], command: str) -> Row:
     results = [*readers.values()]
-    count = min(result.get("files", result.get("inputs")) for result in results)
+    counts = [result.get("files", result.get("inputs")) for result in results]
+    least, most = min(counts), max(counts)
+    each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     return Row(
-        f"{count:,} {what.format(len(results))}",
+        f"{each} {what.format(len(results))}",
         _all_or(
             "fault",
             sum(len(result["faults"]) for result in results),
