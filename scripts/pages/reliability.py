@@ -82,8 +82,8 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
     low, high = share["interval_pct"]
     yield Row(
         f"{share['sample'] - share['not_run']} random mutants of {', '.join(share['packages'])}",
-        f"tests of the same module notice {share['killed_pct']:.0f} % ({low:.0f} to {high:.0f}, 95 % "
-        "interval); 90 % is the aim",
+        f"tests of the same module notice {share['killed_pct']:.0f} % ({low:.0f} to {high:.0f}, "
+        "95 % interval); 90 % is the aim",
         "mutation_share",
         share["date"],
     )
