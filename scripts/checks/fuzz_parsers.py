@@ -38,6 +38,7 @@ RESULT = ROOT / "scripts" / "checks" / "fuzz_parsers.json"
 MOST_S, MOST_BYTES = 10, 10**9
 _BATCH = 1000  # inputs of a process
 _MOST_CORPUS, _MOST_KEPT_BYTES = 2000, 1 << 18
+_RECURSION = 1000  # as in a process that begins; tests may have raised it
 _FIRST = 300  # characters of a fault that are kept
 
 
@@ -146,6 +147,7 @@ def _parse_here(
     ours: tuple[type[Exception], ...] = (DripleError, *parser.refuses)
     status, end_s = 1, time.monotonic() + limit_s
     try:
+        sys.setrecursionlimit(_RECURSION)
         most_bytes = _data_bytes() + MOST_BYTES
         resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
