@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import platform
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -115,7 +114,7 @@ def _is_running(process: int) -> bool:
 @cache
 def _host() -> str:
     """This host in a name: hosts that share a folder have process numbers of their own."""
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:6]
+    return hashlib.sha256(os.uname().nodename.encode()).hexdigest()[:6]
 
 
 def is_nameable(path: str) -> bool:

@@ -298,15 +298,11 @@ def _answer(asked: JobAsked, setting: str, scheme: str | None) -> Answer:
 
 
 def _setting(name: str, scheme: str | None) -> Setting:
+    from driple.api.arguments import with_asked_scheme
     from driple.cluster.setting import parse_setting
-    from driple.schemes.registry import scheme_asked
 
     setting = parse_setting(name)
-    if scheme is None:
-        return setting
-    scheme_asked(scheme)
-    setting.check_scheme([scheme.lower()])
-    return setting.with_scheme(scheme.lower())
+    return setting if scheme is None else with_asked_scheme([setting], scheme)[0]
 
 
 def _number(number: Estimate) -> Number:

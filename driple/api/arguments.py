@@ -38,6 +38,7 @@ __all__ = [
     "settings_of",
     "unread_settings_of",
     "whole_numbers_of",
+    "with_asked_scheme",
 ]
 
 _HALVES = ("bf16", "fp16")  # of the whole model, or by autocast
@@ -87,6 +88,20 @@ def settings_of(
     from driple.simulate.own_machine import with_machine
 
     return [with_machine(setting, machine) for setting in with_schemes]
+
+
+def with_asked_scheme(settings: Sequence[Setting], scheme: str) -> list[Setting]:
+    """The settings with a scheme that a user names.
+
+    Raises:
+        SettingError: no such scheme, or one that does not fit a setting.
+    """
+    from driple.schemes.registry import scheme_asked
+
+    scheme_asked(scheme)
+    for setting in settings:
+        setting.check_scheme([scheme.lower()])
+    return [setting.with_scheme(scheme.lower()) for setting in settings]
 
 
 def machine_of(file: PathLike | None) -> MachineFile | None:

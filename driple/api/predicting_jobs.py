@@ -29,8 +29,10 @@ from driple.api.predicting_lines import (
 )
 from driple.api.results import Cell, Result
 from driple.codec import Json, from_json, to_dict
+from driple.dataset.tables import require_pyarrow
 from driple.engine.engine import Engine, open_engine
-from driple.errors import ConfigError, MissingExtraError, install_hint
+from driple.errors import ConfigError
+from driple.extras import driple_version
 from driple.files import atomic_replace, atomic_write, wrap_os_error
 from driple.locks import locked
 from driple.storedfiles import check_regular, read_json
@@ -46,6 +48,7 @@ _STORED_S = 1.0  # between two times at which all is on the disk
 _FORMAT = 1
 _ROWS = 20_000  # of a row group
 _CHUNK_BYTES = 1 << 20
+_PARQUET = "answers in Parquet"  # what needs pyarrow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -158,7 +161,7 @@ def predict_jobs(
     if target.is_dir():
         raise ConfigError(f"-o {target} is a folder; give the name of a file in it")
     if target.suffix == ".parquet":
-        _pyarrow()
+        require_pyarrow(_PARQUET)
     with wrap_os_error(ConfigError, f"read {source}", "give a file of JSON lines with --jobs"):
         check_regular(source)
         total = _count_lines(source)
@@ -200,7 +203,7 @@ def _state_of(part: Path, source: Path, options: LineOptions) -> _State:
     Raises:
         ConfigError: it is of other lines, options or another version.
     """
-    begin = _State(version=_driple_version(), options=repr(options))
+    begin = _State(version=driple_version(), options=repr(options))
     file, advice = _state_file(part), f"delete {part} to begin anew"
     state = begin
     if file.exists():
@@ -226,15 +229,6 @@ def _state_of(part: Path, source: Path, options: LineOptions) -> _State:
             f"{part} is of an interrupted run of other lines than those of {source}; {advice}"
         )
     return state
-
-
-def _driple_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("driple")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _state_file(part: Path) -> Path:
@@ -350,7 +344,9 @@ def _finish(part: Path, target: Path, state: _State) -> None:
 
 def _write_parquet(part: Path, target: Path) -> None:
     """The rows as a Parquet file, a group of them at a time."""
-    arrow, parquet = _pyarrow()
+    arrow = require_pyarrow(_PARQUET)
+    from pyarrow import parquet
+
     types = {int: arrow.int64(), float: arrow.float64(), str: arrow.string()}
     schema = arrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
     with part.open("rb") as file, parquet.ParquetWriter(target, schema) as writer:
@@ -361,15 +357,3 @@ def _write_parquet(part: Path, target: Path) -> None:
                 writer.write_table(arrow.Table.from_pylist(rows, schema))
                 rows = []
         writer.write_table(arrow.Table.from_pylist(rows, schema))
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Parquet needs pyarrow, which is not installed; {install_hint('train')}, or give -o "
-            "OUT.jsonl"
-        ) from error
-    return pyarrow, pyarrow.parquet

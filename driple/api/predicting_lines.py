@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from driple.api.arguments import with_asked_scheme
 from driple.api.results import Cell
 from driple.checks import check_text
 from driple.errors import ConfigError, DripleError
@@ -203,16 +204,13 @@ def _setting(options: LineOptions, asked: Mapping[str, Any], name: str) -> Setti
         SettingError: an unknown setting, or a scheme that it does not have.
     """
     from driple.cluster.setting import parse_setting
-    from driple.schemes.registry import scheme_asked
 
     setting = parse_setting(name, options.catalogs, options.machine)
     scheme = asked.get("scheme")
     if scheme is None:
         return setting
     check_text("scheme", scheme)
-    scheme_asked(scheme)
-    setting.check_scheme([scheme.lower()])
-    return setting.with_scheme(scheme.lower())
+    return with_asked_scheme([setting], scheme)[0]
 
 
 def _row(answer: Answer) -> dict[str, Cell]:

@@ -325,14 +325,11 @@ def _with_scheme(settings: list[Setting], scheme: str) -> list[Setting]:
         ConfigError: no setting that the scheme could belong to.
         SettingError: no such scheme, or one that does not fit a setting.
     """
-    from driple.schemes.registry import scheme_asked
+    from driple.api.arguments import with_asked_scheme
 
     if not settings:
         raise ConfigError("--scheme needs --setting, such as --setting 8xH100 --scheme fsdp")
-    scheme_asked(scheme)
-    for setting in settings:
-        setting.check_scheme([scheme.lower()])
-    return [setting.with_scheme(scheme.lower()) for setting in settings]
+    return with_asked_scheme(settings, scheme)
 
 
 def _draw(answers: tuple[Answer, ...], plot: Path) -> None:

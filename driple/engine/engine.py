@@ -62,14 +62,16 @@ class Engine(Protocol):
         """End what was started; a second time does nothing."""
         ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        self.close()
 
 
 def open_engine(name: str = "local", *, workers: int = 2) -> Engine:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
+from driple.engine.engine import Engine
 from driple.errors import EngineError
 from driple.processes import end_with_parent
 
@@ -35,7 +35,7 @@ class _Pending(Generic[_Item, _Result]):
     future: Future[_Result]
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Processes of this machine, see `Engine`.
 
     Args:
@@ -127,17 +127,6 @@ class LocalEngine:
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 _WORKER: list[Any] = []  # in a worker: what all tasks share

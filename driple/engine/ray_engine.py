@@ -13,9 +13,9 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
+from driple.engine.engine import Engine
 from driple.errors import EngineError, MissingExtraError, install_hint
 
 __all__ = ["RayEngine"]
@@ -30,7 +30,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Tasks of a cluster, see `Engine`.
 
     Args:
@@ -115,17 +115,6 @@ class RayEngine:
         if self._is_ours:
             self._is_ours = False
             self._ray.shutdown()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _run(task: Callable[[Any, _Item], _Result], shared: Any, entry: _Item) -> _Result:

@@ -185,8 +185,8 @@ class Question:
         Raises:
             SettingError: an unknown cluster, or a scheme that it does not have.
         """
+        from driple.api.arguments import with_asked_scheme
         from driple.cluster.setting import Setting
-        from driple.schemes.registry import scheme_asked
 
         given = self.values.get("clusters") or self.values.get("cluster")
         scheme = self._single("scheme")
@@ -195,12 +195,7 @@ class Question:
                 raise ConfigError("scheme needs clusters, such as 8xH100")
             return None
         settings = [Setting.parse(name) for name in given]
-        if not scheme:
-            return settings
-        scheme_asked(scheme)
-        for setting in settings:
-            setting.check_scheme([scheme.lower()])
-        return [setting.with_scheme(scheme.lower()) for setting in settings]
+        return with_asked_scheme(settings, scheme) if scheme else settings
 
     def _single(self, name: str) -> str | None:
         given = self.values.get(name)
