@@ -345,6 +345,7 @@ STAGES = (
         takes="seconds",
     ),
     _page("scaling", reads=("scripts/pages/scaling.json", "scripts/checks/chaos.json")),
+    _page("quickstart", reads=("scripts/checks/extras.json",), takes="seconds", fills=True),
     _page("own_machine", reads=("docs/machine.toml", *_ANSWERS), fills=True),
     _page("web", reads=("scripts/pages/web.in.md", *_ANSWERS)),
     _page(

@@ -1,13 +1,18 @@
 """Python code run in a process of its own, since TensorFlow's graph mode cannot be undone in one.
 
 code, arguments  ->  subprocess without GPU  ->  the JSON object in its last line of output
+
+`--times FILE` keeps the processor time of each folder of tests, with that of the processes that its
+tests started and waited for: `scripts.checks.test_times` sets it beside the budget.
 """
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +36,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for test in items:
         if test.nodeid.startswith(ON_THE_MACHINE):
             test.add_marker(pytest.mark.machine)
+
+
+TIMES: Counter[str] = Counter()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option `--times`."""
+    parser.addoption("--times", type=Path, metavar="FILE", help="JSON: processor_s by folder")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Count the processor time of a test, its fixtures included."""
+    before = sum(os.times()[:4])
+    try:
+        return (yield)
+    finally:
+        folder = Path(item.nodeid.partition("::")[0]).parent
+        TIMES["/".join(folder.parts[:2])] += sum(os.times()[:4]) - before
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the times."""
+    file: Path | None = session.config.getoption("--times")
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        times = {folder: round(seconds, 1) for folder, seconds in sorted(TIMES.items())}
+        file.write_text(json.dumps(times, indent=1) + "\n", encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
 
@@ -26,6 +25,7 @@ from driple.agents.answers import (
     PredictAnswer,
 )
 from driple.errors import DripleError
+from driple.extras import driple_version
 
 __all__ = ["SKILL", "server"]
 
@@ -63,7 +63,7 @@ def server() -> MCPServer:
     mcp = MCPServer(
         "driple",
         instructions=SKILL.read_text(encoding="utf-8"),
-        version=_version(),
+        version=driple_version(),
         log_level="WARNING",
     )
     read_only = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -177,10 +177,3 @@ def plan(
         instances=instances or [], settings=settings or [], machines=machines or [1],
         budget_dollars=budget_dollars, deadline_hours=deadline_hours, spot=spot,
     )  # fmt: skip
-
-
-def _version() -> str:
-    try:
-        return version("driple")
-    except PackageNotFoundError:
-        return ""

@@ -76,6 +76,7 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
 
     Raises:
         CheckpointError: with `inspector`, no checkpoint of the setting; or a preset that it lacks.
+        ConfigError: a preset other than `default`, and no inspector answers.
         SettingError: what the machines are is not known.
     """
     from driple.inspector.checkpoint import load_checkpoint
@@ -103,6 +104,12 @@ def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
             if fitted
             else remark("no_inspector", setting=setting.name)
         )
+    if preset != "default" and method != "all":
+        who = "the simulator answers" if method == "auto" else f"--method {method} answers"
+        raise ConfigError(
+            f"--set preset={preset} names an inspector, and for {setting.name} {who}; leave it out,"
+            " or ask with --method inspector"
+        )
     from driple.simulate.place import place_of
 
     place = place_of(setting)
@@ -120,7 +127,7 @@ def _usual_of(setting: Setting, preset: str) -> str:
     """The method that answers where none is asked for; the simulator without that inspector."""
     try:
         return plan_of(setting, "auto", preset).method
-    except CheckpointError:
+    except (CheckpointError, ConfigError):
         return "simulator"
 
 

@@ -134,3 +134,17 @@ def test_the_usual_answer_is_the_simulators_where_an_inspector_guesses() -> None
     assert usual_answer([simulated], "inspector") == "simulator"
     assert usual_answer([doubted], "simulator") == "simulator"
     assert usual_answer([], "zeng") == "zeng"
+
+
+@pytest.mark.parametrize(
+    ("setting", "method", "who"),
+    [
+        ("8xA100", "auto", "the simulator answers"),
+        ("V100-P1w2", "simulator", "--method simulator answers"),
+        ("V100-P1w2", "analytic", "--method analytic answers"),
+    ],
+)
+def test_a_preset_without_an_inspector_is_refused(setting: str, method: str, who: str) -> None:
+    with pytest.raises(ConfigError, match=f"--set preset=paper names an inspector.*{who}"):
+        plan_of(Setting.parse(setting), method, "paper")
+    assert plan_of(Setting.parse(setting), "all", "paper").method == "all"

@@ -1,0 +1,68 @@
+"""Processor time of each folder of tests beside its budget in tests/data/time_budget.toml.
+
+scripts/test --build/test_times/*.json--> sum of its runs by folder --> table, folders over budget
+
+    scripts/test && python -m scripts.checks.test_times          # 1 if a folder is over its budget
+
+Processor time, that of started processes included, depends less on what else runs than time by the
+clock does. A folder that is over its budget has tests to be made faster, merged or marked `slow`;
+one without a budget needs one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["main", "over_budget"]
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMES = ROOT / "build" / "test_times"
+BUDGET = ROOT / "tests" / "data" / "time_budget.toml"
+
+
+def over_budget(times: Mapping[str, float], budget: Mapping[str, float]) -> list[str]:
+    """What is wrong, one line each: folders over their budgets, folders without one.
+
+    Args:
+        times: processor seconds by folder.
+        budget: the most of them, by folder.
+    """
+    lines = [f"{name} has no budget" for name in sorted(set(times) - set(budget))]
+    return lines + [
+        f"{name}: {times[name]:.0f} s of processor time, {most:.0f} s allowed"
+        for name, most in sorted(budget.items())
+        if times.get(name, 0.0) > most
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 if a folder is over its budget."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--times", type=Path, default=TIMES, metavar="FOLDER", help="with *.json")
+    files = sorted(parser.parse_args(arguments).times.glob("*.json"))
+    if not files:
+        parser.error(f"no times in {TIMES.relative_to(ROOT)}; run scripts/test first")
+    times: Counter[str] = Counter()
+    for file in files:
+        times.update(json.loads(file.read_text(encoding="utf-8")))
+    budget = tomllib.loads(BUDGET.read_text(encoding="utf-8"))["processor_s"]
+    print(f"{'folder':20}{'processor_s':>12}{'budget_s':>10}")
+    for name, seconds in times.most_common():
+        print(f"{name:20}{seconds:12.1f}{budget.get(name, 0):10.0f}")
+    print(f"{'all':20}{times.total():12.1f}{sum(budget.values()):10.0f}")
+    lines = over_budget(times, budget)
+    for line in lines:
+        print(line, file=sys.stderr)
+    return bool(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
