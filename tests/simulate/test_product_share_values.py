@@ -135,7 +135,7 @@ def test_formats_of_several_products_are_told_apart() -> None:
 
 def test_a_processor_has_no_products_in_few_bits() -> None:
     cpu = next(device for device in DEVICES.values() if device.is_cpu)
-    with pytest.raises(SettingError, match="no tensor cores for fp8; .*H100"):
+    with pytest.raises(SettingError, match=r"no tensor cores for fp8; .*H100"):
         low_products(OpTable.of([low("fp8")]), cpu)
-    with pytest.raises(SettingError, match="nvfp4; .*bf16-mixed.*B200"):
+    with pytest.raises(SettingError, match=r"nvfp4; .*bf16-mixed.*B200"):
         low_products(OpTable.of([low("nvfp4")]), A100)
