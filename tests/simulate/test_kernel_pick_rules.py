@@ -96,6 +96,7 @@ def test_pytorch_takes_the_other_depthwise_convolutions_with_channels_apart(
         ((3, 3), FLOAT32, "input", set()),
         ((7, 7), FLOAT32, "forward", {"small_window_last_single"}),
         ((7, 7), FLOAT32, "filter", {"widest_window_last_gradient"}),
+        ((7,), FLOAT32, "filter", {"widest_window_last_gradient"}),
         ((6, 6), FLOAT32, "filter", set()),
         ((7, 7), FLOAT16, "filter", {"small_window_last_half"}),
         ((3, 3), BFLOAT16, "input", {"small_window_last_half"}),
