@@ -198,3 +198,8 @@ def test_plans_that_do_not_belong_together_are_refused() -> None:
         simulate_timeline(UPDATE, EXCHANGE, [PLAN, fewer], 1)
     with pytest.raises(ConfigError, match="num_steps"):
         simulate_timeline(UPDATE, EXCHANGE, [PLAN] * 2, 0)
+
+
+def test_bytes_of_a_step_are_those_of_all_its_collectives() -> None:
+    assert EXCHANGE.sent_bytes == 50 + 50 + 60 + 30 + 8
+    assert StepCollectives().sent_bytes == 0.0
