@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def reached(link: Link, bytes_per_s: float) -> ReachedLink:
     return ReachedLink(replace(link, bytes_per_s=bytes_per_s), LinkEfficiency(1.0, 1e-6, 0.0))
 
 
-def step(machines: int, devices: int, *, named: bool = True, **degrees: int) -> SchemeStep:
+def step(machines: int, devices: int, *, named: bool = True, **degrees: Any) -> SchemeStep:
     """A step on machines of so many devices, 16e9 bytes/s within and 8e9 between."""
     places = tuple(machine for machine in range(machines) for _ in range(devices))
     topology = Topology(
