@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,8 +11,9 @@ from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.step import StepOptions, traced_step
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.fused import fused_bytes
+from driple.simulate.fused import FusedOps, fused_bytes, fused_times
 from driple.simulate.prepared_job import PreparedJob
+from driple.step.plan import OpTimes
 
 SIDE = 1024
 
@@ -100,3 +102,45 @@ def test_compiling_saves_time_and_hardly_changes_products() -> None:
     rest = [float(one.duration_s.sum() - one.duration_s[products].sum()) for one in times]
     assert rest[1] < 0.75 * rest[0]
     assert (times[1].busy_s <= times[1].duration_s + 1e-15).all()
+
+
+def test_a_kernel_of_several_ops_is_started_with_the_first_of_them() -> None:
+    """Ops outside of groups start their own and move all their bytes."""
+    graph = graph_of(Chain(), compiled=True)
+    cost = cost_of_graph(graph)
+    fused = FusedOps.of(graph, cost)
+    assert fused is not None
+    groups = graph.fusion_of.tolist()
+    seen: set[int] = set()
+    for node, group in enumerate(groups):
+        assert fused.starts[node] == (group < 0 or group not in seen)
+        seen.add(group)
+    own = cost.bytes_read + cost.bytes_written
+    inside = (graph.fusion_of >= 0) & (own > 0)
+    moved = fused_bytes(graph, cost)
+    assert (fused.bytes_share[inside] * own[inside]).tolist() == pytest.approx(
+        np.minimum(moved, own)[inside].tolist()
+    )
+    assert (fused.bytes_share[~inside] == 1.0).all()
+    assert (fused.bytes_share[inside] < 1.0).any()
+    # The chain of nine moves of a tensor, of which three are left.
+    first = list(graph.kinds).index("add")
+    left = (fused.bytes_share * own)[first : first + 4].sum()
+    assert left == pytest.approx(3 * 4 * SIDE * SIDE)
+
+
+def test_without_groups_nothing_is_fused() -> None:
+    graph = graph_of(Chain(), compiled=False)
+    assert FusedOps.of(graph, cost_of_graph(graph)) is None
+
+
+def test_fused_ops_take_their_share_of_bytes_and_one_start() -> None:
+    """Kernels of 2 and 1 s with starts of 1 s each: half of the first's bytes are left."""
+    times = OpTimes(
+        duration_s=np.array([3.0, 2.0]), busy_s=np.array([2.0, 1.0]), memory_s=np.array([1.0, 0.5])
+    )
+    fused = FusedOps(bytes_share=np.array([0.5, 1.0]), starts=np.array([True, False]))
+    changed = fused_times(times, fused)
+    assert changed.duration_s.tolist() == [2.0, 1.0]
+    assert changed.busy_s.tolist() == [1.0, 1.0]
+    assert changed.memory_s.tolist() == [0.5, 0.5]

@@ -135,3 +135,89 @@ def test_a_pace_that_no_host_has_is_refused() -> None:
 def test_one_device_has_no_link_to_measure() -> None:
     setting = with_machine(Setting.parse("1xH100"), WHOLE)
     assert setting.cluster.link == Setting.parse("1xH100").cluster.link
+
+
+def codes(machine: MachineFile, setting: str) -> list[str]:
+    """What a machine file leaves open of a setting."""
+    return [one.code for one in machine_remarks(machine, Setting.parse(setting))]
+
+
+def test_remarks_state_what_was_measured() -> None:
+    launched = replace(HOST, launch_us=9.0)
+    (host,) = machine_remarks(replace(WHOLE, host=launched), Setting.parse("1xH100"))
+    assert dict(host.values) == {
+        "file": "machine.toml", "us_per_op": 20.0, "low_us": 11.0, "high_us": 30.0,
+        "launch_us": 9.0,
+    }  # fmt: skip
+    cores = MachineProcessor(
+        flops_per_s=1e11, bytes_per_s=2e10, us_per_op=8.0, threads=3, programs=11, median_pct=5.0
+    )
+    (processor,) = machine_remarks(MachineFile(file="m.toml", processor=cores),
+                                   Setting.parse("1x1xCPU"))  # fmt: skip
+    assert dict(processor.values) == {
+        "file": "m.toml", "gflops": 100.0, "gb_per_s": 20.0, "us_per_op": 8.0, "threads": 3,
+    }  # fmt: skip
+
+
+def test_a_busy_machine_and_unknown_rates_are_remarked() -> None:
+    assert WHOLE.machine is not None
+    busy = replace(WHOLE, machine=replace(WHOLE.machine, disturbed=True, busy_cores=2.5))
+    remarks = machine_remarks(busy, Setting.parse("1xH100"))
+    assert [one.code for one in remarks] == ["measured_host", "measured_while_busy"]
+    assert dict(remarks[1].values) == {"file": "machine.toml", "busy_cores": 2.5}
+    assert codes(replace(WHOLE, host=None), "1xH100") == []
+    untuned = Row(name="H100", values={"fp32_flops": 1e13}, file="m", own=True)
+    (remark,) = machine_remarks(MachineFile(file="m", rows=(untuned,)), Setting.parse("1xH100"))
+    assert (remark.code, remark.values["device"]) == ("device_rates_assumed", "H100")
+
+
+@pytest.mark.parametrize(
+    ("setting", "tables", "code"),
+    [
+        ("8xH100", (RING,), None),
+        ("8xH100", (replace(RING, collective="all_gather"),), "link_of_machine_not_measured"),
+        ("8xH100", (NETWORK,), "link_of_machine_not_measured"),
+        ("8xH100", (), "link_of_machine_not_measured"),
+        ("8xH100", (replace(RING, backend="gloo"),), "measured_by_gloo"),
+        ("2x8xH100/NVLink+400G", (RING,), "link_of_machine_not_measured"),
+        ("2x8xH100/NVLink+400G", (RING, NETWORK), None),
+        ("2x8xH100/NVLink+400G", (replace(RING, backend="gloo"), NETWORK), None),
+        ("1xH100", (), None),
+    ],
+)
+def test_links_that_were_not_measured_are_remarked(
+    setting: str, tables: tuple[Collective, ...], code: str | None
+) -> None:
+    """By all-reduces over as many machines as the setting has: one, or several."""
+    machine = replace(WHOLE, host=None, collectives=tables)
+    assert codes(machine, setting) == ([] if code is None else [code])
+
+
+def test_only_all_reduces_of_links_between_devices_count() -> None:
+    """A gather changes nothing, nor does a table of a link that the setting has none of."""
+    for tables, setting in (
+        ((replace(RING, collective="all_gather"),), "8xH100"),
+        ((RING,), "2x1xH100/PCIe+400G"),
+        ((NETWORK,), "8xH100"),
+    ):
+        plain = Setting.parse(setting)
+        changed = with_machine(plain, MachineFile(file="m", host=HOST, collectives=tables))
+        assert changed.cluster.link == plain.cluster.link
+        assert changed.cluster.network == plain.cluster.network
+    changed = with_machine(Setting.parse("8xH100"), MachineFile(file="m", collectives=(RING,)))
+    assert changed.cluster.link != Setting.parse("8xH100").cluster.link
+
+
+def test_all_devices_have_the_rows_facts_and_the_files_name() -> None:
+    """Of a row only what is a fact of a device; other devices' rows do not count."""
+    other = Row(name="A100", values={"tuned_half": 0.1}, file="m", own=True)
+    machine = MachineFile(file="m.toml", rows=(other, H100))
+    setting = with_machine(Setting.parse("8xH100"), machine)
+    for device in (*setting.cluster.devices, setting.worker):
+        assert (device.find("tuned_half"), device.find("tuned_memory")) == (0.9, 1.1)
+        assert device.origin == "m.toml"
+        assert "source" not in device.facts
+        assert device.find("tuned_host") is None
+    plain = with_machine(Setting.parse("1xH100"), MachineFile(file="m", host=HOST))
+    assert plain.worker.find("tuned_half") is None
+    assert plain.worker.find("tuned_host_runs") == 12

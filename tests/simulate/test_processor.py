@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from driple.cluster.setting import Setting
+from driple.graph.signature import OpSignature, Tensor
 from driple.jobs.pytorch.modules import job_of_module
+from driple.simulate.optable import OpTable
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.processor import (
     SET_UP_OPS,
@@ -20,6 +22,7 @@ from driple.simulate.processor import (
     is_measured,
     op_seconds,
     processor_pace,
+    processor_times,
     processor_update_s,
     with_pace,
 )
@@ -95,3 +98,36 @@ def test_the_usual_core_is_that_of_the_study() -> None:
     assert usual.flops_per_s / 0.4 == pytest.approx(row["flops_per_s"], rel=0.05)
     assert usual.bytes_per_s / 0.4 == pytest.approx(row["bytes_per_s"], rel=0.05)
     assert usual.op_s * 0.4 == pytest.approx(row["op_s"], rel=0.05)
+
+
+def test_times_of_a_graph_are_those_of_its_ops_as_often_as_they_run() -> None:
+    """All of it is busy, and memory is in use for the bytes, but no longer than the op."""
+    table = prepared(nn.Linear(64, 32), 16, 64).kinds.table
+    seconds = op_seconds(table, PACE)
+    count = len(seconds)
+    executions = np.arange(count)
+    times = processor_times(table, np.arange(count)[::-1], executions, PACE)
+    np.testing.assert_allclose(times.duration_s, seconds[::-1] * executions)
+    np.testing.assert_allclose(times.busy_s, times.duration_s)
+    moved_s = table.moved[::-1] / 1e10 * executions
+    np.testing.assert_allclose(times.memory_s, np.minimum(moved_s, times.duration_s))
+    assert (times.memory_s < times.duration_s).any()
+
+
+def test_kernels_of_a_recurrent_layer_are_turns_of_a_loop() -> None:
+    """On cores that compute and move in no time: 0.6 starts for each, beside the op's own."""
+    fast = ProcessorPace(flops_per_s=1e30, bytes_per_s=1e30, op_s=1.0)
+    rows = OpSignature(
+        "embedding_gradient", (Tensor((4000, 16), 1), Tensor((4000,), 3)), (Tensor((64, 16), 1),)
+    )
+    table = OpTable.of([rows])
+    assert op_seconds(table, fast)[0] == pytest.approx(1 + 0.6 * 30)
+
+
+def test_a_product_of_a_side_of_one_takes_nine_times_as_long_for_each_multiply_add() -> None:
+    """A side without elements counts as one; 2 x 64 x 32 x 1 FLOP at 1e11 a second."""
+    table = OpTable.of(
+        [OpSignature("matmul", (Tensor((64, 1), 1), Tensor((1, 32), 1)), (Tensor((64, 32), 1),))]
+    )
+    slow = replace(PACE, flops_per_s=1.0, bytes_per_s=1e30)
+    assert op_seconds(table, slow)[0] == pytest.approx(2 * 64 * 32 * 9 + 1e-5)
