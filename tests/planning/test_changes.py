@@ -163,7 +163,7 @@ def convolution(
         (convolution((8, 64, 16)), False),
         (convolution(None), False),
         (convolution((8, 64, 16, 16), kind="matmul"), False),
-        (convolution((8, 64, 16, 16), numbers={CHANNELS_LAST: 1}), False),
+        (convolution((8, 64, 16, 16), numbers=(CHANNELS_LAST,)), False),
     ],
 )
 def test_images_of_convolutions_may_have_their_channels_last(
