@@ -138,7 +138,7 @@ def test_no_other_sizes_are_more_likely(far: float) -> None:
         lambda step: replace(scale, base=scale.base + step),
         lambda step: replace(scale, slope=scale.slope + step / 0.4),
         *(
-            lambda step, name=name: replace(  # type: ignore[misc]
+            lambda step, name=name: replace(
                 scale, effects={**scale.effects, name: scale.effects[name] + step}
             )
             for name in scale.effects

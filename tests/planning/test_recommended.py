@@ -180,6 +180,7 @@ def test_an_interval_half_as_wide_is_a_reason(high: float, is_reason: bool) -> N
     assert best is (narrow if is_reason else wide)
     measured = replace(made_up("c", 1.05, 1.05), provenance="measured", answer=None)
     assert choose([wide, measured], NONE).best is measured
+    assert choose([within(made_up("a", 1, 1), 1.0, 2.0), measured], NONE).best is measured
     unknown = [made_up("d", 1, 1), made_up("e", 1.01, 1.01)]
     assert choose(unknown, NONE).best is unknown[0]
     assert choose([unknown[0], replace(narrow, name="e")], NONE).best is not unknown[0]
