@@ -45,14 +45,21 @@ def test_parameters_and_their_blocks() -> None:
     assert weights.gradient_at.tolist() == [3, -1, 2]
     assert weights.trained_bytes == 160
     assert weights.sharers.tolist() == [1.0, 1.0, 1.0]
-    at = weights.block_of
-    first, second = int(at[0]), int(at[2])
-    assert at[1] == first
-    if first != second:
-        assert weights.forward_at[[first, second]].tolist() == [0, 1]
-        assert weights.forward_end[[first, second]].tolist() == [0, 1]
-        assert weights.complete_at[[first, second]].tolist() == [3, 2]
-    assert len(weights.forward_at) == len(set(at.tolist()))
+    # Two layers of their own names are no repeated blocks: all is gathered together.
+    assert weights.block_of.tolist() == [0, 0, 0]
+    assert (weights.forward_at.tolist(), weights.forward_end.tolist()) == ([0], [1])
+    assert (weights.backward_at.tolist(), weights.complete_at.tolist()) == ([2], [3])
+
+
+def test_repeated_layers_are_blocks() -> None:
+    """The first is read at nodes 0 and 3, the second at 1 and 2; the rest has no number."""
+    graph = two_layers()
+    names = ("layers.0.weight", "layers.0.bias", "layers.1.weight")
+    table = replace(graph.parameters, names=names)
+    weights = StepMemory.of(replace(graph, parameters=table)).weights
+    assert weights.block_of.tolist() == [0, 0, 1]
+    assert weights.forward_at.tolist() == [0, 1] and weights.forward_end.tolist() == [0, 1]
+    assert weights.backward_at.tolist() == [3, 2] and weights.complete_at.tolist() == [3, 2]
 
 
 def test_a_parameter_without_a_gradient_is_not_trained() -> None:
