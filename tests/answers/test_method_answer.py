@@ -134,12 +134,9 @@ def simulated(
     )
 
 
-def why(answer: MethodAnswer) -> list[tuple[object, float]]:
+def why(answer: MethodAnswer) -> list[tuple[Any, Any]]:
     """What makes its interval wider, with the factor."""
-    return [
-        (one.values["because"], float(one.values["factor"]))  # type: ignore[arg-type]
-        for one in answer.widened
-    ]
+    return [(one.values["because"], one.values["factor"]) for one in answer.widened]
 
 
 @pytest.mark.parametrize("seconds", [0.25, 4.0])
@@ -212,8 +209,8 @@ def test_a_quarter_beyond_the_percentile_is_said(
         runs=Remark.of_text("runs"), p90_pct=50.0, low_factor=low, high_factor=min(high, 99.0)
     )
     factors = {"upper": high, "lower": low}
-    said = why(simulated((low, high), stated=stated))
-    assert said == [("tail", pytest.approx(factors[reason])) for reason in reasons]
+    expected: list[Any] = [("tail", pytest.approx(factors[reason])) for reason in reasons]
+    assert why(simulated((low, high), stated=stated)) == expected
     assert why(simulated((low, high))) == []
     assert why(simulated(None, stated=stated)) == []
     assert why(simulated((low, high), stated=replace(stated, p90_pct=None))) == []
@@ -246,7 +243,8 @@ def test_what_decides_each_end(
     result = simulated(
         (0.2 * seconds, 5 * seconds), stated=stated, by_network=network, seconds=seconds
     )
-    assert why(result) == [(reasons[0], pytest.approx(5.0)), (reasons[1], pytest.approx(0.2))]
+    expected: list[Any] = [(reasons[0], pytest.approx(5.0)), (reasons[1], pytest.approx(0.2))]
+    assert why(result) == expected
     other = replace(result, stated=replace(stated, nearest_because=Remark.of_text("none")))
     renamed = ["other_kind" if reason == "tail" else reason for reason in reasons]
     assert [reason for reason, _ in why(other)] == renamed
