@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 __all__ = ["AllocatorPeak", "CachingAllocator", "played"]
 
-_KIB, _MIB = 2**10, 2**20
+_MIB = 2**20
 MIN_BLOCK_BYTES = 512
 SMALL_BYTES = _MIB  # largest request of the small pool
 SMALL_SEGMENT_BYTES = 2 * _MIB

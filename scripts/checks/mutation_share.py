@@ -103,7 +103,7 @@ def modules_of(packages: Sequence[str], listed: Mapping[str, Module], root: Path
             mirrored = (own.relative_to(root).as_posix(),) if own.is_file() else ()
             name = inner.with_suffix("").as_posix().replace("/", ".")
             module = by_file.get(file, Module(name=name, file=file, tests=()))
-            tests = tuple(dict.fromkeys([*mirrored, *module.tests]))
+            tests = tuple(dict.fromkeys([*module.tests, *mirrored]))  # quick ones first
             modules.append(replace(module, tests=tests))
     return modules
 

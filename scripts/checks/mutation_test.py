@@ -53,6 +53,7 @@ _OPTIONS = ("-p", "no:cacheprovider", "-p", "no:randomly")
 # Operators whose mutants mostly fail at once (a value or an argument becomes None), or change the
 # words of a message: they would raise the share that is noticed, and tell nothing of formulas.
 _LEFT_OUT = frozenset({"operator_string", "operator_assignment", "operator_arg_removal"})
+_PACKAGES = frozenset({"driple", "scripts"})  # whose modules may import a module under test
 # Subscripts of these at the top of a module name types, which nothing looks at while it runs.
 _TYPES = frozenset({"npt.NDArray", "Callable", "Mapping", "Sequence", "dict", "list", "tuple"})
 
@@ -265,11 +266,15 @@ def _list_imports(module: Module, into: Path) -> None:
 
 
 def dependents_of(name: str, loaded: Iterable[str]) -> set[str]:
-    """The module and those of the same package that import it, in however many steps."""
-    package = name.partition(".")[0]
+    """The module and those of this repository that import it, in however many steps.
+
+    A script that is kept while what it imports is imported anew would hold classes of which nothing
+    else is an instance.
+    """
+    packages = {name.partition(".")[0], *_PACKAGES}
     readers: dict[str, set[str]] = {}
     for module in loaded:
-        if module.partition(".")[0] != package:
+        if module.partition(".")[0] not in packages:
             continue
         for read in _imports_of(module):
             readers.setdefault(read, set()).add(module)

@@ -31,6 +31,7 @@ TASK = TaskScale(
 SCALE = ErrorScale(tasks={"train": TASK}, unseen_device=0.3)
 TRAITS = st.lists(st.sampled_from(["half precision", "single", "new"]), unique=True)
 DISTANCES = st.floats(0, 1)
+_ROUNDING = 1e-12  # of sizes that differ by less than a double can say
 
 
 def test_a_size_is_a_product_of_factors() -> None:
@@ -44,8 +45,10 @@ def test_a_size_is_a_product_of_factors() -> None:
 def test_further_jobs_are_no_surer(traits: list[str], near: float, far: float, known: bool) -> None:
     near, far = sorted([near, far])
     near_spread, other = (SCALE.spread("train", traits, at, known=known) for at in (near, far))
-    assert other.low <= near_spread.low <= 1 <= near_spread.high <= other.high
-    assert near_spread.median <= other.median and near_spread.p90 <= other.p90
+    more = 1 + _ROUNDING
+    assert other.low <= near_spread.low * more and near_spread.high <= other.high * more
+    assert near_spread.low <= 1 <= near_spread.high
+    assert near_spread.median <= other.median * more and near_spread.p90 <= other.p90 * more
     assert near_spread.median < near_spread.p90
 
 

@@ -85,3 +85,83 @@ def test_a_sentence_says_which_numbers_are_of_a_tuning() -> None:
         stated_error_sentence(replace(usual, runs_median_pct=30, runs_p90_pct=90))
         == "the simulator's error on 9 runs: median 30 %, 90th percentile 90 %"
     )
+
+
+KNOWN = StatedError(
+    num_runs=9,
+    runs=Remark.of_text("runs"),
+    median_pct=30.0,
+    p90_pct=90.0,
+    low_factor=0.5,
+    high_factor=2.0,
+)
+
+
+def test_an_error_without_runs_says_nothing() -> None:
+    none = StatedError(runs=Remark.of_text("none"))
+    assert (none.num_runs, none.is_checked, none.p90, none.is_guess) == (0, False, None, False)
+    assert none.interval_of(1.0) is None
+    assert KNOWN.is_checked and KNOWN.p90 == pytest.approx(0.9)
+    assert replace(KNOWN, num_runs=1).is_checked
+    assert not replace(KNOWN, nearest_because=Remark.of_text("other")).is_checked
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "median_pct", "is_guess"),
+    [
+        (0.5, 3.0, 30.0, False),
+        (0.5, 3.01, 30.0, True),
+        (0.5, 2.0, 100.0, False),
+        (0.5, 2.0, 100.1, True),
+        (None, 9.0, 900.0, False),
+        (0.1, None, 900.0, False),
+        (0.1, 9.0, None, False),
+    ],
+)
+def test_a_ratio_above_6_or_a_median_above_100_pct_is_a_guess(
+    low: float | None, high: float | None, median_pct: float | None, is_guess: bool
+) -> None:
+    error = replace(KNOWN, low_factor=low, high_factor=high, median_pct=median_pct)
+    assert error.is_guess is is_guess
+
+
+def test_an_interval_of_more_than_a_thousand_says_nothing() -> None:
+    assert KNOWN.interval_of(3.0) == (1.5, 6.0)
+    assert replace(KNOWN, low_factor=0.5, high_factor=500.0).interval_of(2.0) == (1.0, 1000.0)
+    assert replace(KNOWN, low_factor=0.5, high_factor=500.1).interval_of(2.0) is None
+    assert replace(KNOWN, low_factor=None).interval_of(2.0) is None
+    assert replace(KNOWN, high_factor=None).interval_of(2.0) is None
+
+
+def test_an_error_of_the_nearest_kind_is_wider_by_a_power() -> None:
+    reason = Remark.of_text("no such run")
+    wider = KNOWN.of_nearest(reason, 2.0)
+    assert (wider.low_factor, wider.high_factor) == (0.25, 4.0)
+    assert wider.nearest_because is reason
+    assert (wider.num_runs, wider.median_pct, wider.p90_pct) == (9, 30.0, 90.0)
+    unknown = StatedError(runs=Remark.of_text("none")).of_nearest(reason, 2.0)
+    assert (unknown.low_factor, unknown.high_factor) == (None, None)
+
+
+def test_the_larger_error_of_two_counts() -> None:
+    """Number by number; what is not known of the other changes nothing."""
+    other = replace(KNOWN, median_pct=40.0, p90_pct=80.0, low_factor=0.4, high_factor=1.5)
+    both = KNOWN.no_surer_than(other)
+    assert (both.median_pct, both.p90_pct) == (40.0, 90.0)
+    assert (both.low_factor, both.high_factor) == (0.4, 2.0)
+    assert other.no_surer_than(KNOWN).high_factor == 2.0
+    none = StatedError(runs=Remark.of_text("none"))
+    assert KNOWN.no_surer_than(none) == KNOWN
+    assert none.no_surer_than(KNOWN) == none
+
+
+def test_every_number_of_an_error_is_printed_under_its_name() -> None:
+    reason = Remark.of_text("why")
+    error = replace(
+        KNOWN, runs_median_pct=20.0, runs_p90_pct=40.0, tuned=("p90_pct",), nearest_because=reason
+    )
+    assert error.to_dict() == {
+        "checked": False, "runs": 9, "of": KNOWN.runs, "median_pct": 30.0, "p90_pct": 90.0,
+        "runs_median_pct": 20.0, "runs_p90_pct": 40.0, "tuned": ("p90_pct",), "low_factor": 0.5,
+        "high_factor": 2.0, "nearest_because": reason,
+    }  # fmt: skip

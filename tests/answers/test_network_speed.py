@@ -39,7 +39,7 @@ def share_at(ready: ReadyJob, there: Place, bytes_per_s: float) -> float:
     return share
 
 
-@pytest.mark.parametrize("name", ["4x8xK80/PCIe+100G", "4xV100/PCIe"])
+@pytest.mark.parametrize("name", ["4x8xK80/PCIe+100G", "4xV100/PCIe", "2xV100/PCIe"])
 def test_just_above_the_least_rate_a_step_waits_little(ready: ReadyJob, name: str) -> None:
     """And just below it, it does not."""
     there = place(name)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +16,8 @@ from driple.cluster.setting import Setting
 from driple.jobs.load import load_job
 from driple.simulate.place import Place, place_of
 from driple.simulate.run import simulated_step_s
+from driple.step.profile import DeviceSpan, StepProfile
+from tests.memory.two_layers import two_layers
 from tests.simulate.jobs import net
 
 SECONDS = st.floats(1e-6, 1e3)
@@ -125,3 +131,81 @@ def test_what_a_step_waits_for_is_what_joins_its_devices(
 def test_servers_and_processors_have_no_parts(ready: ReadyJob) -> None:
     for name in ("V100-P1w2/ho-PCIe", "2xCPU"):
         assert parts_of(ready, place(name), 1.0) is None
+
+
+def split_parts(
+    name: str, waits_s: float, *, passes: int = 9, step_s: float = 20.0
+) -> StepParts | None:
+    """Of a step of 10 s, of which the first device waits so many, and 1 s for its host."""
+    graph = replace(two_layers(), executions=np.full(4, passes))
+    ready = SimpleNamespace(prepared=SimpleNamespace(graph=graph), job=SimpleNamespace(offload=()))
+    share = (9 - waits_s) / (10 - waits_s)
+    profile = StepProfile(
+        step_s=10.0,
+        device=(
+            DeviceSpan(
+                phase="forward", start_s=0.0, end_s=10 - waits_s, busy_share=share,
+                memory_share=0.0,
+            ),
+        ),
+    )  # fmt: skip
+    return parts_of(ready, place(name), step_s, profile=profile)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "passes", "bubble_s"),
+    [
+        ("2xA100/NVLink@pp2", 9, 10 * 1 / 10),
+        ("4xA100/NVLink@pp4", 7, 10 * 3 / 10),
+        ("2xA100/NVLink@pp2", 1, 10 * 1 / 2),
+    ],
+)
+def test_a_pipeline_waits_for_its_stages_or_for_its_links(
+    name: str, passes: int, bubble_s: float
+) -> None:
+    """The bubble is p - 1 of m + p - 1 turns; it is named where it is over half of the waiting."""
+    stages = int(name[-1])
+    less = split_parts(name, min(1.99 * bubble_s, 8.0), passes=passes)
+    assert less is not None
+    assert less.exchange.startswith(f"other stages, the bubble of a pipeline of {stages} stages")
+    assert f"with {passes} micro-batch" in less.exchange
+    if 2.01 * bubble_s < 9:
+        more = split_parts(name, 2.01 * bubble_s, passes=passes)
+        assert more is not None and more.exchange.startswith("the links between devices (NVLink")
+
+
+def test_parts_of_a_split_step_are_stretched_to_it() -> None:
+    """10 s of which 6 are kernels, 1 is the host's and 3 are waited for, as a step of 20 s."""
+    parts = split_parts("2xA100/NVLink@pp2", 3.0)
+    assert parts is not None
+    assert parts.computing_s == pytest.approx({"computing": 12.0})
+    assert (parts.host_s, parts.exchange_s) == pytest.approx((2.0, 6.0))
+    assert parts.step_s == pytest.approx(20.0)
+    ready = SimpleNamespace()
+    assert parts_of(ready, place("2xA100/NVLink@pp2"), 1.0) is None  # type: ignore[arg-type]
+
+
+def test_a_split_over_machines_waits_for_both_kinds_of_links() -> None:
+    parts = split_parts("2x2xA100/NVLink+25G@tp2-pp2", 8.0)
+    assert parts is not None
+    assert parts.exchange.startswith("the links within and between machines (NVLink")
+    assert parts.exchange.endswith(", 25G)")
+
+
+def test_shared_updates_make_a_step_shorter() -> None:
+    """By the update alone, as far as there is any; then all parts shrink."""
+    alone = StepParts(computing_s={"matmul": 6.0, "optimizer update": 3.0}, host_s=1.0)
+    shorter = alone.with_exchange(8.0, "links")
+    assert shorter.computing_s == pytest.approx({"matmul": 6.0, "optimizer update": 1.0})
+    assert (shorter.host_s, shorter.exchange_s) == (1.0, 0.0)
+    least = alone.with_exchange(3.5, "links")
+    assert least.computing_s == pytest.approx({"matmul": 3.0, "optimizer update": 0.0})
+    assert least.host_s == pytest.approx(0.5)
+    same = alone.with_exchange(10.0, "links")
+    assert same.computing_s == alone.computing_s and same.exchange_s == 0.0
+
+
+def test_the_host_is_a_bottleneck_by_its_own_name() -> None:
+    waiting = StepParts(computing_s={"b": 1.0}, host_s=3.0).bottleneck
+    assert waiting is not None and waiting.is_host
+    assert SOME.bottleneck is not None and not SOME.bottleneck.is_host

@@ -11,15 +11,19 @@ from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import ConfigError, SettingError
 from driple.planning.places import (
+    Candidate,
     Refused,
+    bare_name,
     check_degrees_fit,
     chosen_instances,
+    full_name,
     lacking_facts,
     least_needed,
     place_of_setting,
     places_of,
     schemes_for,
 )
+from driple.planning.variants import Variant
 
 # Table I: GPUs, vCPUs, GPU memory, main memory, network in Gbit/s, price per hour.
 TABLE_1 = {
@@ -187,3 +191,65 @@ def test_of_reasons_for_memory_the_least_need_is_kept() -> None:
     many = Refused(name="a", reason="needs 5", needed_bytes=5.0)
     other = Refused(name="b", reason="no network")
     assert least_needed([many, few, other, other]) == [few, other]
+
+
+def test_a_place_is_so_many_machines_at_the_price_of_each() -> None:
+    """Two p3.8xlarge have 8 devices; machines of one's own have no instance, and one price."""
+    (rented,), refused = places_of([KNOWN["p3.8xlarge"]], [2])
+    assert refused == []
+    assert (rented.name, rented.priced_name, rented.machines) == ("2xp3.8xlarge", "p3.8xlarge", 2)
+    assert rented.num_devices == 8 and rented.instance is KNOWN["p3.8xlarge"]
+    own = place_of_setting(Setting.parse("2x4xV100/NVLink+25G@fsdp"))
+    assert (own.instance, own.machines, own.num_devices) == (None, 1, 8)
+    assert own.capacity_bytes is None  # that of the catalogue
+    assert own.name == own.setting.name == "2x4xV100/NVLink+25G@fsdp"
+    assert own.priced_name == "2x4xV100/NVLink+25G"
+    unknown = replace(rented, instance=replace(KNOWN["p3.8xlarge"], device_memory_gb=None))
+    assert unknown.capacity_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("name", "samples"), [("8xA100", 8 * 12), ("8xA100@fsdp", 8 * 12), ("8xA100@tp2", 4 * 12)]
+)
+def test_samples_of_an_update_are_those_of_all_replicas(name: str, samples: int) -> None:
+    """4 samples in each of 3 passes; devices that split a model compute the same ones."""
+    place = place_of_setting(Setting.parse(name))
+    variant = Variant(batch_size=4, grad_accumulation=3)
+    candidate = Candidate(place=place, setting=place.setting, variant=variant)
+    assert candidate.samples_per_step == samples
+
+
+def test_machines_are_named_in_full() -> None:
+    """Prices do not depend on the scheme; what is no machine has no name."""
+    assert full_name("p3.8xlarge", KNOWN, None) == "p3.8xlarge"
+    assert full_name("8xH100@fsdp", {}, None) == bare_name(Setting.parse("8xH100"))
+    assert full_name("no such machine", KNOWN, None) is None
+
+
+def test_what_an_instance_lacks_is_named_with_its_number() -> None:
+    """A network is needed by two machines, not by one."""
+    instance = replace(KNOWN["p3.8xlarge"], network_gbps=None)
+    assert lacking_facts(instance, 1) is None
+    assert lacking_facts(instance, 2) == Refused(
+        name="2xp3.8xlarge",
+        reason="the catalogue does not state its network_gbps; add it in a file of your own",
+    )
+    places, refused = places_of([instance], [1, 2])
+    assert [place.name for place in places] == ["p3.8xlarge"]
+    assert [refusal.name for refusal in refused] == ["2xp3.8xlarge"]
+    odd = replace(KNOWN["p3.8xlarge"], interconnect="no such link")
+    places, refused = places_of([odd], [1])
+    assert places == [] and refused[0].name == "p3.8xlarge"
+    assert "no such link" in refused[0].reason
+
+
+def test_the_least_need_of_each_machine_is_kept() -> None:
+    """In the order of the reasons; another reason of the same machines gives way to memory."""
+    a3, a5, b4 = (
+        Refused(name=name, reason=f"needs {need}", needed_bytes=need)
+        for name, need in (("a", 3.0), ("a", 5.0), ("b", 4.0))
+    )
+    assert least_needed([a5, b4, a3]) == [b4, a3]
+    assert least_needed([a3, b4, a5]) == [a3, b4]
+    assert least_needed([replace(a3, reason="again"), a3]) == [replace(a3, reason="again")]
+    assert least_needed([]) == []

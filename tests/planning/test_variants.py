@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from driple.cluster.setting import Setting
-from driple.errors import ConfigError
-from driple.graph.torch.options import compute_capability_of, kernels_like
+from driple.errors import ConfigError, GraphError
+from driple.graph.torch.options import StepOptions, compute_capability_of, kernels_like
 from driple.jobs.load import JobOptions, load_job
-from driple.planning.variants import JobVariants, Variant
+from driple.planning.variants import JobVariants, Variant, with_passes
 from tests.planning.gpt import write_gpt
 
 A100, V100 = Setting.parse("1xA100"), Setting.parse("1xV100")
@@ -46,6 +46,7 @@ def test_a_variant_is_read_once_and_the_usual_one_is_the_given_job(gpt: str) -> 
     assert variants.job(four, A100) is variants.job(four, Setting.parse("8xH100"))
     assert variants.job(four, A100) is not variants.job(four, V100)  # another attention kernel
     assert variants.job(four, A100).batch_size == 4
+    assert variants.job(four, A100).grad_accumulation == 1
 
 
 def test_a_fixed_graph_has_no_other_variant() -> None:
@@ -93,3 +94,19 @@ def test_words_leave_out_what_is_usual() -> None:
     )
     assert whole.name == "batch 8 x 4, full checkpointing, amp-bf16, compiled"
     assert whole.samples_per_update == 32
+
+
+def test_passes_are_counted_of_a_job_that_was_read_with_three() -> None:
+    """Ops of every pass have 3 turns, those of all but the first 2, and others 1."""
+    job = load_job("datasets/examples/resnet20.pbtxt", JobOptions(batch_size=24))
+    step = StepOptions(grad_accumulation=3)
+    turns = np.resize([3, 2, 1], job.graph.num_nodes)
+    probe = replace(job, step=step, graph=replace(job.graph, executions=turns))
+    more = with_passes(probe, 7)
+    assert more.graph.executions.tolist() == np.resize([7, 6, 1], len(turns)).tolist()
+    assert more.grad_accumulation == 7
+    assert more.cost.executions.tolist() == more.graph.executions.tolist()
+    four = replace(probe, graph=replace(job.graph, executions=np.resize([3, 4], len(turns))))
+    for other in (four, replace(probe, step=StepOptions(grad_accumulation=2)), job):
+        with pytest.raises(GraphError, match="repeat otherwise"):
+            with_passes(other, 7)

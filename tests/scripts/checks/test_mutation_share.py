@@ -60,7 +60,7 @@ def test_a_module_has_its_mirrored_tests_and_those_that_are_listed(tmp_path: Pat
     listed = {"bee": Module(name="bee", file="driple/a/b.py", tests=("tests/other.py",))}
     modules = modules_of(["a"], listed, tmp_path)
     assert [(each.name, each.file, each.tests) for each in modules] == [
-        ("bee", "driple/a/b.py", ("tests/a/test_b.py", "tests/other.py")),
+        ("bee", "driple/a/b.py", ("tests/other.py", "tests/a/test_b.py")),
         ("a.c", "driple/a/c.py", ()),
         ("a.in.d", "driple/a/in/d.py", ("tests/a/in/test_d.py",)),
     ]

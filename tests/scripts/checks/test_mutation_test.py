@@ -140,3 +140,10 @@ def test_a_mutant_is_seen_through_its_package_too(
     assert fresh == {"parcel.one"}
     assert program.run_tests(listed, "NUMBER = 1\n", 60.0, fresh)[0] == "survived"
     assert program.run_tests(listed, "NUMBER = 2\n", 60.0, fresh)[0] == "killed"
+
+
+def test_scripts_that_read_the_module_are_imported_anew_too() -> None:
+    """One that was kept would hold classes of which nothing else is an instance."""
+    loaded = ["driple.runs.tuning", "scripts.fits.host_factors", "driple.errors", "json"]
+    dependents = program.dependents_of("driple.runs.tuning", loaded)
+    assert dependents == {"driple.runs.tuning", "scripts.fits.host_factors"}
