@@ -44,7 +44,7 @@ class Rebuilt:
 
     Attributes:
         result: of the comparison, or why there is none.
-        file: that was deleted, or the part of a file that was made again; empty if none was.
+        file: that was deleted, or the parts of a file that were made again; empty if none was.
         command: that ran, as `python -m` takes it; empty if none did.
         why: it failed, was not run or differs; empty otherwise.
         rows: of a sample that makes a part of the file: how many are equal; empty otherwise.
@@ -78,20 +78,25 @@ def rebuilt(checkout: Build, stage: Stage, folder: Path) -> Rebuilt:
     date, commit = _today(), _git("-C", str(folder), "rev-parse", "--short=12", "HEAD")
     if stage.needs:
         return Rebuilt(result=NOT_RUN, why=f"needs {stage.needs}", date=date, commit=commit)
-    file = _deleted(clone, stage)
-    before = _content(clone, file)
-    if PART not in file:
+    names = _deleted(clone, stage)
+    before = _content(clone, names)
+    file, _, part = names[0].partition(PART)
+    written_ns = (folder / file).stat().st_mtime_ns
+    if not part:
         (folder / file).unlink()
     start = time.monotonic()
     result, why, rows = FAILED, "", ""
     try:
         clone.run_from(stage.name, only=True, sample=bool(stage.sample))
-        result, why, rows = _outcome(before, _content(clone, file), file, sample=bool(stage.sample))
+        after = _content(clone, names)
+        if part and (folder / file).stat().st_mtime_ns == written_ns:
+            raise SystemExit(f"{file} was not written")
+        result, why, rows = _outcome(before, after, names[0], sample=bool(stage.sample))
     except (SystemExit, FileNotFoundError) as error:
         why = str(error)
     return Rebuilt(
         result=result,
-        file=file,
+        file=", ".join(names),
         command=stage.sample or stage.command,
         why=why,
         rows=rows,
@@ -106,7 +111,7 @@ def _outcome(before: bytes, after: bytes, file: str, *, sample: bool) -> tuple[s
     result = compared(before, after, file)
     if result != DIFFERS:
         return result, "", ""
-    if sample and not file.endswith(WHOLE):
+    if sample and PART not in file and not file.endswith(WHOLE):
         equal, ours, ship = rows_made(before, after, file)
         rows = f"{equal} of {ours} made, {ship} ship"
         if 0 < equal == ours:
@@ -127,17 +132,21 @@ def _clone(source: Path, folder: Path) -> None:
     _git("-C", str(folder), "clean", "-q", "-f", "-d")
 
 
-def _deleted(build: Build, stage: Stage) -> str:
-    """A file of a stage: one that its sample makes, else the first one, else a part of a file."""
+def _deleted(build: Build, stage: Stage) -> list[str]:
+    """What of a stage is compared: what its sample makes, else its first file, else its parts."""
     names = [stage.sample_writes] if stage.sample else list(build.hashes(stage.writes))
-    return min(names, key=lambda name: PART in name)
+    files = [name for name in names if PART not in name]
+    return files[:1] or names
 
 
-def _content(build: Build, name: str) -> bytes:
-    """Bytes of a file, or the text of a part of one."""
-    file, _, part = name.partition(PART)
-    content = (build.root / file).read_bytes()
-    return part_of(content, part) if part else content
+def _content(build: Build, names: Sequence[str]) -> bytes:
+    """Bytes of a file, or the texts of parts of one."""
+    texts = []
+    for name in names:
+        file, _, part = name.partition(PART)
+        content = (build.root / file).read_bytes()
+        texts.append(part_of(content, part) if part else content)
+    return b"\n".join(texts)
 
 
 def _git(*arguments: str) -> str:

@@ -76,6 +76,27 @@ def test_rows_of_a_sample_are_compared(text: str, result: str, rows: str, tmp_pa
     assert (outcome.result, outcome.rows) == (result, rows)
 
 
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("""'{"a": 1, "b": [2, 3], "c": 5}'""", EQUAL),
+        ("""'{"a": 1, "b": [2, 4], "c": 4}'""", DIFFERS),
+        (None, FAILED),
+    ],
+)
+def test_parts_of_a_file_stay_and_are_compared(
+    text: str | None, result: str, tmp_path: Path
+) -> None:
+    """The program may read them; one that writes nothing has brought nothing back."""
+    ships = '{"a": 1, "b": [2, 3], "c": 4}'
+    source = checkout(tmp_path / "own", text or "''", ships=ships)
+    parts = replace(stage(), writes=("table.csv#a", "table.csv#b"), command="write")
+    if text is None:
+        parts = replace(parts, command="this")  # prints a poem
+    outcome = rebuilt(replace(source, stages=(parts,)), parts, tmp_path / "clone")
+    assert (outcome.result, outcome.file) == (result, "table.csv#a, table.csv#b")
+
+
 def test_a_clone_that_stays_keeps_what_git_ignores(tmp_path: Path) -> None:
     """Fits of one stage serve the next; files of git are those of the last commit."""
     source, clone = checkout(tmp_path / "own", "'1,3\\n'"), tmp_path / "clone"
