@@ -262,7 +262,7 @@ STAGES = (
         writes=_SIMULATED_SETTINGS,
         takes="an hour",
         sample="scripts.settings.simulate --what gpu --settings V100-P1w2",
-        sample_writes="datasets/settings/V100-P1w2_ho-PCIe/dataset.json",
+        sample_writes="datasets/settings/V100-P1w2_ho-PCIe/examples.parquet",
     ),
     Stage(
         name="measured-checkpoints",

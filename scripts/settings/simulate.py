@@ -7,8 +7,9 @@
     cpu        the measured settings once more, for the same workloads:
     datasets/settings/simulated-cpu/
 
-The graphs are those in datasets/, which all simulated settings share, or for `gpu` those that `driple jobs build --list paper --setting
-V100-P1w2 -o FOLDER` made. What is simulated of a workload on one setting does not depend on what
+The graphs are those in datasets/, which all simulated settings share, or for `gpu` those that
+`driple jobs build --list paper --setting V100-P1w2 -o FOLDER` made. What is simulated of a workload
+on one setting does not depend on what
 was measured there; see scripts/fits/calibration_gpu.py and scripts/fits/calibration_cpu.py
 for what the simulators were fitted to. Stop it at any time, the same command goes on.
 """
