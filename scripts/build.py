@@ -35,7 +35,7 @@ from driple.errors import ConfigError
 from driple.files import atomic_write
 from scripts.stages import BY_HAND, SHIPPED, STAGES, Stage
 
-__all__ = ["Build", "main"]
+__all__ = ["PART", "ROOT", "Build", "main", "part_of"]
 
 ROOT = Path(__file__).parents[1]
 RECORD = Path("scripts/build.json")
@@ -180,11 +180,16 @@ def _hash(path: Path, part: str) -> str:
     """Hash of a file, or of a part of a JSON file."""
     content = path.read_bytes()
     if part:
-        value = json.loads(content)
-        for key in part.split("/"):
-            value = value[key]
-        content = json.dumps(value, sort_keys=True).encode()
+        content = part_of(content, part)
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+def part_of(content: bytes, part: str) -> bytes:
+    """Text of a part of a JSON file, by keys with slashes."""
+    value = json.loads(content)
+    for key in part.split("/"):
+        value = value[key]
+    return json.dumps(value, sort_keys=True).encode()
 
 
 def _differences(then: Mapping[str, str], now: Mapping[str, str], verb: str) -> Iterator[str]:

@@ -47,8 +47,12 @@ def _page(
     writes: tuple[str, ...] = (),
     takes: str = "a minute",
     fills: bool = False,
+    sample: str = "",
 ) -> Stage:
-    """A program of scripts/pages; it writes the page of its name, if nothing else is stated."""
+    """A program of scripts/pages; it writes the page of its name, if nothing else is stated.
+
+    `sample` has the options of a shorter command.
+    """
     return Stage(
         name=f"{name.replace('_', '-')}-page",
         command=f"scripts.pages.{name}",
@@ -56,6 +60,8 @@ def _page(
         writes=writes or (f"docs/{name}.md",),
         takes=takes,
         fills=fills,
+        sample=f"scripts.pages.{name} {sample}" if sample else "",
+        sample_writes=f"docs/{name}.md" if sample else "",
     )
 
 
@@ -82,6 +88,9 @@ _OWN = ("datasets/runs/measured-h100/[!R]*", "datasets/runs/measured-h200/[!R]*"
 _GRAPHS = ("datasets/graphs/calibration/*", "datasets/graphs/paper/*")
 _KERNELS = ("datasets/runs/kernels/*.csv.xz",)
 _FIT = tuple(f"{_GPU}#{part}" for part in ("model/kernels", "model/devices", "links"))
+_CPU_FIT = tuple(
+    f"{_CPU}#{part}" for part in ("model", "links", "apply_s_per_byte", "memory_activity", "errors")
+)
 _HOSTS, _PRESENT = "scripts/fits/hosts.json", "scripts/fits/present.json"
 # What every fit with something left out is made of.
 _FITTED = (*_ROWS, *_STEPS, *_TENSORFLOW, *_FOLDS, _GRAPHS[0], *_OWN[:1])
@@ -154,12 +163,16 @@ STAGES = (
         reads=_MEMORY[:1],
         writes=(*_MEMORY[1:], f"{_PUBLISHED}/memory_failures.csv"),
         takes="hours",
+        sample="scripts.published.memory_steps --work build/memory-steps --every 25",
+        sample_writes=_MEMORY[1],
     ),
     Stage(
         name="calibration-graphs",
         command="scripts.published.calibration_graphs",
         writes=_GRAPHS,
         takes="half an hour",
+        sample="scripts.published.calibration_graphs",  # of what is there, nothing is built again
+        sample_writes="datasets/graphs/calibration/shard-62ff5ea97b4fc9ba.parquet",
     ),
     Stage(
         name="gpu-runs",
@@ -216,6 +229,8 @@ STAGES = (
         reads=(*_FIT, *_FITTED, _HOSTS, _PRESENT, f"{_PUBLISHED}/split_runs.json"),
         writes=_HELD_OUT,
         takes="hours",
+        sample="scripts.fits.heldout --only family --part 'fold 0'",
+        sample_writes=_HELD_OUT[0],
     ),
     Stage(
         name="tuned-errors",
@@ -228,8 +243,10 @@ STAGES = (
         name="cpu-fit",
         command="scripts.fits.calibration_cpu",
         reads=_MEASURED_SETTINGS,
-        writes=(_CPU,),
+        writes=_CPU_FIT,  # its program starts from the file, whose other parts stay
         takes="an hour",
+        sample="scripts.fits.calibration_cpu --sharing",
+        sample_writes=f"{_CPU}#errors",
     ),
     Stage(
         name="closed-forms",
@@ -245,7 +262,7 @@ STAGES = (
         writes=_SIMULATED_SETTINGS,
         takes="an hour",
         sample="scripts.settings.simulate --what gpu --settings V100-P1w2",
-        sample_writes="datasets/settings/V100-P1w2_ho-PCIe/dataset.json",
+        sample_writes="datasets/settings/V100-P1w2_ho-PCIe/examples.parquet",
     ),
     Stage(
         name="measured-checkpoints",
@@ -272,6 +289,8 @@ STAGES = (
         reads=_MEASURED_SETTINGS,
         writes=("datasets/runs/evaluation/folds/*",),
         takes="a day",
+        sample="driple evaluate -o datasets/runs/evaluation --against default",
+        sample_writes="datasets/runs/evaluation/folds/default-650f4bd4955962b0.json.gz",
     ),
     Stage(
         name="own-jobs",
@@ -333,7 +352,7 @@ STAGES = (
         writes=("docs/questions.md", "docs/cluster.md", "docs/schedulers.md"),
         fills=True,
     ),
-    _page("models", reads=_ANSWERS, takes="half an hour"),
+    _page("models", reads=_ANSWERS, takes="half an hour", sample="--first 3"),
     _page(
         "gallery",
         reads=_ANSWERS,

@@ -122,7 +122,7 @@ def build_graphs(
     processes: int = 2,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> GraphStore:
-    """Build the graphs of workloads, as far as the folder does not hold them yet.
+    """Build the graphs of workloads, as far as the folder does not hold them yet or any more.
 
     Args:
         workloads: what to build; those of one model and data set share a shard.
@@ -138,8 +138,9 @@ def build_graphs(
     """
     place = Path(folder)
     store = _opened(place, setting, READER_VERSION)
+    kept = {name for name, (shard, _) in store.places.items() if (place / shard).exists()}
     todo = sorted(
-        (job for job in dict.fromkeys(workloads) if job.name not in store.places),
+        (job for job in dict.fromkeys(workloads) if job.name not in kept),
         key=lambda job: (job.model, job.data_set),
     )
     report = progress or (lambda *_: None)

@@ -1,6 +1,7 @@
 """Predict every published row by fits that had not seen it: writes what answers state as errors.
 
     python -m scripts.fits.heldout [--processes 2] [--only family] [--training] [--state]
+                                   [--only family --part "fold 0"]
 
 Each fold of families, each device and each source is left out of a fit of its own, which then
 predicts what was left out; so are the largest sizes of each fold with the smallest of another. A
@@ -12,6 +13,9 @@ folder after a change of the device model. At the end it writes
     driple/answers/checked_runs.json          what `driple predict` takes its stated errors from
     driple/answers/error_scale.json           how large they are, by what is known of an answer
     driple/simulate/calibration-gpu.json         its errors on TensorFlow runs, which data sets keep
+
+With --part, of the splits that --only names, only that part is made, and only its predictions are
+written: other rows of heldout.csv.gz stay.
 """
 
 from __future__ import annotations
@@ -119,8 +123,10 @@ def predict_part(part: HeldOutPart, *, training: bool) -> str:
     return f"{part.split} {part.name}: {len(rows)} rows"
 
 
-def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Predictions:
-    """Predictions of every part, made or kept."""
+def predict_all(
+    splits: Sequence[str], processes: int, *, training: bool, only_part: str = ""
+) -> Predictions:
+    """Predictions of every part, made or kept, or of the parts of one name."""
     benchmark = shipped(training=training)
     parts = [
         part
@@ -131,6 +137,10 @@ def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Pre
     if "size" in splits:
         ends = sizes_of(benchmark.rows, benchmark.steps).ends
         parts += parts_of_sizes(benchmark.rows, ends, benchmark.folds)
+    if only_part:
+        parts = [part for part in parts if part.name == only_part]
+        if not parts:
+            raise ConfigError(f"--part {only_part!r} is no part of {', '.join(splits)}")
     STATE.mkdir(parents=True, exist_ok=True)
     todo = [part for part in parts if not state_of(part).exists()]
     print(f"{len(parts)} parts, {len(todo)} to make", flush=True)
@@ -149,12 +159,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--processes", type=int, default=2, help="parallel processes")
     parser.add_argument("--only", choices=MADE, action="append", help="splits; all by default")
+    parser.add_argument("--part", default="", help="that alone, such as 'fold 0'")
     parser.add_argument("--training", action="store_true", help="without rows of forward passes")
     parser.add_argument("--refit-tensorflow", action="store_true", help="TensorFlow runs too")
     parser.add_argument("--state", action="store_true", help="errors of predictions that are there")
     given = parser.parse_args()
     if given.state:
         state_errors(read_predictions(PUBLISHED / HELD_OUT_FILE), training=given.training)
+        return
+    file = PUBLISHED / HELD_OUT_FILE
+    if given.part:
+        new = predict_all(
+            given.only or MADE, given.processes, training=given.training, only_part=given.part
+        )
+        kept = read_predictions(file).by_split if file.exists() else {}
+        write_predictions(Predictions({**kept, **new.by_split}), file)
         return
     if given.refit_tensorflow or not (PUBLISHED / TENSORFLOW_FILE).exists():
         held_out = predict_tensorflow(
@@ -164,9 +183,9 @@ def main() -> None:
     new = predict_all(given.only or MADE, given.processes, training=given.training)
     predictions = new
     if given.only:  # other splits keep what is there
-        known = read_predictions(PUBLISHED / HELD_OUT_FILE).by_split
+        known = read_predictions(file).by_split
         predictions = Predictions({**known, **new.by_split})
-    write_predictions(predictions, PUBLISHED / HELD_OUT_FILE)
+    write_predictions(predictions, file)
     state_errors(predictions, training=given.training)
 
 

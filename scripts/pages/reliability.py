@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,13 +103,25 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
         "readme_commands",
         readme["date"],
     )
-    made_anew = [stage for stage in read["rebuild"].values() if stage["result"] == "equal"]
+    stages = [*read["rebuild"].values()]
     yield Row(
-        f"a shipped file of each of {len(read['rebuild'])} stages deleted and made again",
-        f"{len(made_anew)} equal to the byte; the others were not run here",
+        f"a shipped file of each of {len(stages)} stages deleted and made again",
+        _rebuilt(Counter(stage["result"] for stage in stages)),
         "rebuild",
-        max(stage["date"] for stage in made_anew),
+        max(stage["date"] for stage in stages),
     )
+
+
+def _rebuilt(results: Counter[str]) -> str:
+    """How many stages brought their file back; a stage of hours makes some rows of its file."""
+    alike = sum(count for result, count in results.items() if result.startswith("equal "))
+    words = [
+        f"{results['equal']} equal to the byte",
+        f"{alike} equal in the rows of a sample, or but for dates and seconds" if alike else "",
+        f"{results['not run']} not run here" if results["not run"] else "",
+        *(f"**{results[bad]}: {bad}**" for bad in ("differs", "failed") if results[bad]),
+    ]
+    return "; ".join(filter(None, words))
 
 
 def _damaged(what: str, readers: Mapping[str, Any], command: str) -> Row:

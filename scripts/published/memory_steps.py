@@ -1,11 +1,12 @@
 """Make the store of the steps of published memory rows: datasets/runs/published/memory_steps.xz.
 
-    python -m scripts.published.memory_steps --work FOLDER [--processes 2]
+    python -m scripts.published.memory_steps --work FOLDER [--processes 2] [--every 100]
 
 Each step is traced once, on the meta device, at a batch size of 1,009, a prime: sizes that are
 multiples of it grow with the batch, all others stay. What was traced lies in the folder, so that a
 run that was stopped goes on. Steps that fail are listed in
-datasets/runs/published/memory_failures.csv.
+datasets/runs/published/memory_failures.csv. With --every, only so many of the steps are traced; the
+others stay as they are in the store, and so does the list.
 """
 
 from __future__ import annotations
@@ -46,10 +47,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--work", type=Path, required=True, help="folder of what was traced")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--every", type=int, default=1, help="one of so many steps, in order")
     parser.add_argument("--published", type=Path, default=PUBLISHED)
     given = parser.parse_args(argv)
     given.work.mkdir(parents=True, exist_ok=True)
+    store = given.published / MEMORY_STEPS_FILE
     rows = {row.step: row for row in read_memory_runs(given.published / MEMORY_FILE)}
+    rows = {name: rows[name] for name in sorted(rows)[:: given.every]}
     files = {name: _file(given.work, name) for name in rows}
     todo = [row for name, row in sorted(rows.items(), reverse=True) if not _is_done(files[name])]
     print(f"{len(rows)} steps, {len(todo)} to trace", flush=True)
@@ -58,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if number % 50 == 0:
                 print(f"{number} of {len(todo)}", flush=True)
     steps: dict[str, BatchedMemory] = {}
+    if given.every > 1 and store.exists():
+        steps |= MemoryStore.open(store).steps
     failures = []
     for name, file in sorted(files.items()):
         failed = file.with_suffix(".failed")
@@ -65,11 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             failures.append((name, failed.read_text(encoding="utf-8")))
         else:
             steps |= MemoryStore.open(file).steps
-    size = write_memory_steps(given.published / MEMORY_STEPS_FILE, steps)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([("step", "reason"), *failures])
-    file = given.published / "memory_failures.csv"
-    atomic_write(file, text.getvalue().encode(), error=DatasetError)
+    size = write_memory_steps(store, steps)
+    if given.every == 1:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([("step", "reason"), *failures])
+        file = given.published / "memory_failures.csv"
+        atomic_write(file, text.getvalue().encode(), error=DatasetError)
     print(f"{len(steps)} steps, {size / 1e6:.2f} MB; {len(failures)} failed", flush=True)
     return 0
 

@@ -7,8 +7,9 @@
     cpu        the measured settings once more, for the same workloads:
     datasets/settings/simulated-cpu/
 
-The graphs are those in datasets/, or for `gpu` those that `driple jobs build --list paper --setting
-V100-P1w2 -o FOLDER` made. What is simulated of a workload on one setting does not depend on what
+The graphs are those in datasets/, which all simulated settings share, or for `gpu` those that
+`driple jobs build --list paper --setting V100-P1w2 -o FOLDER` made. What is simulated of a workload
+on one setting does not depend on what
 was measured there; see scripts/fits/calibration_gpu.py and scripts/fits/calibration_cpu.py
 for what the simulators were fitted to. Stop it at any time, the same command goes on.
 """
@@ -26,6 +27,7 @@ from driple.dataset.graphtable import ENCODINGS, HASH_COLUMN
 from driple.dataset.simulated import SHARED_GRAPHS, SimulationPlan, simulate_store
 from driple.dataset.store import ABOUT_FILE, EXAMPLES_FILE, GRAPHS_FILE, SHARED_KEY, read_dataset
 from driple.dataset.tables import read_table, write_table
+from driple.errors import DatasetError
 from driple.files import atomic_replace
 from driple.graph.opgraph import OpGraph
 from scripts.settings.shipped import (
@@ -78,6 +80,19 @@ def drop_unused(folder: Path) -> None:
             write_table(table.filter(kept), part, ENCODINGS)
 
 
+def whole_setting() -> str:
+    """The first simulated setting whose data set is there whole; all have the same graphs.
+
+    Raises:
+        DatasetError: none is.
+    """
+    for name in (FIRST_SIMULATED, *SIMULATED_SETTINGS):
+        folder = SETTINGS / Setting.parse(name).file_name
+        if all((folder / file).exists() for file in (ABOUT_FILE, EXAMPLES_FILE)):
+            return name
+    raise DatasetError(f"{SETTINGS} has no simulated data set; give --graphs")
+
+
 def stored_again(setting: str, folder: Path) -> GraphStore:
     """The graphs of a setting's data set as a store of many small shards."""
     parsed = Setting.parse(setting)
@@ -108,7 +123,7 @@ def main() -> None:
             store = (
                 GraphStore.open(arguments.graphs)
                 if arguments.graphs
-                else stored_again(FIRST_SIMULATED, folder / "gpu")
+                else stored_again(whole_setting(), folder / "gpu")
             )
             settings = [name for name in SIMULATED_SETTINGS if not chosen or name in chosen]
             simulate_all(store, settings, SETTINGS, arguments.processes)

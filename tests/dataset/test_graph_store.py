@@ -54,6 +54,17 @@ def test_graphs_come_back_and_a_second_build_adds_what_is_missing(folder: Path) 
     assert "Transpose" in again.op_types
 
 
+def test_a_shard_that_was_deleted_is_built_again(folder: Path) -> None:
+    """The same bytes, under the same name; the index does not change."""
+    index = (folder / "index.json").read_bytes()
+    shard, _ = GraphStore.open(folder).places[JOBS[0].name]
+    before = (folder / shard).read_bytes()
+    (folder / shard).unlink()
+    build_graphs(JOBS[:2], SETTING, folder, processes=1)
+    assert (folder / shard).read_bytes() == before
+    assert (folder / "index.json").read_bytes() == index
+
+
 def test_a_store_belongs_to_one_setting(folder: Path) -> None:
     """Graphs of another setting are not mixed in."""
     with pytest.raises(ConfigError, match="V100-P2w2/ho-PCIe, not of CPU"):

@@ -33,7 +33,11 @@ RESULTS: dict[str, Any] = {
     },
     "pythons": {"3.11": {"version": "3.11.7", "commands": 6, "date": DAY}},
     "readme_commands": {"commands": [1, 2], "without_downloads_s": 100, "date": DAY},
-    "rebuild": {"schema": {"result": "equal", "date": DAY}, "runs": {"result": "not run"}},
+    "rebuild": {
+        "schema": {"result": "equal", "date": DAY},
+        "steps": {"result": "equal in the rows of the sample", "date": DAY},
+        "runs": {"result": "not run", "date": DAY},
+    },
 }
 
 
@@ -44,6 +48,8 @@ def test_each_check_has_a_line_with_its_command_and_its_day() -> None:
     assert all("`python -m scripts.checks." in line for line in lines)
     assert "**" not in text
     assert "90 random mutants of memory" in text
+    assert "1 equal to the byte; 1 equal in the rows of a sample" in text
+    assert "; 1 not run here|" in text
 
 
 @pytest.mark.parametrize(
@@ -57,6 +63,8 @@ def test_each_check_has_a_line_with_its_command_and_its_day() -> None:
         ),
         ("chaos", {"failed": 1}, "**1: differs**"),
         ("web_requests", {"findings": ["500"]}, "**1: finding**"),
+        ("rebuild", {"page": {"result": "differs", "date": DAY}}, "**1: differs**"),
+        ("rebuild", {"page": {"result": "failed", "date": DAY}}, "**1: failed**"),
     ],
 )
 def test_what_went_wrong_is_bold(name: str, part: dict[str, Any], words: str) -> None:

@@ -9,10 +9,11 @@ from types import ModuleType
 
 import pytest
 
-from driple.cluster.setting import Setting
+from driple.cluster.setting import SIMULATED_SETTINGS, Setting
 from driple.dataset.example import graph_hash
 from driple.dataset.store import read_dataset, write_dataset
 from driple.dataset.tables import read_table
+from driple.errors import DatasetError
 
 DATASETS = Path(__file__).parents[3] / "datasets" / "settings"
 FIRST, OTHER = "CPU-P1w2/ho-400M", "CPU-P2w2/ho-200M"
@@ -43,3 +44,28 @@ def test_graphs_of_a_data_set_are_simulated_on_other_settings(
     (example,) = read_dataset(tmp_path / "out" / Setting.parse(OTHER).file_name).examples
     shared = read_table(tmp_path / "out" / "zoo" / "graphs.parquet", ["graph"])
     assert shared["graph"].to_pylist() == [graph_hash(example.graph)]  # the other one is dropped
+
+
+def test_a_setting_whose_file_was_deleted_is_simulated_from_another_ones_graphs(
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All simulated settings have the same graphs, so that any of them will do."""
+    graphs = [
+        dict(zip(*(table[name].to_pylist() for name in ("workload", "graph")), strict=True))
+        for table in (
+            read_table(DATASETS / Setting.parse(name).file_name / "examples.parquet")
+            for name in SIMULATED_SETTINGS
+        )
+    ]
+    assert all(each == graphs[0] for each in graphs)
+    assert program.whole_setting() == program.FIRST_SIMULATED
+
+    monkeypatch.setattr(program, "SETTINGS", tmp_path)
+    for name in (program.FIRST_SIMULATED, "2080Ti-P1w2"):
+        folder = tmp_path / Setting.parse(name).file_name
+        folder.mkdir()
+        (folder / "examples.parquet").touch()
+    with pytest.raises(DatasetError, match="no simulated data set"):
+        program.whole_setting()
+    (folder / "dataset.json").touch()
+    assert program.whole_setting() == "2080Ti-P1w2/ho-PCIe"
