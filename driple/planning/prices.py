@@ -27,7 +27,7 @@ _MOST_BYTES = 2**26
 _MOST_ROWS = 500_000
 _MOST_SHOWN = 40
 _MOST_NAMES = 5  # that a sentence lists
-_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _SKYPILOT = ("InstanceType", "AcceleratorName", "Price", "SpotPrice", "Region")
 _WORDS = {False: "price", True: "spot price"}
 

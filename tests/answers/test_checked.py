@@ -116,3 +116,12 @@ def test_measured_labels_are_allowed_the_error_of_the_closed_form() -> None:
     own = known.p90_pct / 100
     assert allowed_error(cpu, "measured", is_strange=True) == max(0.25, own)
     assert allowed_error(cpu, "measured", is_strange=False) == 0.25 + own
+
+
+def test_without_a_known_error_of_the_closed_form_nothing_is_added() -> None:
+    """Of measured labels on GPUs: half with several servers, a quarter else."""
+    for name, most in ((SETTING, 0.25), ("V100-P2w2", 0.5)):
+        topology = topology_of(Setting.parse(name))
+        assert shipped_closed_forms().error_of(topology, "zhang") is None
+        for strange in (False, True):
+            assert allowed_error(topology, "measured", is_strange=strange) == most

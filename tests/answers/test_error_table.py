@@ -97,6 +97,23 @@ def test_a_device_is_known_by_five_runs(count: int, is_known: bool) -> None:
     assert (error.low_factor < 0.9 * known.low_factor) is not is_known
 
 
+def test_an_unseen_device_has_no_error_of_its_own() -> None:
+    """Whatever the scale says of it; one that is known has."""
+    own = replace(SCALE, tasks={"train": replace(TASK, effects={"device V100": 1.0})})
+    out = runs_of(7, "K80", held_out="device")
+    for count in (4, 5):
+        with_effect, without = (
+            ErrorTable([*runs_of(count), *out], scale).error_of(CNN, V100) for scale in (own, SCALE)
+        )
+        assert with_effect.runs == without.runs
+        if count == 4:
+            assert with_effect == without
+        else:
+            assert with_effect.median_pct == pytest.approx(
+                2.718281828 * (without.median_pct or 0.0)
+            )
+
+
 def test_a_device_by_itself_is_known_by_two_families() -> None:
     out = runs_of(7, "K80", held_out="device")
     one_family = [replace_family(run, "f0") for run in runs_of(6)]

@@ -176,6 +176,15 @@ def test_a_full_segment_grows_by_new_pages_that_join() -> None:
     assert allocator.reserved_bytes == 44 * MIB
 
 
+def test_pages_of_a_segment_follow_each_other() -> None:
+    """Full pages of 20 MiB of the large pool, and of 2 MiB of the small one."""
+    allocator = CachingAllocator(expandable=True)
+    for size, page in ((20 * MIB, 20 * MIB), (MIB, MIB)):
+        blocks = [block_of(allocator, size) for _ in range(4)]
+        begins = [allocator._address[block] for block in blocks]
+        assert [begin - begins[0] for begin in begins] == [i * page for i in range(4)]
+
+
 def test_a_segment_that_grows_gives_nothing_back() -> None:
     peak = played([30 * MIB, 30 * MIB], [0, 1], capacity_bytes=50 * MIB, expandable=True)
     assert peak == AllocatorPeak(
@@ -210,7 +219,10 @@ def test_random_requests_never_share_a_byte(seed: int, expandable: bool) -> None
         if live and chance.random() < 0.45:
             allocator.free(live.pop(chance.randrange(len(live))))
         else:
-            live.append(block_of(allocator, int(10 ** chance.uniform(1, 7.6))))
+            # Some fill whole pages, so that the next segment begins where they end.
+            whole = MIB * chance.choice([1, 20, 40])
+            size = whole if chance.random() < 0.4 else int(10 ** chance.uniform(1, 7.6))
+            live.append(block_of(allocator, size))
         spans = sorted((allocator._address[i], allocator._size[i]) for i in live)
         ends = [begin + size for begin, size in spans]
         assert all(end <= begin for end, (begin, _) in zip(ends, spans[1:], strict=False))
