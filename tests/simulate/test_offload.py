@@ -13,7 +13,7 @@ from driple.errors import SettingError
 from driple.graph.step_facts import Phase
 from driple.schemes.links import ReachedLink
 from driple.schemes.records import WorkerRecord
-from driple.simulate.calibration import shipped_calibration
+from driple.simulate.calibration import link_kind, shipped_calibration
 from driple.simulate.offload import offload_assumptions, with_offload
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate_steps
@@ -131,3 +131,25 @@ def test_how_fast_a_host_updates_is_an_assumption(by_engine: bool, nanoseconds: 
     (assumed,) = offload_assumptions(job("states", by_engine=by_engine))
     assert assumed.code == "host_updates"
     assert assumed.values["seconds"] == pytest.approx(nanoseconds)
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_a_slow_link_to_the_host_is_waited_for_beyond_computing(passes: int) -> None:
+    """A thousandth of its rate: twice a pass all parameters of a device's shard come over it."""
+    name = "p3.16xlarge@fsdp"
+    link = shipped_hardware().host_link(Setting.parse(name).worker)
+    slow = replace(
+        STILL, links={**STILL.links, link_kind(link): replace(STILL.link(link), share=1e-3)}
+    )
+    kept, moved = (
+        simulate_steps(
+            job(*parts, passes=passes), topology_of(Setting.parse(name)), slow, num_steps=3
+        )[0].iteration_time_s
+        for parts in (("states",), ("states", "parameters"))
+    )
+    prepared = job(passes=passes)
+    rate = ReachedLink(link, slow.link(link)).bytes_per_s(1)
+    way_s = float(prepared.graph.parameters.nbytes.sum()) / rate / 8
+    computing_s = prepared.times(STILL.device(Setting.parse(name).worker)).duration_s.sum()
+    assert computing_s < way_s
+    assert moved - kept == pytest.approx(2 * passes * way_s - computing_s - way_s, rel=1e-6)
