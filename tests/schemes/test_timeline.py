@@ -48,12 +48,12 @@ def test_gathers_come_before_their_segments_and_sums_beside_the_next_ones() -> N
     """Gathers to 0.5 and 0.75, segments to 1.5 and 3.5, sums to 3 and 4.25; then 0.3, 0.4, 0.2."""
     record = record_of()
     assert record.step_ends_s == pytest.approx([5.15, 10.3])
-    found = [(one.start_s, one.end_s, one.busy_share, one.memory_share) for one in record.computing]
+    spans = [(one.start_s, one.end_s, one.busy_share, one.memory_share) for one in record.computing]
     step = [
         (0.5, 1.5, 0.5, 0.25), (1.5, 3.5, 1.0, 0.5), (4.25, 4.55, 1.0, 1.0), (4.55, 4.95, 0, 0),
     ]  # fmt: skip
     later = [(begin_s + 5.15, end_s + 5.15, *shares) for begin_s, end_s, *shares in step]
-    np.testing.assert_allclose(found, step + later)
+    np.testing.assert_allclose(spans, step + later)
 
 
 def test_updates_and_waits_for_hosts_are_phases_of_their_own() -> None:

@@ -261,5 +261,5 @@ def test_seconds_of_kernels_by_right_triangles() -> None:
 def test_two_times_meet_as_the_sides_of_a_triangle(
     first: float, other: float, sharpness: float, larger: float
 ) -> None:
-    found = smooth_max(np.array([first]), np.array([other]), sharpness, np)
-    assert found[0] == pytest.approx(larger, rel=1e-6)
+    actual = smooth_max(np.array([first]), np.array([other]), sharpness, np)
+    assert actual[0] == pytest.approx(larger, rel=1e-6)

@@ -123,11 +123,11 @@ def test_rates_lie_between_those_of_measured_devices(
         measured={"V100": measured, "mine": scaled(SHARES, 9.0)}, generations={}, usual=own,
         tensor_fall=0.0,
     )  # fmt: skip
-    found = known.of_generation(mine(times=times))
-    assert found.half == pytest.approx(share)
-    assert found.tf32 == pytest.approx(share * 1.2)
-    assert found.plain == pytest.approx(share * 1.4)
-    assert found.memory == pytest.approx(share * 1.6)
+    actual = known.of_generation(mine(times=times))
+    assert actual.half == pytest.approx(share)
+    assert actual.tf32 == pytest.approx(share * 1.2)
+    assert actual.plain == pytest.approx(share * 1.4)
+    assert actual.memory == pytest.approx(share * 1.6)
 
 
 def test_a_device_better_in_one_rate_and_worse_in_another_is_not_bounded() -> None:
@@ -194,8 +194,8 @@ def test_of_several_twins_the_one_with_the_nearest_memory_counts(memory: float, 
     """Whatever the order in which they were measured, and measured devices that are no twins."""
     names = ("A100-80G", "A100", "V100")
     for order in (names, names[::-1]):
-        found = reached(dict.fromkeys(order, SHARES)).twin_of(mine(A100, bytes_per_s=memory))
-        assert found is not None and found.name == twin
+        actual = reached(dict.fromkeys(order, SHARES)).twin_of(mine(A100, bytes_per_s=memory))
+        assert actual is not None and actual.name == twin
 
 
 def test_memory_gains_count_in_clocks_of_the_chip() -> None:

@@ -99,12 +99,12 @@ def relu_parts(reached: GpuEfficiency) -> tuple[float, float]:
 def test_an_op_takes_its_work_and_a_start_as_often_as_it_runs() -> None:
     reached = efficiency(EMPTY_KERNEL_S)
     work_s, memory_s = relu_parts(reached)
-    found = times([RELU, RELU, EMPTY], reached, executions=(1, 3, 2))
+    op_times = times([RELU, RELU, EMPTY], reached, executions=(1, 3, 2))
     alone_s = work_s + EMPTY_KERNEL_S
     expected = [alone_s, 3 * alone_s, 0.0]
-    assert found.duration_s.tolist() == pytest.approx(expected, rel=1e-6)
-    assert found.busy_s.tolist() == pytest.approx(expected, rel=1e-6)
-    assert found.memory_s.tolist() == pytest.approx([memory_s, 3 * memory_s, 0.0])
+    assert op_times.duration_s.tolist() == pytest.approx(expected, rel=1e-6)
+    assert op_times.busy_s.tolist() == pytest.approx(expected, rel=1e-6)
+    assert op_times.memory_s.tolist() == pytest.approx([memory_s, 3 * memory_s, 0.0])
 
 
 @pytest.mark.parametrize(("activity", "share"), [(1.0, 1.0), (0.5, 0.5), (1e9, None)])
@@ -114,21 +114,21 @@ def test_memory_is_in_use_as_much_longer_as_stated_but_no_longer_than_the_kernel
     reached = efficiency(EMPTY_KERNEL_S)
     memory_s = relu_parts(reached)[1]
     assert reached.memory_activity == 1.0
-    found = times([RELU], replace(reached, memory_activity=activity))
-    expected = found.busy_s[0] if share is None else share * memory_s
-    assert found.memory_s[0] == pytest.approx(expected)
+    op_times = times([RELU], replace(reached, memory_activity=activity))
+    expected = op_times.busy_s[0] if share is None else share * memory_s
+    assert op_times.memory_s[0] == pytest.approx(expected)
 
 
 def test_a_host_and_a_device_of_like_times_meet_as_a_triangle() -> None:
     """Device 3 and host 4 are 5: the host's rest is spread over the launches."""
     host = replace(NO_HOST, step_s=4.0)
-    found = times([EMPTY, RELU, RELU, RELU], efficiency(0.5, host), executions=(9, 1, 4, 1))
+    op_times = times([EMPTY, RELU, RELU, RELU], efficiency(0.5, host), executions=(9, 1, 4, 1))
     work_s = relu_parts(efficiency())[0]
     assert work_s < 1e-3
-    assert found.duration_s.sum() == pytest.approx(5.0, rel=1e-3)
+    assert op_times.duration_s.sum() == pytest.approx(5.0, rel=1e-3)
     waits_s = 2.0 * np.array([0, 1, 4, 1]) / 6
     expected = waits_s + (0.5 + work_s) * np.array([0, 1, 4, 1])
-    assert found.duration_s.tolist() == pytest.approx(expected.tolist(), rel=1e-3)
+    assert op_times.duration_s.tolist() == pytest.approx(expected.tolist(), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -147,17 +147,19 @@ def test_launches_are_gaps_by_how_much_slower_the_host_is(
     runs = 1e6  # so that empty kernels hardly count
     each_s, _ = relu_parts(reached)
     big = OpSignature("relu", *((Tensor((int(work_s / 2 / each_s * 2**20),), FLOAT),),) * 2)
-    found = times([big, big], reached)
+    op_times = times([big, big], reached)
     device_s = work_s + gaps_s
-    assert found.duration_s.sum() == pytest.approx(hypot(device_s, host_s), rel=10 / runs)
-    assert found.busy_s.sum() == pytest.approx(device_s - seen * gaps_s, rel=10 / runs)
+    assert op_times.duration_s.sum() == pytest.approx(hypot(device_s, host_s), rel=10 / runs)
+    assert op_times.busy_s.sum() == pytest.approx(device_s - seen * gaps_s, rel=10 / runs)
 
 
 def test_without_gaps_a_waiting_device_is_as_busy_as_its_kernels() -> None:
     reached = efficiency(EMPTY_KERNEL_S / 2, replace(NO_HOST, step_s=4.0))
-    found = times([RELU], reached)
-    assert found.busy_s[0] == pytest.approx(relu_parts(reached)[0] + EMPTY_KERNEL_S / 2, rel=1e-6)
-    assert found.duration_s[0] == pytest.approx(4.0, rel=1e-3)
+    op_times = times([RELU], reached)
+    assert op_times.busy_s[0] == pytest.approx(
+        relu_parts(reached)[0] + EMPTY_KERNEL_S / 2, rel=1e-6
+    )
+    assert op_times.duration_s[0] == pytest.approx(4.0, rel=1e-3)
 
 
 def test_the_update_keeps_the_device_while_the_host_runs_ahead() -> None:
@@ -166,8 +168,8 @@ def test_the_update_keeps_the_device_while_the_host_runs_ahead() -> None:
     update = OptimizerUpdate(moved_bytes=moved, num_kernels=0)
     reached = efficiency(1.0, replace(NO_HOST, step_s=4.0))
     assert update_seconds(update, V100, reached) == pytest.approx(2.0)
-    found = times([RELU], reached, update=update)
-    assert found.duration_s[0] == pytest.approx(1.0 + 2.0, rel=1e-3)
+    op_times = times([RELU], reached, update=update)
+    assert op_times.duration_s[0] == pytest.approx(1.0 + 2.0, rel=1e-3)
     started = replace(update, num_kernels=3)
     assert update_seconds(started, V100, reached) == pytest.approx(5.0)
 
@@ -177,18 +179,20 @@ def test_the_host_takes_time_for_launches_updates_and_tensors() -> None:
     host = replace(NO_HOST, tensorflow_op_s=1.0, update_s=10.0, step_s=100.0)
     update = OptimizerUpdate(num_kernels=3)
     reached = efficiency(1e-9, host)
-    found = times([RELU, EMPTY], reached, executions=(2, 5), update=update, tensors=4)
-    assert found.duration_s.sum() == pytest.approx(2 + 30 + 4 * 2.3 + 100, rel=1e-3)
+    op_times = times([RELU, EMPTY], reached, executions=(2, 5), update=update, tensors=4)
+    assert op_times.duration_s.sum() == pytest.approx(2 + 30 + 4 * 2.3 + 100, rel=1e-3)
 
 
 def test_a_fused_op_moves_its_share_of_bytes_and_is_started_once() -> None:
     reached = efficiency()
     fused = FusedOps(bytes_share=np.array([1.0, 0.25]), starts=np.array([True, False]))
-    found = times([RELU, RELU], reached, runtime=Runtime("tensorflow", compiled=True), fused=fused)
+    op_times = times(
+        [RELU, RELU], reached, runtime=Runtime("tensorflow", compiled=True), fused=fused
+    )
     work_s, memory_s = relu_parts(reached)
     compute_s = sqrt(work_s**2 - memory_s**2)
     expected = [work_s + 1e-3, hypot(compute_s, memory_s / 4)]
-    assert found.duration_s.tolist() == pytest.approx(expected, rel=1e-6)
+    assert op_times.duration_s.tolist() == pytest.approx(expected, rel=1e-6)
     slow = times(
         [RELU, RELU], efficiency(1e-9, replace(NO_HOST, compiled_s=1.0, tensorflow_op_s=1.0)),
         runtime=Runtime("tensorflow", compiled=True), fused=fused,
@@ -316,9 +320,9 @@ def test_tensor_cores_reach_no_more_than_95_percent() -> None:
     reached = replace(
         efficiency(1e-9), shares=GpuShares(half=100.0, tf32=1.0, plain=1.0, memory=1e9)
     )
-    found = times([matmul(FLOAT16)], reached)
+    op_times = times([matmul(FLOAT16)], reached)
     peak_s = peak_seconds(OpTable.of([matmul(FLOAT16)]), V100).compute_s[0]
-    assert found.duration_s[0] == pytest.approx(peak_s / 0.95, rel=1e-4)
+    assert op_times.duration_s[0] == pytest.approx(peak_s / 0.95, rel=1e-4)
 
 
 def norm(kind: str = "batch_norm") -> OpSignature:

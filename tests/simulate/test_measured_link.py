@@ -93,7 +93,7 @@ def test_collectives_take_as_long_as_published_tables_say(name: str, setting: st
     [
         (TWO, "fast", "is neither"),
         (TWO, "5.08GB/s", None),  # sums in switches, and trees over two machines
-        (TWO, "50GB/s", "16 times what 25G"),
+        (TWO, "50GB/s", "50 GB/s is 16 times what 25G"),
         (TWO, "0G", "above 0"),
         ("1xA100", "1GB/s", "has one device"),
         ("V100-P1w2/ho-PCIe", "1GB/s", "has parameter servers"),

@@ -13,10 +13,12 @@ from driple.errors import SettingError
 from driple.graph.step_facts import Phase
 from driple.schemes.links import ReachedLink
 from driple.schemes.records import WorkerRecord
-from driple.simulate.calibration import shipped_calibration
+from driple.simulate.calibration import link_kind, shipped_calibration
+from driple.simulate.offload import offload_assumptions, with_offload
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate_steps
 from tests.schemes.exchanged import transformer
+from tests.schemes.test_scheme import step
 from tests.step.mixtures import EXPERTS, INNER, LAYERS, WIDTH, mixture
 
 STILL = replace(shipped_calibration(), jitter=0.0)
@@ -113,3 +115,41 @@ def test_parameters_on_the_host_come_for_each_use() -> None:
 def test_hosts_of_unknown_memory_are_refused() -> None:
     with pytest.raises(SettingError, match=r"memory 1xV100 does not state; name an instance"):
         seconds_on(job("states"), "1xV100")
+
+
+def test_an_unknown_link_to_the_host_is_refused() -> None:
+    usual = step(1, 1)
+    known = replace(usual, topology=replace(usual.topology, host_memory_bytes=1e12))
+    with pytest.raises(SettingError, match="does not know the link of V100"):
+        with_offload(known, job("states"), STILL.device("V100"), None)
+
+
+@pytest.mark.parametrize(("by_engine", "nanoseconds"), [(True, 0.257), (False, 1.476)])
+def test_how_fast_a_host_updates_is_an_assumption(by_engine: bool, nanoseconds: float) -> None:
+    """Of jobs that keep states there alone."""
+    assert offload_assumptions(job(by_engine=by_engine)) == ()
+    (assumed,) = offload_assumptions(job("states", by_engine=by_engine))
+    assert assumed.code == "host_updates"
+    assert assumed.values["seconds"] == pytest.approx(nanoseconds)
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_a_slow_link_to_the_host_is_waited_for_beyond_computing(passes: int) -> None:
+    """A thousandth of its rate: twice a pass all parameters of a device's shard come over it."""
+    name = "p3.16xlarge@fsdp"
+    link = shipped_hardware().host_link(Setting.parse(name).worker)
+    slow = replace(
+        STILL, links={**STILL.links, link_kind(link): replace(STILL.link(link), share=1e-3)}
+    )
+    kept, moved = (
+        simulate_steps(
+            job(*parts, passes=passes), topology_of(Setting.parse(name)), slow, num_steps=3
+        )[0].iteration_time_s
+        for parts in (("states",), ("states", "parameters"))
+    )
+    prepared = job(passes=passes)
+    rate = ReachedLink(link, slow.link(link)).bytes_per_s(1)
+    way_s = float(prepared.graph.parameters.nbytes.sum()) / rate / 8
+    computing_s = prepared.times(STILL.device(Setting.parse(name).worker)).duration_s.sum()
+    assert computing_s < way_s
+    assert moved - kept == pytest.approx(2 * passes * way_s - computing_s - way_s, rel=1e-6)

@@ -207,10 +207,12 @@ def test_channels_of_a_batch_norm_are_those_of_its_vectors_else_of_its_images(
 ) -> None:
     """Whether the vectors are weights that it reads or statistics that it writes."""
     image, others = Tensor(images, FLOAT32), tensors(*vectors)
-    read, made = ((image,), (image, *others)) if written else ((image, *others), (image,))
+    read, written_tensors = (
+        ((image,), (image, *others)) if written else ((image, *others), (image,))
+    )
     for kind in ("batch_norm", "batch_norm_gradient"):
-        assert values_of(OpSignature(kind, read, made)).get("row", 0.0) == row
-    assert group_of(OpSignature("batch_norm", read, made)) == "norm"
+        assert values_of(OpSignature(kind, read, written_tensors)).get("row", 0.0) == row
+    assert group_of(OpSignature("batch_norm", read, written_tensors)) == "norm"
 
 
 def test_the_row_of_another_norm_is_its_last_dimension() -> None:

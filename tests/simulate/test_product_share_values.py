@@ -93,10 +93,10 @@ def low(form: str, m: int = 64, n: int = 32, k: int = 128, count: int = 1) -> Op
 )  # fmt: skip
 def test_what_a_format_gains_over_16_bits(device: str, form: str, peak: str, share: float) -> None:
     """The ratio of the peaks, times the share of it that products reach."""
-    found = low_products(OpTable.of([low(form)]), DEVICES[device])
-    assert found is not None
+    products = low_products(OpTable.of([low(form)]), DEVICES[device])
+    assert products is not None
     gain = float(DEVICES[device].facts[peak]) / DEVICES[device].half_flops
-    assert 1 / found.faster[0] == pytest.approx(gain * share)
+    assert 1 / products.faster[0] == pytest.approx(gain * share)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def test_bytes_of_operands_results_and_casts(
 ) -> None:
     """Blocks of 16 numbers of 4 bits share a scale of a byte; results have 16 bits."""
     device = like(DEVICES["B200"], bytes_per_s=1e9)
-    found = low_products(OpTable.of([low(form, count=count)]), device)
-    assert found is not None
+    products = low_products(OpTable.of([low(form, count=count)]), device)
+    assert products is not None
     read = count * (64 * 128 + 128 * 32)
     written = count * 2 * 64 * 32
-    assert found.memory_s[0] * 1e9 == pytest.approx(operand_bytes * read + written)
-    assert found.cast_s[0] * 1e9 == pytest.approx(cast_bytes * read / 0.8)
+    assert products.memory_s[0] * 1e9 == pytest.approx(operand_bytes * read + written)
+    assert products.cast_s[0] * 1e9 == pytest.approx(cast_bytes * read / 0.8)
 
 
 def test_formats_of_several_products_are_told_apart() -> None:
@@ -122,14 +122,14 @@ def test_formats_of_several_products_are_told_apart() -> None:
     plain = replace(low("fp8"), numbers=())
     ops = [plain, low("nvfp4"), low("fp8"), plain, low("fp8-block")]
     device = DEVICES["B200"]
-    found = low_products(OpTable.of(ops), device)
-    assert found is not None
-    assert found.rows.tolist() == [1, 2, 4]
+    products = low_products(OpTable.of(ops), device)
+    assert products is not None
+    assert products.rows.tolist() == [1, 2, 4]
     alone = [low_products(OpTable.of([ops[i]]), device) for i in (1, 2, 4)]
     for name in ("faster", "memory_s", "cast_s"):
         expected = [getattr(one, name)[0] for one in alone]
-        assert getattr(found, name).tolist() == pytest.approx(expected)
-    assert len(set(found.faster.tolist())) == 3
+        assert getattr(products, name).tolist() == pytest.approx(expected)
+    assert len(set(products.faster.tolist())) == 3
     assert low_products(OpTable.of([plain]), device) is None
 
 

@@ -59,9 +59,9 @@ def plans(degrees: Degrees, groups: SplitGroups, job: PreparedJob | None = None)
     return split_plans(gpt2(4) if job is None else job, DEVICE, groups, degrees)
 
 
-def seconds(found: SplitPlans, stage: int = 0) -> float:
+def seconds(split: SplitPlans, stage: int = 0) -> float:
     """Seconds of the segments of a stage."""
-    return sum(one.duration_s for one in found.plans[stage].segments)
+    return sum(one.duration_s for one in split.plans[stage].segments)
 
 
 def hop(bytes_per_s: float, latency_s: float = 0.0) -> Hop:
