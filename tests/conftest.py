@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 TIMES: dict[str, float] = defaultdict(float)
+STARTED: dict[str, float] = {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,15 +47,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--times", type=Path, metavar="FILE", help="JSON: processor_s by folder")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Count the processor time of a test, its fixtures included."""
-    before = sum(os.times()[:4])
-    try:
-        return (yield)
-    finally:
-        folder = Path(item.nodeid.partition("::")[0]).parent
-        TIMES["/".join(folder.parts[:2])] += sum(os.times()[:4]) - before
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note the processor time before a test and its fixtures."""
+    STARTED[nodeid] = sum(os.times()[:4])
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    """Count the processor time of a test and its fixtures."""
+    folder = Path(nodeid.partition("::")[0]).parent
+    TIMES["/".join(folder.parts[:2])] += sum(os.times()[:4]) - STARTED.pop(nodeid)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

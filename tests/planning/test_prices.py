@@ -222,11 +222,11 @@ def test_the_lowest_of_several_zones_counts_in_any_order(tmp_path: Path) -> None
     lines = ["m,V,1,1,1,,3,2,a,x\n", "m,V,1,1,1,,2,3,a,y\n", "m,V,1,1,1,,9,,,z\n"]
     for order in (lines, lines[::-1]):
         file = read_prices(written(tmp_path, "vms.csv", HEAD + "".join(order)))
-        found = {(price.region, price.spot): price for price in file.prices["m"]}
-        assert {key: price.per_hour for key, price in found.items()} == {
+        cheapest = {(price.region, price.spot): price for price in file.prices["m"]}
+        assert {key: price.per_hour for key, price in cheapest.items()} == {
             ("a", False): 2.0, ("a", True): 2.0, (None, False): 9.0,
         }  # fmt: skip
-        assert {price.source for price in found.values()} == {"vms.csv"}
+        assert {price.source for price in cheapest.values()} == {"vms.csv"}
         assert dict(file.refused) == {}  # one zone has a spot price
         assert not file.is_own
 

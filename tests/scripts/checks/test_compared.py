@@ -64,8 +64,8 @@ def test_weights_and_facts_of_a_checkpoint_count() -> None:
 def test_rows_are_lines_without_dates() -> None:
     ships = gzip.compress(b"id,seconds\na,1\nb,2\nb,2\n")
     for lines, equal in ((b"b,2\n", 1), (b"b,2\nb,2\nb,2\n", 2), (b"b,2\na,3\n", 1)):
-        made = lines.count(b"\n")
-        assert rows_made(ships, gzip.compress(lines), "a.csv.gz") == (equal, made, 4)
+        num_lines = lines.count(b"\n")
+        assert rows_made(ships, gzip.compress(lines), "a.csv.gz") == (equal, num_lines, 4)
     assert rows_made(b"on 2026-01-02\n", b"on 2026-03-04\n", "a.md") == (1, 1, 1)
 
 
