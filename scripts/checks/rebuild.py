@@ -27,7 +27,7 @@ from pathlib import Path
 from driple.errors import DripleError
 from driple.files import atomic_write
 from scripts.build import PART, ROOT, Build, part_of
-from scripts.checks.compared import DIFFERS, compared, difference, rows_made
+from scripts.checks.compared import DIFFERS, SIX_DIGITS, compared, difference, rows_made
 from scripts.stages import STAGES, Stage
 
 __all__ = ["Rebuilt", "main", "rebuilt"]
@@ -109,6 +109,8 @@ def rebuilt(checkout: Build, stage: Stage, folder: Path) -> Rebuilt:
 def _outcome(before: bytes, after: bytes, file: str, *, sample: bool) -> tuple[str, str, str]:
     """Result, why, and rows of a sample."""
     result = compared(before, after, file)
+    if result == SIX_DIGITS:
+        return result, difference(before, after, file), ""
     if result != DIFFERS:
         return result, "", ""
     if sample and PART not in file and not file.endswith(WHOLE):

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scripts.checks.compared import SIX_DIGITS
 from scripts.settings.shipped import DOCS, ROOT
 from scripts.studies.kit.page import fill
 from scripts.studies.kit.written import Table, options_of, written
@@ -114,10 +115,15 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
 
 def _rebuilt(results: Counter[str]) -> str:
     """How many stages brought their file back; a stage of hours makes some rows of its file."""
-    alike = sum(count for result, count in results.items() if result.startswith("equal "))
+    alike = sum(
+        count
+        for result, count in results.items()
+        if result.startswith("equal ") and result != SIX_DIGITS
+    )
     words = [
         f"{results['equal']} equal to the byte",
         f"{alike} equal in the rows of a sample, or but for dates and seconds" if alike else "",
+        f"{results[SIX_DIGITS]} {SIX_DIGITS}" if results[SIX_DIGITS] else "",
         f"{results['not run']} not run here" if results["not run"] else "",
         *(f"**{results[bad]}: {bad}**" for bad in ("differs", "failed") if results[bad]),
     ]

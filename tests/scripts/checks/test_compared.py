@@ -16,6 +16,7 @@ from scripts.checks.compared import (
     BUT_RUN,
     DIFFERS,
     EQUAL,
+    SIX_DIGITS,
     UNPACKED,
     compared,
     difference,
@@ -59,6 +60,25 @@ def test_weights_and_facts_of_a_checkpoint_count() -> None:
     assert compared(ships, checkpoint(1.0, epochs=4), name) == DIFFERS
     assert compared(ships, checkpoint(1.5), name) == DIFFERS
     assert difference(ships, checkpoint(1.5), name).startswith("1 of 1 numbers differ, by 33 %")
+
+
+@pytest.mark.parametrize(
+    ("after", "result"),
+    [
+        ('{"a": 0.12345679, "b": 12}', SIX_DIGITS),
+        ('{"a": 0.1234567, "b": 12}', SIX_DIGITS),
+        ('{"a": 0.1234578, "b": 12}', DIFFERS),
+        ('{"a": 0.12345678, "b": 13}', DIFFERS),
+        ('{"a": 0.12345679, "c": 12}', DIFFERS),
+        ('{"a": -0.12345678, "b": 12}', DIFFERS),
+    ],
+)
+def test_last_digits_of_fractions_are_a_result_of_their_own(after: str, result: str) -> None:
+    ships = b'{"a": 0.12345678, "b": 12}'
+    for name in ("a.json", "a.jsonl"):
+        assert compared(ships, after.encode(), name) == result
+    big = [b'{"seed": 10000000}', b'{"seed": 10000001}']
+    assert compared(big[0], big[1], "a.json") == DIFFERS  # whole numbers are exact
 
 
 def test_rows_are_lines_without_dates() -> None:

@@ -36,6 +36,7 @@ RESULTS: dict[str, Any] = {
     "rebuild": {
         "schema": {"result": "equal", "date": DAY},
         "steps": {"result": "equal in the rows of the sample", "date": DAY},
+        "jobs": {"result": "equal to six digits", "date": DAY},
         "runs": {"result": "not run", "date": DAY},
     },
 }
@@ -49,7 +50,7 @@ def test_each_check_has_a_line_with_its_command_and_its_day() -> None:
     assert "**" not in text
     assert "90 random mutants of memory" in text
     assert "1 equal to the byte; 1 equal in the rows of a sample" in text
-    assert "; 1 not run here|" in text
+    assert "; 1 equal to six digits; 1 not run here|" in text
 
 
 @pytest.mark.parametrize(
