@@ -5,6 +5,8 @@
 They learned from labels of a simulator that was fitted to all rows: the entry is of the split
 `nothing` alone.
 
+Steps are traced anew, as stored ones have no edges.
+
 step of a row --inspector of its setting--> datasets/runs/benchmark/entries/inspector.csv.gz
 """
 
@@ -22,7 +24,11 @@ from driple.errors import CheckpointError, DripleError, SettingError
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.inspector.checkpoint_places import checkpoint_path
 from driple.inspector.predict import predict
-from scripts.entries.table import Entry, shipped, write_entry
+from driple.runs.measured_run import MeasuredRun
+from driple.runs.step_key import StepKey
+from driple.runs.stored_steps import key_of
+from scripts.entries.table import Entry, benchmark_rows, write_entry
+from scripts.published.pytorch_steps import traced
 
 __all__ = ["inspector_of", "main"]
 
@@ -52,20 +58,34 @@ def inspector_of(name: str) -> Checkpoint | None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Ask the inspectors, and write the entry."""
     argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args(argv)
-    known, seconds, refused = shipped(), {}, {}
-    for row in sorted(known.rows, key=lambda row: repr(row.step_key)):
-        checkpoint = inspector_of(row.setting)
-        if checkpoint is None:
+    rows, seconds, refused = benchmark_rows(), {}, {}
+    asked: dict[tuple[StepKey, int], list[MeasuredRun]] = {}
+    for row in rows:
+        if inspector_of(row.setting) is None:
             refused[row.id] = "no inspector of the setting"
-            continue
-        try:
-            prediction = predict(known.steps.prepared(row).graph, checkpoint)
-        except DripleError as error:
-            refused[row.id] = f"{type(error).__name__}"
-            continue
-        seconds[row.id] = prediction.iteration_time_s
-    write_entry(Entry(name=NAME, seconds=seconds, refused=refused, split="nothing"), known.rows)
+        else:
+            asked.setdefault((key_of(row), row.batch_size or 1), []).append(row)
+    for (key, batch_size), some in asked.items():
+        print(f"{key.name}, {batch_size}", flush=True)
+        answer = _seconds(key, batch_size, some[0].setting)
+        for row in some:
+            if isinstance(answer, str):
+                refused[row.id] = answer
+            else:
+                seconds[row.id] = answer
+    write_entry(Entry(name=NAME, seconds=seconds, refused=refused, split="nothing"), rows)
     return 0
+
+
+def _seconds(key: StepKey, batch_size: int, setting: str) -> float | str:
+    """The inspector's step time, or why it gives none."""
+    checkpoint = inspector_of(setting)
+    if checkpoint is None:
+        return "no inspector of the setting"
+    try:
+        return predict(traced(key, batch_size), checkpoint).iteration_time_s
+    except DripleError as error:
+        return f"fails: {type(error).__name__}"
 
 
 if __name__ == "__main__":

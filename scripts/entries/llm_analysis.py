@@ -16,6 +16,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from driple.errors import DripleError
@@ -123,10 +124,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args(argv)
     try:
-        import llm_analysis
-        import llm_analysis.analysis
+        import_module("llm_analysis.analysis")
     except ImportError as error:
         raise DripleError(f"llm-analysis is not installed ({error}); see this program") from error
+    llm_analysis = import_module("llm_analysis")
     logging.disable(logging.WARNING)
     llm_analysis.config.populate_model_and_gpu_configs()
     rows, seconds, refused = benchmark_rows(), {}, {}

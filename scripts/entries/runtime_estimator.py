@@ -129,7 +129,7 @@ class DeviceEstimator(RuntimeEstimator):
             self(_MODE),
         ):
             # Sums by module are not asked for, and fail on modules that a forward pass makes.
-            self._mod_tracker.clear_user_hooks()
+            self._mod_tracker.clear_user_hooks()  # type: ignore[no-untyped-call]
             yield
 
     def __torch_dispatch__(
@@ -177,7 +177,7 @@ def step_ms(row: MeasuredRun, peaks: Sequence[Peaks]) -> list[float]:
             one_pass = DeviceEstimator(peaks)
             with one_pass.estimating():
                 with autocast_of(row.precision):  # type: ignore[arg-type]
-                    total = (loss or own_loss)(_called(model, given))
+                    total: Any = (loss or own_loss)(_called(model, given))
                 total.backward()
             update = DeviceEstimator(peaks)
             with update.estimating():

@@ -29,8 +29,8 @@ def little(tmp_path: Path) -> Path:
         text = io.StringIO()
         csv.writer(text).writerows(kept)
         (folder / "runs/published" / file.name).write_bytes(gzip.compress(text.getvalue().encode()))
-    rows = (PUBLISHED / "driple_paper.csv").read_text().splitlines()
-    (folder / "runs/published/driple_paper.csv").write_text("\n".join(rows[:6]) + "\n")
+    facts = (PUBLISHED / "driple_paper.csv").read_text().splitlines()
+    (folder / "runs/published/driple_paper.csv").write_text("\n".join(facts[:6]) + "\n")
     return folder
 
 
