@@ -88,10 +88,10 @@ def validate(
     if json:
         print_json(result.to_dict())
         return
+    print_own_runs(result.runs)
     print_entry(result.entry)
     if against is not None and rows is None:
         return
-    print_own_runs(result.runs)
     print_scores(result.scores)
     print_rankings(result.rankings)
     print_utilisation(result.utilisation)

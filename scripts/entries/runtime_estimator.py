@@ -52,7 +52,8 @@ from scripts.published.models import built, definition_of
 __all__ = ["DeviceEstimator", "main", "refusal"]
 
 NAME = "torch-runtime-estimator"
-NOT_RUN = "not estimated: a step that was not among those of most rows of its family"
+NOT_RUN = "not estimated: steps of many rows, and some of other families, were"
+MANY = 10  # rows of one step
 _MODE = "operator-level-cost-model"
 _TERA, _GIGA = 1e12, 1e9
 _OPTIMIZERS: dict[str, Any] = {
@@ -255,7 +256,7 @@ def estimate(row: MeasuredRun, peaks: Sequence[Peaks], limit_s: float) -> list[f
     except _TooLongError:
         return f"takes over {limit_s:.0f} s of a processor to estimate"
     except Exception as error:  # the estimator, PyTorch and the model may raise anything
-        return f"fails: {type(error).__name__}: {str(error).splitlines()[0][:80]}"
+        return f"fails: {type(error).__name__}: {str(error).partition(',')[0][:80]}"
 
 
 def _key(row: MeasuredRun) -> str:
@@ -268,12 +269,12 @@ def _key(row: MeasuredRun) -> str:
 
 
 def in_turns(groups: Mapping[str, Sequence[MeasuredRun]]) -> list[str]:
-    """Keys of the groups in turns: the largest group of each model family, then the second, ..."""
+    """Keys of groups of many rows, then the largest of each model family, then its second, ..."""
     turns: Counter[str] = Counter()
     places = []
     for key, some in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
         family = some[0].family
-        places.append((turns[family], -len(some), key))
+        places.append((turns[family] if len(some) < MANY else -1, -len(some), key))
         turns[family] += 1
     return [key for _, _, key in sorted(places)]
 

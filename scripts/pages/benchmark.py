@@ -36,6 +36,7 @@ INSPECTOR = "inspector"
 _ALL, _BOTH = "all", "both"
 _NOTHING = "nothing"
 _EMPTY = "-"
+_MOST_REASONS = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,12 +171,12 @@ def inspector_words(scores: Sequence[Scored]) -> str:
 
 
 def refused_lines(name: str) -> list[str]:
-    """How many rows an entry refuses for which reason, the most frequent first."""
+    """How many rows an entry refuses for its most frequent reasons."""
     with (ENTRIES / f"{name}-refused.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     return [
-        f"{int(line['rows']):,} {line['reason']}"
-        for line in sorted(lines, key=lambda line: -int(line["rows"]))
+        f"{int(line['rows']):,} ({line['reason']})"
+        for line in sorted(lines, key=lambda line: -int(line["rows"]))[:_MOST_REASONS]
     ]
 
 
@@ -227,7 +228,7 @@ def files() -> dict[Path, str]:
     parts = card_parts(shipped(forward=True), named)
     counts = {name: parts[name] for name in ("training", "families", "devices", "num_sources")}
     refused = "; ".join(
-        f"{named[name]['name']}: {', '.join(refused_lines(name))}" for name in PUBLIC
+        f"{named[name]['name']}, {', '.join(refused_lines(name))}" for name in PUBLIC
     )
     page_parts = {
         **counts,

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 from scripts.entries.runtime_estimator import (  # noqa: E402
+    MANY,
     DeviceEstimator,
     Peaks,
     in_turns,
@@ -67,11 +68,13 @@ def test_rows_that_it_does_not_do_are_refused(change: dict[str, object], words: 
     assert (words in why) if words else why == ""
 
 
-def test_the_largest_group_of_each_family_comes_first() -> None:
+def test_many_rows_come_first_then_the_largest_group_of_each_family() -> None:
     groups = {
+        "many": [RUN] * MANY,
+        "as many": [RUN] * MANY,
         "one": [RUN],
         "three": [RUN] * 3,
         "two": [RUN] * 2,
         "other": [replace(RUN, family="bert")],
     }
-    assert in_turns(groups) == ["three", "other", "two", "one"]
+    assert in_turns(groups) == ["as many", "many", "other", "three", "two", "one"]
