@@ -110,6 +110,7 @@ _HELD_OUT = (
 )
 _SIMULATED_SETTINGS = ("datasets/settings/[!Cs]*/*", "datasets/settings/simulated-cpu/*/*")
 _MEASURED_SETTINGS = ("datasets/settings/CPU*/*",)
+_BENCHMARK = "datasets/runs/benchmark"
 _GATHERED = f"tables gathered from public sources, which {_PUBLISHED}/README.md names"
 
 STAGES = (
@@ -306,6 +307,45 @@ STAGES = (
         writes=("scripts/studies/own_jobs/page.md",),
         takes="seconds",
     ),
+    Stage(
+        name="benchmark-rows",
+        command="scripts.entries.rows",
+        reads=(*_ROWS, *_STEPS, *_FOLDS),
+        writes=(f"{_BENCHMARK}/rows.csv.gz",),
+        takes="a minute",
+    ),
+    Stage(
+        name="benchmark-baselines",
+        command="scripts.entries.baselines",
+        reads=(*_ROWS, *_STEPS, *_FOLDS, *_ANSWERS[2:3]),
+        writes=tuple(
+            f"{_BENCHMARK}/entries/{name}.csv.gz"
+            for name in ("data-sheet", "flops-ratio", "roofline", "boosted-trees", "extra-trees")
+        ),
+        takes="ten minutes",
+    ),
+    Stage(
+        name="benchmark-inspector",
+        command="scripts.entries.inspector",
+        reads=(*_ROWS, "checkpoints/8xH100_NVLink/*"),
+        writes=(f"{_BENCHMARK}/entries/inspector*",),
+        takes="five minutes",
+    ),
+    Stage(
+        name="benchmark-llm-analysis",
+        command="scripts.entries.llm_analysis",
+        reads=_ROWS[:1],
+        writes=(f"{_BENCHMARK}/entries/llm-analysis*",),
+        takes="a minute",
+        needs="the package llm-analysis 0.2.2",
+    ),
+    Stage(
+        name="benchmark-runtime-estimator",
+        command="scripts.entries.runtime_estimator --work build/runtime-estimator",
+        reads=_ROWS[:1],
+        writes=(f"{_BENCHMARK}/entries/torch-runtime-estimator*",),
+        takes="two hours",
+    ),
     _page("schema", writes=("driple/api/schema.json",), takes="seconds"),
     _page(
         "memory",
@@ -338,6 +378,23 @@ STAGES = (
             "docs/pictures/accuracy*",
             "scripts/studies/published/[!ls]*.csv",
         ),
+    ),
+    _page(
+        "benchmark",
+        reads=(
+            f"{_BENCHMARK}/entries/*",
+            f"{_BENCHMARK}/entries.csv",
+            "scripts/pages/benchmark*.in.md",
+            *_HELD_OUT[:1],
+            *_ROWS,
+            *_FOLDS,
+        ),
+        writes=(
+            "docs/benchmark.md",
+            f"{_BENCHMARK}/README.md",
+            f"{_BENCHMARK}/scores.csv",
+        ),
+        takes="seconds",
     ),
     _page(
         "architecture",
@@ -391,6 +448,7 @@ BY_HAND = (
     "datasets/examples/*.pbtxt",
     f"{_PUBLISHED}/*.csv.gz",
     f"{_PUBLISHED}/*.csv",
+    f"{_BENCHMARK}/entries.csv",
     f"{_PUBLISHED}/fine_tuning_models.json",
     f"{_PUBLISHED}/split_runs.json",
 )

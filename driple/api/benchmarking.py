@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OwnRun",
-    "check_against",
     "contest_of_published",
     "contest_of_table",
+    "entry_of_published",
     "own_runs_of",
     "utilisation_of_published",
 ]
@@ -66,41 +66,63 @@ class OwnRun:
 _OWN = ("nothing", "simulator")  # split and predictor: as users have it
 
 
-def contest_of_published(
-    published: Path, *, forward: bool, against: Path | None, progress: Progress
-) -> Contest | None:
+def contest_of_published(published: Path, *, forward: bool, progress: Progress) -> Contest | None:
     """The contest on the shipped PyTorch rows; None if the folder has none.
 
     Args:
         published: folder of published measurements.
         forward: whether rows of forward passes take part.
-        against: another tool's predictions of these rows.
         progress: called with each step of the work.
 
     Raises:
         ConfigError: a table is damaged.
     """
     from driple.runs.validation.contest import run_contest
-    from driple.runs.validation.predictions import read_predictions
     from driple.runs.validation.shipped import read_shipped
     from driple.simulate.calibration import shipped_calibration
 
     shipped = read_shipped(published, forward=forward)
     if shipped is None:
         return None
-    remarks: list[Remark] = []
-    given = None
-    if against is not None:
-        given = read_predictions(against, {row.id for row in shipped.rows}, remarks.append)
-    contest = run_contest(
+    return run_contest(
         shipped.rows,
         shipped.steps,
         calibration=shipped_calibration(),
         held_out=shipped.held_out,
-        given=given,
         folds=shipped.folds,
         progress=progress,
     )
+
+
+def entry_of_published(published: Path, *, forward: bool, against: Path) -> Contest:
+    """Another tool's predictions of the shipped rows, beside the held-out ones of the simulator.
+
+    Args:
+        published: folder of published measurements.
+        forward: whether rows of forward passes take part.
+        against: the predictions.
+
+    Raises:
+        ConfigError: a table is damaged, or there are no rows.
+    """
+    from driple.runs.validation.contest import entry_contest
+    from driple.runs.validation.predictions import read_predictions
+    from driple.runs.validation.shipped import read_shipped
+
+    shipped = read_shipped(published, forward=forward)
+    if shipped is None:
+        raise ConfigError(
+            f"--against {against}: there are no rows to score it on; give --rows FILE, or "
+            "--datasets FOLDER with runs/published/pytorch_rows.csv.gz"
+        )
+    remarks: list[Remark] = []
+    given = read_predictions(against, {row.id for row in shipped.rows}, remarks.append)
+    contest = entry_contest(shipped.rows, given, shipped.held_out)
+    if not contest.entry():
+        raise ConfigError(
+            f"{against} has no prediction of a split that is scored; give nothing, family, device "
+            "or source in the column split, or leave it out"
+        )
     return replace(contest, remarks=(*remarks, *contest.remarks))
 
 
@@ -198,12 +220,3 @@ def utilisation_of_published(published: Path, *, progress: Progress) -> list[Uti
     runs, _ = read_utilisation(published / UTILISATION_FILE)
     steps = StoredSteps(StepStore.open(published / STEPS))
     return utilisation_scores(predict_utilisation(runs, steps, shipped_calibration(), progress))
-
-
-def check_against(against: Path | None, *, has_rows: bool) -> None:
-    """Raise ConfigError where predictions are given and there is no row that they could be of."""
-    if against is not None and not has_rows:
-        raise ConfigError(
-            f"--against {against}: there are no rows to score it on; give --rows FILE, or "
-            "--datasets FOLDER with runs/published/pytorch_rows.csv.gz"
-        )

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, cast
 from driple.api.arguments import PathLike, path_of, paths_of
 from driple.api.benchmarking import (
     OwnRun,
-    check_against,
     contest_of_published,
     contest_of_table,
+    entry_of_published,
     own_runs_of,
     utilisation_of_published,
 )
@@ -26,6 +26,8 @@ from driple.remarks import Remark, remark
 if TYPE_CHECKING:
     from driple.api.json_types.validate import ValidateJson
     from driple.dataset.example import Dataset
+    from driple.runs.validation.contest import Contest
+    from driple.runs.validation.entry import EntryScore
     from driple.runs.validation.held_out import ErrorRow
     from driple.runs.validation.paper_figures import Fact
     from driple.runs.validation.rankings import RankSummary
@@ -54,6 +56,8 @@ class ValidateResult(Result):
         rankings: how well the simulator ranks configurations of a job, and devices.
         utilisation: simulated against measured mean utilisation of devices, by model.
         runs: of the user's own table, each beside its prediction; empty without one.
+        entry: errors of another tool's predictions in each split, and the simulator's on the same
+            rows; empty without them.
     """
 
     errors: tuple[ErrorRow, ...]
@@ -63,6 +67,7 @@ class ValidateResult(Result):
     rankings: tuple[RankSummary, ...] = ()
     utilisation: tuple[UtilisationScore, ...] = ()
     runs: tuple[OwnRun, ...] = ()
+    entry: tuple[EntryScore, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple validate --json` prints."""
@@ -75,6 +80,7 @@ class ValidateResult(Result):
             "rankings": self.rankings,
             "utilisation": self.utilisation,
             "runs": [own.to_dict() for own in self.runs],
+            "entry": self.entry,
         }
         return to_dict(errors)
 
@@ -113,7 +119,8 @@ def validate(
     Args:
         datasets: folder with published measurements and graphs of their models.
         rows: a table of one's own to score on, in place of the published runs.
-        against: predictions of another tool for the same rows, scored beside.
+        against: predictions of another tool for the same rows; published rows are then scored for
+            it and the held-out simulator alone, in seconds.
         forward: whether published forward passes take part.
         progress: called with each step of the work.
 
@@ -124,24 +131,18 @@ def validate(
     """
     from driple.runs.validation.baselines import require_trees
 
-    require_trees()
     advance = progress or (lambda _: None)
     (folder,) = paths_of("--datasets", datasets)
     own, other = path_of("--rows", rows), path_of("--against", against)
     published = folder / _TABLES
+    if own is None and other is not None:
+        return _result(entry_of_published(published, forward=forward, against=other))
+    require_trees()
     if own is not None:
         contest = contest_of_table(own, published, against=other, progress=advance)
-        return ValidateResult(
-            errors=(),
-            facts=(),
-            remarks=contest.remarks,
-            scores=tuple(contest.scores()),
-            rankings=tuple(contest.rankings()),
-            runs=tuple(own_runs_of(contest)),
-        )
+        return replace(_result(contest), runs=tuple(own_runs_of(contest)))
     result = _tensorflow(folder)  # first: what it lacks ends it early
-    rows_contest = contest_of_published(published, forward=forward, against=other, progress=advance)
-    check_against(other, has_rows=rows_contest is not None)
+    rows_contest = contest_of_published(published, forward=forward, progress=advance)
     if rows_contest is None:
         return result
     return replace(
@@ -150,6 +151,18 @@ def validate(
         scores=tuple(rows_contest.scores()),
         rankings=tuple(rows_contest.rankings()),
         utilisation=tuple(utilisation_of_published(published, progress=advance)),
+    )
+
+
+def _result(contest: Contest) -> ValidateResult:
+    """Scores of a contest alone."""
+    return ValidateResult(
+        errors=(),
+        facts=(),
+        remarks=contest.remarks,
+        scores=tuple(contest.scores()),
+        rankings=tuple(contest.rankings()),
+        entry=tuple(contest.entry()),
     )
 
 

@@ -14,6 +14,7 @@ from driple.data_folders import HERE
 from driple.render.remarks import sentences
 from driple.render.show import note, print_json, print_table
 from driple.render.validate_tables import (
+    print_entry,
     print_own_runs,
     print_rankings,
     print_scores,
@@ -48,7 +49,9 @@ def validate(
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option(help="predictions of another tool, scored beside: CSV with id and seconds"),
+        typer.Option(
+            help="predictions of another tool, scored beside the simulator: CSV with id and seconds"
+        ),
     ] = None,
     all_: Annotated[
         bool,
@@ -65,9 +68,13 @@ def validate(
     left out. Baselines are fitted to the same rows. Devices and links are those of published data
     sheets; what training reaches of them was fitted to published measurements.
 
+    --against without --rows scores an entry of the benchmark alone, in seconds.
+
     Example:
 
       driple validate --json
+
+      driple validate --against predictions.csv
 
       driple validate --rows mine.csv --against predictions.csv
     """
@@ -82,6 +89,9 @@ def validate(
         print_json(result.to_dict())
         return
     print_own_runs(result.runs)
+    print_entry(result.entry)
+    if against is not None and rows is None:
+        return
     print_scores(result.scores)
     print_rankings(result.rankings)
     print_utilisation(result.utilisation)

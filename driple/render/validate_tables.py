@@ -10,12 +10,13 @@ from driple.render.show import print_table
 
 if TYPE_CHECKING:
     from driple.api.benchmarking import OwnRun
+    from driple.runs.validation.entry import EntryScore
     from driple.runs.validation.predictions import RowPrediction
     from driple.runs.validation.rankings import RankSummary
     from driple.runs.validation.scores import GroupScore
     from driple.runs.validation.utilisation import UtilisationScore
 
-__all__ = ["print_own_runs", "print_rankings", "print_scores", "print_utilisation"]
+__all__ = ["print_entry", "print_own_runs", "print_rankings", "print_scores", "print_utilisation"]
 
 _SPLITS = {
     "nothing": "nothing",
@@ -51,6 +52,27 @@ def print_own_runs(runs: Sequence[OwnRun]) -> None:
              f"{own.prediction.seconds:.3g}", _interval(own.prediction),
              f"{100 * own.error:+.0f} %"]
             for own in worst[:_MOST_RUNS]
+        ],
+    )  # fmt: skip
+    print()
+
+
+def print_entry(scores: Sequence[EntryScore]) -> None:
+    """Given predictions in each split, and the simulator on the same rows; nothing of none."""
+    if not scores:
+        return
+    print("given predictions: |predicted - measured| / measured of a step, each row alike")
+    print_table(
+        ["held out", "predictor", "rows", "refused", "median", "90 %", "families alike", "90 %",
+         "signed", "Spearman", "in interval", "width"],
+        [
+            [_SPLITS[one.split], one.predictor, str(one.rows - one.refused), str(one.refused),
+             f"{one.median_pct:.1f} %", f"{one.p90_pct:.1f} %", f"{one.family_median_pct:.1f} %",
+             f"{one.family_p90_pct:.1f} %", f"{one.signed_pct:+.1f} %",
+             "-" if one.spearman is None else f"{one.spearman:.2f}",
+             "-" if one.coverage_pct is None else f"{one.coverage_pct:.0f} %",
+             "-" if one.width is None else f"{one.width:.2f}"]
+            for one in scores
         ],
     )  # fmt: skip
     print()

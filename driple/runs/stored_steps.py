@@ -13,7 +13,7 @@ from driple.runs.step_key import StepKey
 from driple.runs.step_store import LEAST_BATCH, StepStore, StoredStep
 from driple.simulate.prepared_job import PreparedJob, Program
 
-__all__ = ["StoredSteps"]
+__all__ = ["StoredSteps", "key_of"]
 
 
 class StoredSteps:
@@ -34,7 +34,7 @@ class StoredSteps:
             return "the row has no batch size"
         if row.batch_size < LEAST_BATCH:
             return "of one example, PyTorch runs other ops than the stored ones"
-        key = _key_of(row)
+        key = key_of(row)
         if key not in self._has:
             self._has[key] = key in self._store
         return "" if self._has[key] else f"the store has no step {key.name}"
@@ -46,7 +46,7 @@ class StoredSteps:
             ConfigError: the store lacks it, or the update of its optimizer.
             DatasetError: the store is damaged.
         """
-        key = _key_of(row)
+        key = key_of(row)
         if self._last is None or self._last[0] != key:
             self._last = (key, self._store.step(key))
         if row.batch_size is None:
@@ -62,7 +62,8 @@ class StoredSteps:
         return _as_library(job, row)
 
 
-def _key_of(row: MeasuredRun) -> StepKey:
+def key_of(row: MeasuredRun) -> StepKey:
+    """The stored step of a row, whether the store has it or not."""
     return StepKey(
         job=row.job,
         size=(row.input_shape or (row.seq_len or 0,))[-1],

@@ -11,6 +11,7 @@ from driple.evaluation.json_types import BenchmarkJson, ErrorBreakdownJson
 from driple.remarks import Remark
 from driple.runs.validation.baselines import BASELINES
 from driple.runs.validation.contest import HELD_OUT
+from driple.runs.validation.entry import GIVEN, SIMULATOR, EntryScore
 from driple.runs.validation.held_out import ErrorRow
 from driple.runs.validation.paper_figures import Fact
 from driple.runs.validation.rankings import RankSummary
@@ -33,6 +34,7 @@ _SCORE = {
     "split": _SPLIT,
     "predictor": Annotated[str, Names(("simulator", *BASELINES, "given"))],
 }
+_ENTRY = {"split": _SPLIT, "predictor": Annotated[str, Names((GIVEN, SIMULATOR))]}
 _RANKING = {"what": Literal["configurations", "devices"], "split": _SPLIT}
 
 
@@ -66,6 +68,8 @@ class ValidateJson(TypedDict):
         rankings: of sharded configurations of a model on the same devices, or of devices for a job.
         utilisation: simulated against measured mean utilisation of devices.
         runs: of a table of one's own (--rows), beside the simulated seconds of a step.
+        entry: errors of another tool's predictions (--against) in each split, rows alike, and the
+            simulator's on the same rows.
     """
 
     question: Literal["validate"]
@@ -76,6 +80,7 @@ class ValidateJson(TypedDict):
     rankings: Sequence[Annotated[RankSummary, _RANKING]]
     utilisation: Sequence[UtilisationScore]
     runs: Sequence[OwnRunJson]
+    entry: Sequence[Annotated[EntryScore, _ENTRY]]
 
 
 class EvaluateJson(BenchmarkJson):

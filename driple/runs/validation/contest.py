@@ -14,6 +14,7 @@ from driple.remarks import Remark, remark
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.steps import StepSource
 from driple.runs.validation.baselines import BASELINES
+from driple.runs.validation.entry import GIVEN, SIMULATOR, EntryScore, entry_scores
 from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.runs.validation.rankings import RankSummary, rank_summaries
 from driple.runs.validation.scores import GroupScore, scores_of
@@ -23,7 +24,7 @@ from driple.runs.validation.splits import HeldOutPart, parts_of
 from driple.runs.validation.work import RowWork, work_of
 from driple.simulate.calibration import Calibration
 
-__all__ = ["Contest", "run_contest"]
+__all__ = ["HELD_OUT", "Contest", "entry_contest", "run_contest"]
 
 HELD_OUT = ("family", "device", "source")
 Row = Sequence[RowPrediction | None]
@@ -51,6 +52,10 @@ class Contest:
             *scores_of(self.rows, self.predicted),
             *speedup_scores(self.rows, self.predicted, self.folds),
         ]
+
+    def entry(self) -> list[EntryScore]:
+        """Errors of the given predictions in each split, and the simulator's on the same rows."""
+        return entry_scores(self.rows, self.predicted)
 
     def rankings(self) -> list[RankSummary]:
         """How well the simulator ranks configurations and devices."""
@@ -90,12 +95,9 @@ def run_contest(
     predicted: dict[tuple[str, str], Row] = {}
     remarks: list[Remark] = []
     seconds = simulate_rows(rows, steps, calibration, progress)
-    predicted["nothing", "simulator"] = [RowPrediction(one) for one in seconds.tolist()]
+    predicted["nothing", SIMULATOR] = [RowPrediction(one) for one in seconds.tolist()]
     if held_out is not None:
-        for split in HELD_OUT:
-            predictions = [held_out.of(row.id, split) for row in rows]
-            if any(one is not None for one in predictions):
-                predicted[split, "simulator"] = predictions
+        predicted |= _by_split(rows, held_out, SIMULATOR, HELD_OUT)
     everything = [*known, *rows] if known else list(rows)
     work = _work(rows, steps, known, known_steps, progress)
     for split in HELD_OUT:
@@ -106,18 +108,50 @@ def run_contest(
             if any(one is not None for one in learned):
                 predicted[split, name] = learned
     if given is not None:
+        predicted |= _by_split(rows, given, GIVEN, ("nothing", *HELD_OUT))
         for split in ("nothing", *HELD_OUT):
-            predictions = [given.of(row.id, split) for row in rows]
-            count = sum(one is not None for one in predictions)
-            if count:
-                predicted[split, "given"] = predictions
+            count = sum(one is not None for one in predicted.get((split, GIVEN), ()))
             if 0 < count < len(rows):
                 remarks.append(
                     remark("some_predictions", split=split, num_rows=count, num_all=len(rows))
                 )
-        if any(split == "size" for split, _ in given.by_split):
-            remarks.append(remark("sizes_not_scored"))
+        remarks += _not_scored(given)
     return Contest(rows=rows, predicted=predicted, remarks=tuple(remarks), folds=folds or {})
+
+
+def entry_contest(
+    rows: Sequence[MeasuredRun], given: Predictions, held_out: Predictions | None = None
+) -> Contest:
+    """Another tool's predictions alone, and the simulator's that were made: nothing is computed.
+
+    Args:
+        rows: to score on.
+        given: the tool's.
+        held_out: the simulator's by fits without a family, device or source.
+    """
+    predicted = _by_split(rows, given, GIVEN, ("nothing", *HELD_OUT))
+    remarks = _not_scored(given)
+    if held_out is not None:
+        predicted |= _by_split(rows, held_out, SIMULATOR, HELD_OUT)
+    return Contest(rows=rows, predicted=predicted, remarks=tuple(remarks))
+
+
+def _by_split(
+    rows: Sequence[MeasuredRun], given: Predictions, predictor: str, splits: Sequence[str]
+) -> dict[tuple[str, str], Row]:
+    """Predictions of each row by split and predictor, of the splits that have any."""
+    predicted: dict[tuple[str, str], Row] = {}
+    for split in splits:
+        predictions = [given.of(row.id, split) for row in rows]
+        if any(one is not None for one in predictions):
+            predicted[split, predictor] = predictions
+    return predicted
+
+
+def _not_scored(given: Predictions) -> list[Remark]:
+    """A remark on given predictions of a split that is not scored."""
+    sized = any(split == "size" for split, _ in given.by_split)
+    return [remark("sizes_not_scored")] if sized else []
 
 
 def _work(

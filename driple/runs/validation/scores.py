@@ -13,7 +13,7 @@ from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.metrics import score
 from driple.runs.validation.predictions import RowPrediction
 
-__all__ = ["BY", "GroupScore", "scores_of", "task_of"]
+__all__ = ["BY", "GroupScore", "Predicted", "scores_of", "task_of"]
 
 # What rows are grouped by, in this order.
 BY = ("task", "device", "source", "precision")
