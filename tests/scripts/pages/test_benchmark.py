@@ -8,7 +8,7 @@ from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.predictions import Predictions, RowPrediction
 from scripts.pages import benchmark
 from scripts.pages.benchmark import PAGE, PUBLIC, files, page_table, read_entries, scored
-from tests.docs.test_entry_pages import num_words
+from tests.docs.test_entry_pages import num_tables, num_words
 
 MOST_WORDS = 900
 ROWS = [
@@ -60,6 +60,7 @@ def test_a_cell_of_equal_rows_is_empty_where_a_predictor_does_not_do_them_all() 
 def test_the_page_is_short_and_its_table_lists_every_entry_of_the_splits() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert num_words(page) <= MOST_WORDS
+    assert num_tables(page) == 1
     assert "{{" not in page
     for name, line in read_entries().items():
         assert (f"|{line['name']}|" in page) == (name != benchmark.INSPECTOR)
