@@ -45,7 +45,7 @@ def pictures() -> None:
     for axis, setting in zip(axes[:2], SETTINGS, strict=True):
         curves = pick(rows, what="curve", setting=setting)
         for i, row in enumerate(curves):
-            colour, style = COLOURS[i % len(COLOURS)], "-" if i < len(COLOURS) else "-."
+            colour, style = COLOURS[i % len(COLOURS)], ("-", "-.", "--")[i // len(COLOURS)]
             label = row["variant"]
             axis.plot(row["epoch"], row["test_pct"], style, color=colour, label=label)
             axis.plot(row["epoch"], row["train_pct"], color=colour, linestyle=":", linewidth=0.8)
@@ -53,10 +53,12 @@ def pictures() -> None:
         axis.axhline(shipped, color="#999999", linestyle="--", label="authors' settings")
         axis.axhline(GOAL_PCT, color="black", linewidth=0.6)
         axis.set_title(setting, fontsize=9)
-        axis.set_xlabel("epoch", fontsize=8)
+        axis.set_xscale("log")
+        axis.set_xlabel("epoch, log scale", fontsize=8)
         axis.set_ylim(bottom=0)
-        axis.legend(fontsize=6, frameon=False)
         plain(axis)
+    axes[0].legend(fontsize=5.5, frameon=False, loc="upper right", bbox_to_anchor=(1.0, 0.97))
+    axes[1].legend(fontsize=6, frameon=False)
     axes[0].set_ylabel("SMAPE, %: test, train dotted", fontsize=8)
     save(figure, RESULTS.with_name("curves.png"))
 
