@@ -130,13 +130,14 @@ class OpTime:
         kind: such as `linear`.
         forward_us: without gradients.
         training_us: forward and backward.
-        autocast_us: forward under autocast, whose casts count.
+        autocast_us: forward under autocast, whose casts count; None where the processor has no such
+            kernel.
     """
 
     kind: str = _stated(_TEXT)
     forward_us: float = _stated(_US)
     training_us: float = _stated(_US)
-    autocast_us: float = _stated(_US)
+    autocast_us: float | None = _optional(_US)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -88,10 +88,20 @@ def op_times(clock: Clock, progress: Callable[[str], None] = lambda _: None) -> 
                 kind=kind,
                 forward_us=_each_us(clock, module, inputs, phase="forward"),
                 training_us=_each_us(clock, module, inputs, phase="training"),
-                autocast_us=_each_us(clock, module, inputs, phase="autocast"),
+                autocast_us=_autocast_us(clock, module, inputs),
             )
         )
     return times
+
+
+def _autocast_us(clock: Clock, module: nn.Module, inputs: torch.Tensor) -> float | None:
+    """None where the processor lacks a kernel, such as an LSTM in bfloat16 without AVX-512."""
+    try:
+        return _each_us(clock, module, inputs, phase="autocast")
+    except RuntimeError as error:
+        if "could not create a primitive" in str(error):  # of oneDNN
+            return None
+        raise
 
 
 def _each_us(clock: Clock, module: nn.Module, inputs: torch.Tensor, *, phase: str) -> float:

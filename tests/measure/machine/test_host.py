@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from driple.measure.machine.clock import Clock, Effort
@@ -64,6 +65,35 @@ def test_every_kind_of_op_is_timed() -> None:
     assert len(times) == len(seen) == 9
     assert all(op.forward_us > 0 and op.training_us > 0 for op in times)
     assert all(0 < op.forward_us < op.training_us for op in op_times(STEADY))
+
+
+class WithoutKernel(nn.Module):
+    """Fails under autocast, as an LSTM does on a processor without AVX-512."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self.message = message
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if torch.is_autocast_enabled("cpu"):
+            raise RuntimeError(self.message)
+        return 2 * inputs
+
+
+def test_an_op_without_a_kernel_under_autocast_has_no_time_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    missing = "could not create a primitive descriptor for the LSTM forward propagation primitive"
+    for message, times in ((missing, True), ("out of memory", False)):
+        modules = [("recurrent layer", WithoutKernel(message), (4,))]
+        monkeypatch.setattr("driple.measure.machine.host.op_modules", lambda rows=modules: rows)
+        if times:
+            (op,) = op_times(QUICK)
+            assert op.autocast_us is None
+            assert op.forward_us > 0
+        else:
+            with pytest.raises(RuntimeError, match="out of memory"):
+                op_times(QUICK)
 
 
 def test_a_tensor_takes_microseconds() -> None:
