@@ -3,10 +3,11 @@
     pip install '.[EXTRA]' in an environment of its own -> its size, packages, seconds
     a small question that needs it, five times          -> median seconds from start to answer
 
-    python -m scripts.checks.extras [EXTRA ...] [--write]     # minutes; a quiet machine
+    python -m scripts.checks.extras [EXTRA ...] [--sizes] [--write]     # minutes; a quiet machine
 
 Extras that need PyTorch get the CPU build that constraints.txt names first. `--write` puts the
-results, with the date, into scripts/checks/extras.json; docs/quickstart.md shows them.
+results, with the date, into scripts/checks/extras.json; docs/quickstart.md shows them. `--sizes`
+leaves times out, which a busy machine makes longer.
 """
 
 from __future__ import annotations
@@ -87,12 +88,13 @@ def extras() -> list[str]:
     return [BASE, *project["optional-dependencies"]]
 
 
-def measured(extra: str, work: Path) -> dict[str, Any]:
+def measured(extra: str, work: Path, *, sizes: bool = False) -> dict[str, Any]:
     """Install an extra and ask; sizes in MB of 10^6 bytes.
 
     Args:
         extra: one of `extras`.
         work: an empty folder for its environment.
+        sizes: leave times out.
 
     Raises:
         SystemExit: a command failed.
@@ -112,8 +114,10 @@ def measured(extra: str, work: Path) -> dict[str, Any]:
     result: dict[str, Any] = {
         "size_mb": round((_bytes(work / "venv") - empty) / 1e6),
         "packages": len(listed) - 1,  # pip itself
-        "installed_s": round(installed_s),
     }
+    if sizes:
+        return result
+    result["installed_s"] = round(installed_s)
     if extra in QUESTIONS:
         _inputs(extra, work, variables)
         times = [_seconds(QUESTIONS[extra].split(), work, variables) for _ in range(_TIMES + 1)]
@@ -195,13 +199,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("extras", nargs="*", metavar="EXTRA", help=", ".join(extras()))
+    parser.add_argument("--sizes", action="store_true", help="leave times out")
     parser.add_argument("--write", action="store_true", help=f"into {RESULT.name}")
     options = parser.parse_args(arguments)
     if unknown := sorted(set(options.extras) - set(extras())):
         parser.error(f"{unknown[0]} is no extra; give some of {', '.join(extras())}")
     for extra in options.extras or extras():
         with tempfile.TemporaryDirectory() as folder:
-            outcome = dated(measured(extra, Path(folder)))
+            outcome = dated(measured(extra, Path(folder), sizes=options.sizes))
         print(f"{extra}: {json.dumps(outcome)}", flush=True)
         if options.write:
             known = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}

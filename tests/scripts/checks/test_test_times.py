@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.checks.test_times import BUDGET, ROOT, main, over_budget
+from scripts.checks.test_times import ROOT, main, over_budget
 
 BUSY = """
 import subprocess, sys, time
@@ -21,22 +21,20 @@ def test_that_waits():
 """
 
 
-def test_a_folder_over_its_budget_or_without_one_is_named() -> None:
+def test_a_folder_over_its_budget_is_named() -> None:
     lines = over_budget({"tests/a": 5.0, "tests/b": 7.0, "tests/new": 1.0}, {
         "tests/a": 5, "tests/b": 6, "tests/not run": 1,
     })  # fmt: skip
-    assert lines == [
-        "tests/new has no budget", "tests/b: 7 s of processor time, 6 s allowed",
-    ]  # fmt: skip
+    assert lines == ["tests/b: 7 s of processor time, 6 s allowed"]
 
 
 def test_runs_are_added_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for run, seconds in (("first", 1.5), ("second", 1e6)):
-        (tmp_path / f"{run}.json").write_text(json.dumps({"tests/api": seconds}))
+        (tmp_path / f"{run}.json").write_text(json.dumps({"tests/memory": seconds}))
     assert main(["--times", str(tmp_path)]) == 1
     captured = capsys.readouterr()
     assert "1000001.5" in captured.out
-    assert captured.err.startswith("tests/api: 1000002 s of processor time")
+    assert captured.err.startswith("tests/memory: 1000002 s of processor time")
 
 
 def test_no_times_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,13 +42,6 @@ def test_no_times_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str
         main(["--times", str(tmp_path)])
     assert caught.value.code == 2
     assert "run scripts/test first" in capsys.readouterr().err
-
-
-def test_each_folder_of_tests_has_a_budget() -> None:
-    folders = {f"tests/{path.parent.name}" for path in (ROOT / "tests").glob("*/test_*.py")}
-    folders |= {f"tests/{path.parts[-3]}" for path in (ROOT / "tests").glob("*/*/test_*.py")}
-    named = {line.partition(" =")[0].strip('"') for line in BUDGET.read_text().splitlines()}
-    assert folders <= named
 
 
 def test_a_process_counts_and_a_wait_does_not(tmp_path: Path) -> None:
