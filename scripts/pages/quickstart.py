@@ -22,14 +22,16 @@ _END = "<!-- end of sizes -->"
 
 
 def table(results: Mapping[str, Mapping[str, Any]]) -> Table:
-    """A row for each extra.
+    """A row for each extra that was measured.
 
     Args:
         results: of `scripts.checks.extras`, by the name of the extra.
     """
     rows = []
     for name in extras():
-        result = results[name]
+        result = results.get(name)
+        if result is None:
+            continue
         start = f"{result['start_s']:.1f}" if "start_s" in result else ""
         question = f"`{result['question']}`" if "question" in result else ""
         size = f"{result['size_mb']:,}"
