@@ -106,6 +106,7 @@ def entry_of_published(published: Path, *, forward: bool, against: Path) -> Cont
         ConfigError: a table is damaged, or there are no rows.
     """
     from driple.runs.validation.contest import entry_contest
+    from driple.runs.validation.entry import GIVEN
     from driple.runs.validation.predictions import read_predictions
     from driple.runs.validation.shipped import read_shipped
 
@@ -118,7 +119,7 @@ def entry_of_published(published: Path, *, forward: bool, against: Path) -> Cont
     remarks: list[Remark] = []
     given = read_predictions(against, {row.id for row in shipped.rows}, remarks.append)
     contest = entry_contest(shipped.rows, given, shipped.held_out)
-    if not contest.entry():
+    if all(predictor != GIVEN for _, predictor in contest.predicted):
         raise ConfigError(
             f"{against} has no prediction of a split that is scored; give nothing, family, device "
             "or source in the column split, or leave it out"

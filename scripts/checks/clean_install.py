@@ -8,6 +8,7 @@ Times of an installation leave downloads out, since `downloaded` has fetched all
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -20,11 +21,13 @@ from pathlib import Path
 __all__ = [
     "BUILD_PACKAGES",
     "ROOT",
+    "add_results",
     "clean_environment",
     "commit",
     "dated",
     "downloaded",
     "interpreters",
+    "output_of",
     "readme_blocks",
     "readme_packages",
 ]
@@ -134,6 +137,33 @@ def readme_packages(text: str | None = None) -> list[list[str]]:
         [word.strip("'\"") for word in command.replace("-c constraints.txt", "").split()]
         for command in commands
     ]
+
+
+def output_of(command: Sequence[object], work: Path, variables: Mapping[str, str]) -> str:
+    """What a command prints.
+
+    Args:
+        command: its words.
+        work: folder that it runs in.
+        variables: of its environment.
+
+    Raises:
+        SystemExit: it failed.
+    """
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words, cwd=work, env=dict(variables), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)} failed: {(done.stdout + done.stderr)[-3000:]}")
+    return done.stdout
+
+
+def add_results(file: Path, results: Mapping[str, object]) -> None:
+    """Put results in place of those of the same names in a JSON file."""
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    text = json.dumps({**known, **results}, indent=1, sort_keys=True) + "\n"
+    file.write_text(text, encoding="utf-8")
 
 
 def commit(checkout: Path = ROOT) -> str:

@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scripts.checks.clean_install import ROOT, clean_environment, dated
+from scripts.checks.clean_install import ROOT, add_results, clean_environment, dated, output_of
 
 __all__ = ["BASE", "QUESTIONS", "extras", "main", "measured"]
 
@@ -101,16 +101,16 @@ def measured(extra: str, work: Path, *, sizes: bool = False) -> dict[str, Any]:
     """
     variables = clean_environment(Path(sys.executable).resolve(), work)
     variables |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    _done([sys.executable, "-m", "venv", "venv"], work, variables)
+    output_of([sys.executable, "-m", "venv", "venv"], work, variables)
     variables["PATH"] = f"{work / 'venv' / 'bin'}:{variables['PATH']}"
     empty = _bytes(work / "venv")
     pip = ["pip", "install", "-q", "-c", str(ROOT / "constraints.txt")]
     started = time.monotonic()
     if extra in _NEEDS_TORCH:
-        _done([*pip, *_TORCH], work, variables)
-    _done([*pip, str(ROOT) if extra == BASE else f"{ROOT}[{extra}]"], work, variables)
+        output_of([*pip, *_TORCH], work, variables)
+    output_of([*pip, str(ROOT) if extra == BASE else f"{ROOT}[{extra}]"], work, variables)
     installed_s = time.monotonic() - started
-    listed = json.loads(_done(["pip", "list", "--format", "json"], work, variables))
+    listed = json.loads(output_of(["pip", "list", "--format", "json"], work, variables))
     result: dict[str, Any] = {
         "size_mb": round((_bytes(work / "venv") - empty) / 1e6),
         "packages": len(listed) - 1,  # pip itself
@@ -134,7 +134,7 @@ def _inputs(extra: str, work: Path, variables: Mapping[str, str]) -> None:
     }.items():  # fmt: skip
         (work / name).write_text(text, encoding="utf-8")
     if extra == "onnx":
-        _done(["python", "-c", _ONNX], work, variables)
+        output_of(["python", "-c", _ONNX], work, variables)
 
 
 def _seconds(words: Sequence[str], work: Path, variables: Mapping[str, str]) -> float:
@@ -158,7 +158,7 @@ def _seconds(words: Sequence[str], work: Path, variables: Mapping[str, str]) -> 
             if "serverInfo" not in process.stdout.readline():  # type: ignore[union-attr]
                 raise SystemExit("driple mcp gave no answer")
             return time.monotonic() - started
-    _done(["driple", *words], work, variables)
+    output_of(["driple", *words], work, variables)
     for file in work.glob("answers.*"):
         file.unlink()
     return time.monotonic() - started
@@ -178,15 +178,6 @@ def _started(
         finally:
             process.terminate()
             process.communicate()
-
-
-def _done(words: Sequence[str], work: Path, variables: Mapping[str, str]) -> str:
-    done = subprocess.run(
-        words, cwd=work, env=dict(variables), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{' '.join(words)} failed: {(done.stdout + done.stderr)[-2000:]}")
-    return done.stdout
 
 
 def _bytes(folder: Path) -> int:
@@ -209,9 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcome = dated(measured(extra, Path(folder), sizes=options.sizes))
         print(f"{extra}: {json.dumps(outcome)}", flush=True)
         if options.write:
-            known = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
-            text = json.dumps(known | {extra: outcome}, indent=1, sort_keys=True) + "\n"
-            RESULT.write_text(text, encoding="utf-8")
+            add_results(RESULT, {extra: outcome})
     return 0
 
 

@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,9 +24,11 @@ from pathlib import Path
 from scripts.checks.clean_install import (
     ROOT,
     VERSIONS,
+    add_results,
     clean_environment,
     dated,
     interpreters,
+    output_of,
     readme_blocks,
 )
 
@@ -69,29 +70,31 @@ def smoke(python: Path, wheel: Path, work: Path, *, base: bool) -> dict[str, obj
     variables = clean_environment(python, work)
     variables |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     started = time.monotonic()
-    _done([python, "-m", "venv", work / "venv"], work, variables)
+    output_of([python, "-m", "venv", work / "venv"], work, variables)
     variables["PATH"] = f"{work / 'venv' / 'bin'}:{variables['PATH']}"
     pip = ["pip", "install", "-q", "-c", ROOT / "constraints.txt"]
     if not base:
-        _done([*pip, *_TORCH], work, variables)
-    _done([*pip, wheel if base else f"{wheel}[{_EXTRAS}]"], work, variables)
+        output_of([*pip, *_TORCH], work, variables)
+    output_of([*pip, wheel if base else f"{wheel}[{_EXTRAS}]"], work, variables)
     installed_s = time.monotonic() - started
     for name in _SHARED:  # all but the package itself
         (work / name).symlink_to(ROOT / name)
     for command, output in _shown():
-        if _done(command.split(), work, variables).strip() != output:
+        if output_of(command.split(), work, variables).strip() != output:
             raise SystemExit(f"{python.name}: {command} prints something else than the README")
     for command in _BASE:
-        _done(command.split(), work, variables)
-    version = _done(["python", "-c", "import sys; print(sys.version.split()[0])"], work, variables)
+        output_of(command.split(), work, variables)
+    version = output_of(
+        ["python", "-c", "import sys; print(sys.version.split()[0])"], work, variables
+    )
     result: dict[str, object] = {
         "version": version.strip(),
         "commands": len(_BASE) + len(_shown()),
         "installed_s": round(installed_s),
     }
     if not base:
-        _done([*pip, *_FOR_TESTS], work, variables)
-        output = _done(
+        output_of([*pip, *_FOR_TESTS], work, variables)
+        output = output_of(
             ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m",
              "not slow and not machine", *SMOKE_TESTS],
             work, variables,
@@ -112,21 +115,6 @@ def _shown() -> list[tuple[str, str]]:
     return shown
 
 
-def _done(command: Sequence[object], work: Path, variables: dict[str, str]) -> str:
-    """What a command prints.
-
-    Raises:
-        SystemExit: it failed.
-    """
-    words = [str(word) for word in command]
-    done = subprocess.run(
-        words, cwd=work, env=variables, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{' '.join(words)} failed: {(done.stdout + done.stderr)[-3000:]}")
-    return done.stdout
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try each Python; 1 if the machine offers none of those asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
@@ -143,14 +131,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
             build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", work, ROOT]
-            _done(build, work, dict(os.environ))
+            output_of(build, work, dict(os.environ))
             (wheel,) = work.glob("driple-*.whl")
             results[version] = dated(smoke(python, wheel, work, base=options.base))
         print(f"Python {version}: {json.dumps(results[version])}", flush=True)
     if options.write:
-        there = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
-        text = json.dumps(there | results, indent=1, sort_keys=True) + "\n"
-        RESULT.write_text(text, encoding="utf-8")
+        add_results(RESULT, results)
     return 0
 
 

@@ -28,7 +28,8 @@ from driple.runs.validation.metrics import family_weights
 from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.runs.validation.splits import parts_of
 from driple.runs.validation.work import RowWork, work_of
-from scripts.entries.table import ENTRIES, shipped
+from scripts.entries.table import ENTRIES
+from scripts.fits.heldout import shipped
 from scripts.fits.writing import write_predictions
 
 __all__ = ["ENTERED", "data_sheet", "extra_trees", "flops_ratio", "main", "predictions_of"]
@@ -119,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", choices=ENTERED, action="append", help="baselines; all")
     given = parser.parse_args(argv)
-    known = shipped()
+    known = shipped(training=True)
     work = work_of(known.rows, known.steps)
     ENTRIES.mkdir(parents=True, exist_ok=True)
     for name in given.only or ENTERED:

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.contest import HELD_OUT
 from driple.runs.validation.splits import parts_of
-from scripts.entries.table import BENCHMARK, packed_csv, shipped
+from scripts.entries.table import BENCHMARK, packed_csv, write_csv
+from scripts.fits.heldout import shipped
 from scripts.studies.kit.written import options_of
 
 __all__ = ["COLUMNS", "FILE", "lines_of", "main"]
@@ -39,15 +40,14 @@ def lines_of(rows: Sequence[MeasuredRun], folds: Mapping[str, int]) -> list[tupl
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the file, or say that it is not up to date."""
     check = options_of(__doc__).parse_args(argv).check
-    everything = shipped(forward=True)
-    data = packed_csv([COLUMNS, *lines_of(everything.rows, everything.folds)])
+    everything = shipped(training=False)
+    lines = [COLUMNS, *lines_of(everything.rows, everything.folds)]
     if check:
-        stale = not FILE.is_file() or FILE.read_bytes() != data
+        stale = not FILE.is_file() or FILE.read_bytes() != packed_csv(lines)
         if stale:
             print(f"{FILE} is not up to date: run python -m scripts.entries.rows", file=sys.stderr)
         return int(stale)
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    FILE.write_bytes(data)
+    write_csv(FILE, lines)
     return 0
 
 

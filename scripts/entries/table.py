@@ -11,13 +11,12 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 from driple.errors import ConfigError
 from driple.files import atomic_write
 from driple.runs.measured_run import MeasuredRun
-from driple.runs.validation.shipped import Shipped, read_shipped
+from scripts.fits.heldout import ROOT, shipped
 
 __all__ = [
     "BENCHMARK",
@@ -25,12 +24,10 @@ __all__ = [
     "Entry",
     "benchmark_rows",
     "packed_csv",
-    "shipped",
+    "write_csv",
     "write_entry",
 ]
 
-ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = ROOT / "datasets" / "runs" / "published"
 BENCHMARK = ROOT / "datasets" / "runs" / "benchmark"
 ENTRIES = BENCHMARK / "entries"
 _DIGITS = 5
@@ -53,22 +50,9 @@ class Entry:
     split: str = ""
 
 
-@cache
-def shipped(*, forward: bool = False) -> Shipped:
-    """The rows that ship, with their steps.
-
-    Args:
-        forward: whether forward passes are read too.
-    """
-    rows = read_shipped(PUBLISHED, forward=forward)
-    if rows is None:
-        raise ConfigError(f"{PUBLISHED} has no published rows")
-    return rows
-
-
 def benchmark_rows() -> tuple[MeasuredRun, ...]:
     """Training rows of the benchmark, in the order of their table."""
-    return shipped().rows
+    return shipped(training=True).rows
 
 
 def write_entry(entry: Entry, rows: Sequence[MeasuredRun]) -> None:
@@ -85,10 +69,10 @@ def write_entry(entry: Entry, rows: Sequence[MeasuredRun]) -> None:
         for row in rows
         if row.id in entry.seconds
     ]
-    _write(ENTRIES / f"{entry.name}.csv.gz", [("id", "split", "seconds"), *lines])
+    write_csv(ENTRIES / f"{entry.name}.csv.gz", [("id", "split", "seconds"), *lines])
     reasons = Counter(entry.refused.values())
     counts = [(why, str(number)) for why, number in sorted(reasons.items())]
-    _write(ENTRIES / f"{entry.name}-refused.csv", [("reason", "rows"), *counts])
+    write_csv(ENTRIES / f"{entry.name}-refused.csv", [("reason", "rows"), *counts])
 
 
 def packed_csv(lines: Sequence[Sequence[str]]) -> bytes:
@@ -102,7 +86,12 @@ def _csv(lines: Sequence[Sequence[str]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _write(file: Path, lines: Sequence[Sequence[str]]) -> None:
+def write_csv(file: Path, lines: Sequence[Sequence[str]]) -> None:
+    """Write a CSV file, packed if its name ends so.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
     data = packed_csv(lines) if file.suffix == ".gz" else _csv(lines)
     file.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(file, data, error=ConfigError)

@@ -17,10 +17,11 @@ from pathlib import Path
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.validation.contest import HELD_OUT
 from driple.runs.validation.entry import SIMULATOR, EntryScore, errors_on
-from driple.runs.validation.predictions import Predictions, RowPrediction, read_predictions
+from driple.runs.validation.predictions import Predictions, read_predictions
 from driple.runs.validation.shipped import HELD_OUT as HELD_OUT_FILE
 from driple.runs.validation.shipped import Shipped
-from scripts.entries.table import BENCHMARK, ENTRIES, PUBLISHED, shipped
+from scripts.entries.table import BENCHMARK, ENTRIES, benchmark_rows
+from scripts.fits.heldout import PUBLISHED, shipped
 from scripts.settings.shipped import DOCS
 from scripts.studies.kit.page import fill
 from scripts.studies.kit.written import Table, options_of, written
@@ -94,17 +95,9 @@ def scored(rows: Sequence[MeasuredRun], entries: Mapping[str, Predictions]) -> l
         for (split, name), predictions in by_split.items():
             chosen = [predictions[place] for place in places]
             if any(chosen):
-                scores.append(Scored(on=on, score=_errors(some, chosen, split, name)))
+                score = errors_on(some, chosen, split=split, predictor=name)
+                scores.append(Scored(on=on, score=score))
     return scores
-
-
-def _errors(
-    rows: Sequence[MeasuredRun],
-    predictions: Sequence[RowPrediction | None],
-    split: str,
-    name: str,
-) -> EntryScore:
-    return errors_on(rows, predictions, split=split, predictor=name)
 
 
 def scores_csv(scores: Sequence[Scored]) -> str:
@@ -223,9 +216,9 @@ def _by_source(rows: Sequence[MeasuredRun]) -> Iterator[tuple[str, tuple[int, ..
 
 def files() -> dict[Path, str]:
     """Text of each file that this program writes."""
-    rows, named = shipped().rows, read_entries()
+    rows, named = benchmark_rows(), read_entries()
     scores = scored(rows, {name: predictions_of(name, rows) for name in named})
-    parts = card_parts(shipped(forward=True), named)
+    parts = card_parts(shipped(training=False), named)
     counts = {name: parts[name] for name in ("training", "families", "devices", "num_sources")}
     refused = "; ".join(
         f"{named[name]['name']}, {', '.join(refused_lines(name))}" for name in PUBLIC

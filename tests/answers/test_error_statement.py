@@ -15,6 +15,15 @@ from driple.render.remarks import sentence
 from tests.answers.checked import CONV, checked_run, mix_of
 from tests.answers.test_stated_error import CNN, RUNS, stated
 
+KNOWN = StatedError(
+    num_runs=9,
+    runs=Remark.of_text("runs"),
+    median_pct=30.0,
+    p90_pct=90.0,
+    low_factor=0.5,
+    high_factor=2.0,
+)
+
 
 def test_the_error_of_the_runs_is_their_own_whatever_the_job() -> None:
     """Two mixes of one network: what is expected differs, the errors of the runs do not.
@@ -63,14 +72,7 @@ def test_the_shipped_runs_have_one_error_of_their_own_for_all_batches() -> None:
 
 
 def test_a_sentence_says_which_numbers_are_of_a_tuning() -> None:
-    usual = StatedError(
-        num_runs=9,
-        runs=Remark.of_text("runs"),
-        median_pct=30,
-        p90_pct=90,
-        runs_median_pct=20,
-        runs_p90_pct=40,
-    )
+    usual = replace(KNOWN, runs_median_pct=20, runs_p90_pct=40)
     adjusted = "adjusted to how unlike published jobs the ops are and how few the families are"
     assert stated_error_sentence(usual) == (
         "expected error of the simulator on this job: median 30 %, 90th percentile 90 %, from its "
@@ -85,16 +87,6 @@ def test_a_sentence_says_which_numbers_are_of_a_tuning() -> None:
         stated_error_sentence(replace(usual, runs_median_pct=30, runs_p90_pct=90))
         == "the simulator's error on 9 runs: median 30 %, 90th percentile 90 %"
     )
-
-
-KNOWN = StatedError(
-    num_runs=9,
-    runs=Remark.of_text("runs"),
-    median_pct=30.0,
-    p90_pct=90.0,
-    low_factor=0.5,
-    high_factor=2.0,
-)
 
 
 def test_an_error_without_runs_says_nothing() -> None:

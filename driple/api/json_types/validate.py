@@ -32,7 +32,7 @@ _SCORE = {
     "by": Annotated[str, Names((*BY, SPEEDUP))],
     "mode": Literal["train", "forward"],
     "split": _SPLIT,
-    "predictor": Annotated[str, Names(("simulator", *BASELINES, "given"))],
+    "predictor": Annotated[str, Names((SIMULATOR, *BASELINES, GIVEN))],
 }
 _ENTRY = {"split": _SPLIT, "predictor": Annotated[str, Names((GIVEN, SIMULATOR))]}
 _RANKING = {"what": Literal["configurations", "devices"], "split": _SPLIT}

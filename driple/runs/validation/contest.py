@@ -59,7 +59,7 @@ class Contest:
 
     def rankings(self) -> list[RankSummary]:
         """How well the simulator ranks configurations and devices."""
-        own = {split: row for (split, name), row in self.predicted.items() if name == "simulator"}
+        own = {split: row for (split, name), row in self.predicted.items() if name == SIMULATOR}
         return rank_summaries(self.rows, own)
 
 
