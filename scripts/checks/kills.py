@@ -6,8 +6,10 @@
 
 A cycle begins with an empty folder and ends when the command does; it fails if a file differs from
 that of the run without kills, is missing, or is left over. A kill counts if the command was still
-running. `--write` puts the counts, with the date, into scripts/checks/kills.json. Training is done
-with one thread, on whose number the weights depend.
+running. Training is done with one thread, on whose number the weights depend. What `measure` and
+`record` write depends on the clock: there the files must be the same by name, nothing of a killed
+run may run on, and a killed record must be readable. `--write` puts the counts, with the date, into
+scripts/checks/kills.json.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from driple.errors import TraceError
+from driple.measure.record.store import read_record
 from scripts.checks.chaos import write_jobs
 
 __all__ = ["COMMANDS", "Command", "Outcome", "main", "outcome_of"]
@@ -34,6 +38,11 @@ ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "scripts" / "checks" / "kills.json"
 _PAPER = ROOT / "datasets" / "graphs" / "paper"
 _DATASET = ROOT / "datasets" / "settings" / "CPU-P1w2_ho-200M"
+_NAMESPACES = Path("/run/netns")  # of the hosts of measured workloads
+_MARK = "DRIPLE_KILLED_RUN"  # in the environment of all processes of a run
+_FIRST_BLOCK_BYTES = 20_000  # more than one has
+_ENDS_S = 5.0  # in which the processes of a killed command must be gone
+_STEPS = "import driple, time\nfor _ in range(300): time.sleep(0.01); driple.mark_step()\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +53,15 @@ class Command:
         arguments: of `driple`, by the folder that it writes into.
         prepare: writes its input into a folder.
         ignored: endings of files that state when or how long something ran.
+        left: what must not be there when a run has ended, by its folder.
+        goes_on: the command continues in its folder; else it gets another one after each kill.
     """
 
     arguments: Callable[[Path], Sequence[str | Path]]
     prepare: Callable[[Path], None] = lambda folder: None
     ignored: tuple[str, ...] = ()
+    left: Callable[[Path], Sequence[str]] = lambda folder: ()
+    goes_on: bool = True
 
 
 @dataclass(slots=True)
@@ -70,6 +83,24 @@ def _jobs(folder: Path) -> None:
     write_jobs(folder / "jobs.jsonl", lines=500)
 
 
+def _namespaces(folder: Path) -> list[str]:
+    """Network namespaces of measured workloads, which the last run removes."""
+    return [file.name for file in _NAMESPACES.glob("dpl_*")]
+
+
+def _unreadable(folder: Path) -> list[str]:
+    """Why a killed record cannot be read, if it is longer than its first block, of a second."""
+    record = folder / "record"
+    samples = record / "samples.bin"
+    if not samples.exists() or samples.stat().st_size < _FIRST_BLOCK_BYTES:
+        return []
+    try:
+        read_record(record)
+    except TraceError as error:
+        return [str(error)]
+    return []
+
+
 COMMANDS = {
     "predict-jobs": Command(
         lambda out: ("predict", "--jobs", out / "jobs.jsonl", "-o", out / "rows.jsonl"), _jobs
@@ -86,6 +117,22 @@ COMMANDS = {
     "evaluate": Command(
         lambda out: ("evaluate", "--dataset", _DATASET, "--against", "mean,knn,trees,forest",
                      "-o", out / "folds", "--set", "seeds=5", "--set", "threads=1"),
+    ),
+    "transfer": Command(
+        lambda out: ("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "-o", out / "run",
+                     "--set", "threads=1"),
+        ignored=(".jsonl", "config.json"),
+    ),
+    "label": Command(lambda out: ("data", "label", _DATASET, "-o", out / "data")),
+    "measure": Command(
+        lambda out: ("measure", "lenet-x0.25/mnist/b8/momentum/async", "-o", out / "runs",
+                     "--set", "iterations=10", "--set", "seconds=0.5", "--set", "tries=1",
+                     "--set", "quiet_wait=0", "--dataset", out / "data"),
+        ignored=("",), left=_namespaces,
+    ),
+    "record": Command(
+        lambda out: ("record", "-o", out / "record", "--", sys.executable, "-c", _STEPS),
+        ignored=("",), left=_unreadable, goes_on=False,
     ),
 }  # fmt: skip
 
@@ -108,20 +155,29 @@ def outcome_of(command: Command, kills: int, seed: int) -> Outcome:
             folder.mkdir()
             command.prepare(folder)
             # Late kills find more to spoil; a command that goes on needs less time each time.
-            while outcome.kills < kills and not _ended(
-                command, folder, drawn.uniform(0.0, 1.1 * usual_s)
-            ):
-                outcome.kills += 1
-            if outcome.kills >= kills and not _ended(command, folder, None):
-                outcome.faults.append(f"cycle {outcome.cycles}: the last start fails")
-            left = _content(folder, command.ignored)
-            outcome.faults += [
-                f"cycle {outcome.cycles}: {name}"
-                for name in sorted(left.keys() | wanted.keys())
-                if left.get(name) != wanted.get(name)
-            ]
+            has_ended = False
+            while not has_ended and outcome.kills < kills:
+                has_ended = _ended(command, folder, drawn.uniform(0.0, 1.1 * usual_s))
+                outcome.kills += not has_ended
+                if not has_ended:
+                    faults = [f"{number} runs on" for number in _run_on(str(folder))]
+                    _add(outcome, faults)
+                    if not command.goes_on:
+                        break
+            if not has_ended and command.goes_on and not _ended(command, folder, None):
+                _add(outcome, ["the last start fails"])
+            if has_ended or command.goes_on:
+                left = _content(folder, command.ignored)
+                names = sorted(left.keys() | wanted.keys())
+                _add(outcome, [name for name in names if left.get(name) != wanted.get(name)])
+            _add(outcome, command.left(folder))
             outcome.cycles += 1
     return outcome
+
+
+def _add(outcome: Outcome, faults: Sequence[str]) -> None:
+    """Add faults of the present cycle."""
+    outcome.faults += [f"cycle {outcome.cycles}: {fault}" for fault in faults]
 
 
 def _ended(command: Command, folder: Path, after_s: float | None) -> bool:
@@ -132,8 +188,9 @@ def _ended(command: Command, folder: Path, after_s: float | None) -> bool:
     """
     line = [sys.executable, "-m", "driple", *map(str, command.arguments(folder))]
     with subprocess.Popen(
-        line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    ) as process:
+        line, cwd=ROOT, env=os.environ | {_MARK: str(folder)}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, start_new_session=True,
+    ) as process:  # fmt: skip
         try:
             _, said = process.communicate(timeout=after_s)
         except subprocess.TimeoutExpired:
@@ -143,6 +200,26 @@ def _ended(command: Command, folder: Path, after_s: float | None) -> bool:
     if process.returncode:
         raise SystemExit(f"{' '.join(line)}: {said.decode(errors='replace')[-500:]}")
     return True
+
+
+def _run_on(token: str) -> list[int]:
+    """Processes of a killed run that are still there after a while."""
+    ends_s = time.monotonic() + _ENDS_S
+    while (numbers := _processes(token)) and time.monotonic() < ends_s:
+        time.sleep(0.1)
+    return numbers
+
+
+def _processes(token: str) -> list[int]:
+    """Processes with a token in their environment."""
+    wanted, numbers = f"{_MARK}={token}".encode(), []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if wanted in file.read_bytes().split(b"\0"):
+                numbers.append(int(file.parent.name))
+        except OSError:
+            continue  # it has ended, or is another user's
+    return numbers
 
 
 def _content(folder: Path, ignored: tuple[str, ...]) -> dict[str, bytes]:
@@ -181,6 +258,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "kills": outcome.kills,
             "runs": outcome.cycles,
             "faults": outcome.faults,
+            "compared": "names" if COMMANDS[name].ignored == ("",) else "bytes",
             "seconds": took_s,
         }
         if options.write:

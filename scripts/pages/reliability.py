@@ -29,6 +29,15 @@ _NAMES = {
     "simulate": "`data simulate`",
     "train": "`train`",
     "evaluate": "`evaluate`",
+    "transfer": "`transfer`",
+    "label": "`data label`",
+    "measure": "`measure`",
+    "record": "`record`",
+}
+# By what is compared; what a measurement writes differs each time.
+_EQUAL = {
+    "bytes": "all equal to the byte",
+    "names": "all with the same files, nothing runs on, killed records are readable",
 }
 
 
@@ -50,10 +59,10 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
     yield _damaged("files of each of {} readers, damaged", read["mutate_files"], "mutate_files")
     yield _damaged("inputs of each of {} parsers, damaged", read["fuzz_parsers"], "fuzz_parsers")
     for name, kills in read["kills"].items():
-        wrong = len(kills["faults"])
+        equal = _all_or("fault", len(kills["faults"]), _EQUAL[kills["compared"]])
         yield Row(
             f"{_NAMES[name]} killed at {kills['kills']} random moments and started again",
-            f"{kills['runs']} runs ended, {_all_or('differs', wrong, 'all equal to the byte')}",
+            f"{kills['runs']} runs, {equal}",
             f"kills {name}",
             kills["date"],
         )
