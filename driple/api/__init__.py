@@ -2,6 +2,7 @@
 
     predict(job, settings) -> PredictResult       how will this job use this setting?
     predict_jobs(jobs, out) -> AnsweredJobs       the same for a file of jobs and clusters
+    answer_table(jobs)     -> pyarrow.Table       the same for a table, for Ray Data
     plan(job)              -> PlanResult          which instance, at what price?
     sweep(job or trace)    -> SweepResult         what would another cluster bring?
     inspect(job, setting)  -> InspectResult       what does Driple see of the job?
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridOptions
+    from driple.api.answering_tables import answer_table
     from driple.api.inspecting import InspectResult, inspect
     from driple.api.linking import LinksResult, StallResult, fit_links, predict_stalls
     from driple.api.planning import PlanResult, plan
@@ -41,6 +43,7 @@ __all__ = [
     "SweepResult",
     "TraceOptions",
     "ValidateResult",
+    "answer_table",
     "fit_links",
     "inspect",
     "plan",
@@ -53,6 +56,7 @@ __all__ = [
 
 _MODULES = {
     "driple.analytic.whatif": ("GridOptions",),
+    "driple.api.answering_tables": ("answer_table",),
     "driple.api.predicting": ("Answer", "PredictResult", "predict"),
     "driple.api.predicting_jobs": ("AnsweredJobs", "predict_jobs"),
     "driple.api.planning": ("PlanResult", "plan"),

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from driple.api.answering_tables import row_schema
 from driple.api.arguments import PathLike, catalog_of, machine_of, path_of, paths_of
 from driple.api.predicting_lines import (
     COLUMNS,
@@ -347,8 +348,7 @@ def _write_parquet(part: Path, target: Path) -> None:
     arrow = require_pyarrow(_PARQUET)
     from pyarrow import parquet
 
-    types = {int: arrow.int64(), float: arrow.float64(), str: arrow.string()}
-    schema = arrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    schema = row_schema(COLUMNS)
     with part.open("rb") as file, parquet.ParquetWriter(target, schema) as writer:
         rows: list[dict[str, Cell]] = []
         for line in file:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.extras import require_tensorflow, require_torch
+from driple.cli.joboptions import EngineOption
 from driple.cli.numbers import whole_number
 from driple.cli.outputs import check_output_file, check_output_folder
 from driple.cli.overrides import override, set_option, whole
@@ -105,6 +106,7 @@ def build(
             callback=whole_number(1, 10_000_000),
         ),
     ] = None,
+    engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Samples, _Graphs)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -130,6 +132,8 @@ def build(
         raise ConfigError(
             "give a workload (see driple jobs list), --list LIST or --samples N, and not both"
         )
+    if engine != "local" and which is None:
+        raise ConfigError(f"--engine {engine} builds the graphs of a list; give --list paper")
     if workload and set_:
         raise ConfigError(
             "--set applies to --samples and --list; leave it out, or give --samples N"
@@ -140,7 +144,7 @@ def build(
         graphs = override(_Graphs, set_, of=" with --list")
         folder = output or Path("graphs") / cluster.file_name
         check_output_folder("--output", folder)
-        built = _build_list(_listed(which), cluster, folder, graphs.processes)
+        built = _build_list(_listed(which), cluster, folder, graphs.processes, engine)
     else:
         built = _build_one(workload, cluster, output)
     if json:
@@ -214,7 +218,7 @@ def _no_such(wanted: str, which: str, listed: list[str]) -> str:
 
 
 def _build_list(
-    workloads: tuple[Workload, ...], setting: Setting, folder: Path, processes: int
+    workloads: tuple[Workload, ...], setting: Setting, folder: Path, processes: int, engine: str
 ) -> BuildJson:
     require_tensorflow("building a graph")
     from driple.dataset.graph_store import build_graphs
@@ -225,7 +229,9 @@ def _build_list(
         def progress(name: str, done: int, total: int) -> None:
             bar.update(task, description=name or "building", completed=done, total=total)
 
-        store = build_graphs(workloads, setting, folder, processes=processes, progress=progress)
+        store = build_graphs(
+            workloads, setting, folder, processes=processes, engine=engine, progress=progress
+        )
     size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
     note(f"{folder} holds {len(store.places)} graphs on {store.setting}, {size / 1e6:.1f} MB")
     return {"output": str(folder), "setting": store.setting, "graphs": len(store.places)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.joboptions import EngineOption
 from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import override, set_option, text, whole
@@ -15,6 +16,7 @@ from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, require_training
 from driple.data_folders import setting_folders
+from driple.engine.engine import MOST_WORKERS
 from driple.render.errors_stated import coverage_sentence
 from driple.render.show import note, print_json, print_table
 from driple.units import counted
@@ -53,7 +55,8 @@ class _Values:
     patience_epochs: int | None = whole(
         None, "epochs of a fold without a better validation loss; the preset's", 1, 1_000_000
     )
-    threads: int | None = whole(None, "CPU threads; all", 1, MOST_THREADS)
+    threads: int | None = whole(None, "CPU threads of a fold; all", 1, MOST_THREADS)
+    processes: int = whole(1, "folds that are made at the same time", 1, MOST_WORKERS)
 
 
 def evaluate(
@@ -85,6 +88,7 @@ def evaluate(
             callback=output_folder,
         ),
     ] = None,
+    engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -101,6 +105,8 @@ def evaluate(
       driple evaluate -o datasets/runs/evaluation
 
       driple evaluate --dataset datasets/mine --split family --set seeds=5
+
+      driple evaluate --set seeds=5 --set processes=2 --set threads=1
 
       driple evaluate --split family --set seeds=5 --against trees
 
@@ -133,7 +139,7 @@ def evaluate(
     for name, reason in chosen.left_out.items():
         note(f"{name} is left out: {reason}")
     folder = output or Path("runs") / f"evaluate-{measured_on.file_name}"
-    result = _run(data, config, folder, labels, other)
+    result = _run(data, config, folder, labels, other, (engine, values.processes))
     breakdown = break_down(result, chosen.methods[0]) if len(chosen.methods) == 1 else None
     if json:
         evaluated: EvaluateJson = {
@@ -168,8 +174,9 @@ def _run(
     folder: Path,
     labels: StoredLabels | None,
     source: Dataset | None,
+    workers: tuple[str, int],
 ) -> BenchmarkResult:
-    """All folds, with a progress bar."""
+    """All folds, with a progress bar; `workers` are the engine and its number of processes."""
     from driple.evaluation.evaluate import BenchmarkProgress, run_benchmark
 
     with ending_on_sigterm(), progress_bar() as bar:
@@ -185,7 +192,14 @@ def _run(
             )
 
         return run_benchmark(
-            data, config, folder, simulated=labels, source=source, progress=progress
+            data,
+            config,
+            folder,
+            simulated=labels,
+            source=source,
+            engine=workers[0],
+            processes=workers[1],
+            progress=progress,
         )
 
 

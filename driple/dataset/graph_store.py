@@ -12,24 +12,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from driple.cluster.setting import Setting
 from driple.dataset.example import graph_hash
 from driple.dataset.graphtable import graphs_from_table, graphs_to_table
 from driple.dataset.tables import read_table, write_table
+from driple.engine.engine import open_engine
 from driple.errors import ConfigError, DatasetError
 from driple.files import atomic_replace, atomic_write, wrap_os_error
 from driple.graph.opgraph import OpGraph
 from driple.graph.version import FIRST_READER_VERSION, READER_VERSION
 from driple.jobs.tensorflow.graphmode import begin_graph_mode
 from driple.jobs.workload import Workload
-from driple.processes import end_with_parent
 from driple.storedfiles import read_json
 
 __all__ = ["GraphStore", "build_graphs", "store_graphs"]
@@ -120,6 +118,7 @@ def build_graphs(
     folder: str | Path,
     *,
     processes: int = 2,
+    engine: str = "local",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> GraphStore:
     """Build the graphs of workloads, as far as the folder does not hold them yet or any more.
@@ -129,12 +128,14 @@ def build_graphs(
         setting: the cluster on which they are placed.
         folder: made if need be.
         processes: how many build at the same time; each holds TensorFlow (half a gigabyte).
+        engine: `local` or `ray`.
         progress: called with the last workload, how many are done, and how many there are.
 
     Raises:
         ConfigError: the folder holds graphs of another setting or of another version of the
             reader, or there is no such model.
         DatasetError: the folder cannot be read or written.
+        EngineError: workers die over and over.
     """
     place = Path(folder)
     store = _opened(place, setting, READER_VERSION)
@@ -148,9 +149,8 @@ def build_graphs(
     report("", done, total)
     if not todo:
         return store
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(processes, _begin_process, maxtasksperchild=_GRAPHS_PER_PROCESS) as pool:
-        built = pool.imap(_build, [(job, setting) for job in todo])
+    with open_engine(engine, workers=processes, tasks_per_worker=_GRAPHS_PER_PROCESS) as running:
+        built = running.stream(_build, setting, todo)
         for _, jobs in groupby(todo, key=lambda job: (job.model, job.data_set)):
             graphs = {}
             for job in jobs:
@@ -224,15 +224,11 @@ def _with_shard(store: GraphStore, graphs: dict[str, OpGraph]) -> GraphStore:
     return GraphStore(store.folder, store.setting, places, store.reader_version)
 
 
-def _begin_process() -> None:
-    end_with_parent()
+def _build(setting: Setting, workload: Workload) -> OpGraph:
+    """The graph of one workload; in a process of its own, as TensorFlow's mode is its process's."""
     begin_graph_mode()
-
-
-def _build(task: tuple[Workload, Setting]) -> Any:
     from driple.graph import graph_from_graphdef_bytes
     from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of
 
-    workload, setting = task
     step = build_training_step(workload, ClusterShape.of(setting), task=0)
     return graph_from_graphdef_bytes(graphdef_of(step))

@@ -74,13 +74,16 @@ class Engine(Protocol):
         self.close()
 
 
-def open_engine(name: str = "local", *, workers: int = 2) -> Engine:
+def open_engine(
+    name: str = "local", *, workers: int = 2, tasks_per_worker: int | None = None
+) -> Engine:
     """An engine by its name.
 
     Args:
         name: one of `ENGINES`. Ray joins the cluster of `RAY_ADDRESS`; without it starts one on
             this machine.
         workers: tasks at a time; on a cluster that is there, its own processors count.
+        tasks_per_worker: after which a process is replaced, as it keeps something of each.
 
     Raises:
         ConfigError: no such engine, or a number of workers that is out of range.
@@ -92,7 +95,7 @@ def open_engine(name: str = "local", *, workers: int = 2) -> Engine:
     if name == "ray":
         from driple.engine.ray_engine import RayEngine
 
-        return RayEngine(workers)
+        return RayEngine(workers, tasks_per_worker)
     from driple.engine.local import LocalEngine
 
-    return LocalEngine(workers)
+    return LocalEngine(workers, tasks_per_worker)

@@ -1,4 +1,4 @@
-"""The engine `local`: processes of this machine; one worker works in this process.
+"""The engine `local`: processes of this machine; one worker that stays works in this process.
 
 stream(task, shared, items) -> tasks in processes, few ahead -> results in order
 """
@@ -39,11 +39,13 @@ class LocalEngine(Engine):
     """Processes of this machine, see `Engine`.
 
     Args:
-        workers: processes; 1 is this one.
+        workers: processes; 1 is this one, unless it is to be replaced.
+        tasks_per_worker: after which a process is replaced; None for never.
     """
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, tasks_per_worker: int | None = None) -> None:
         self._workers = workers
+        self._tasks_per_worker = tasks_per_worker
         self._pool: ProcessPoolExecutor | None = None
 
     @property
@@ -58,7 +60,7 @@ class LocalEngine(Engine):
         items: Iterable[_Item],
     ) -> Iterator[_Result]:
         """See `Engine.stream`; a new pool of processes for each."""
-        if self._workers == 1:
+        if self._workers == 1 and self._tasks_per_worker is None:
             for entry in items:
                 yield task(shared, entry)
             return
@@ -101,6 +103,7 @@ class LocalEngine(Engine):
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=_begin_worker,
                 initargs=(shared,),
+                max_tasks_per_child=self._tasks_per_worker,
             )
         try:
             return self._pool.submit(_run, task, entry)

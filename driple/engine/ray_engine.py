@@ -35,13 +35,14 @@ class RayEngine(Engine):
 
     Args:
         workers: processors of the cluster that is started where none is named.
+        tasks_per_worker: after which a process is replaced; None for never.
 
     Raises:
         MissingExtraError: Ray is not installed.
         EngineError: the cluster cannot be reached.
     """
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, tasks_per_worker: int | None = None) -> None:
         try:
             import ray
         except ImportError as error:
@@ -49,6 +50,7 @@ class RayEngine(Engine):
                 f"--engine ray needs Ray, which is not installed; {install_hint('cluster')}"
             ) from error
         self._ray: Any = ray
+        self._max_calls = tasks_per_worker or 0  # 0 is Ray's word for never
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             os.environ.setdefault(_STATISTICS, "0")
@@ -83,7 +85,9 @@ class RayEngine(Engine):
         items: Iterable[_Item],
     ) -> Iterator[_Result]:
         """See `Engine.stream`."""
-        run = self._ray.remote(_run).options(num_cpus=1, max_retries=_MOST_RETRIES)
+        run = self._ray.remote(num_cpus=1, max_retries=_MOST_RETRIES, max_calls=self._max_calls)(
+            _run
+        )
         reference = self._ray.put(shared)
         pending: deque[Any] = deque()
         try:

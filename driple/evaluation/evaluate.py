@@ -5,8 +5,8 @@
 Entry point: `run_benchmark`. A method is one of `methods.py`; simulated values are passed in as
 labels, since this layer does not simulate. A finished fold is stored in `WORK/folds/` under a hash
 of everything that determines it, and is read instead of trained again; a killed fold resumes
-(`WORK/runs/`). Methods with a fast fit are not stored. Several processes may share a folder if they
-work on different folds.
+(`WORK/runs/`). Methods with a fast fit are not stored. Several processes, or nodes of Ray, may make
+different folds at the same time.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.lookup import StoredLabels
-from driple.dataset.split import Split, family_splits, random_split
+from driple.engine.engine import Engine, open_engine
 from driple.errors import ConfigError
 from driple.evaluation.baselines import BASELINES, ON_SUMMARIES, SETTINGS, limited_threads
 from driple.evaluation.benchmark import BenchmarkConfig, BenchmarkResult, Fold
@@ -35,6 +35,7 @@ from driple.evaluation.foldfiles import (
     write_fold,
 )
 from driple.evaluation.methods import SIMULATOR, TRANSFERRED, choose_methods
+from driple.evaluation.places import Place, places_of
 from driple.evaluation.summary import Summaries
 from driple.evaluation.transferred import TransferredMethod
 from driple.features import Groupings
@@ -73,6 +74,8 @@ def run_benchmark(
     source: Dataset | None = None,
     summaries: Summaries | None = None,
     stored_only: bool = False,
+    processes: int = 1,
+    engine: str = "local",
     progress: Callable[[BenchmarkProgress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> BenchmarkResult:
@@ -87,6 +90,8 @@ def run_benchmark(
         source: labels of the setting that the method `transferred` starts from.
         summaries: cache of summaries, shared by benchmarks on the same graphs.
         stored_only: train nothing; leave out seeds with a missing fold.
+        processes: how many folds are made at the same time.
+        engine: `local` or `ray`.
         progress: called before and after each fold, and while it trains.
         clock: seconds from any start, for durations.
 
@@ -94,7 +99,13 @@ def run_benchmark(
         ConfigError: a method that is unknown or does not apply, a folder that cannot be written, a
             training that diverged.
         DatasetError: too few workloads or families for the split.
+        EngineError: workers die over and over.
     """
+    if (processes > 1 or engine != "local") and config.threads is None:
+        raise ConfigError(
+            "folds that are made at the same time need a number of threads, on which the weights "
+            "of an inspector depend; give --set threads=1 too"
+        )
     choose_methods(
         dataset, ",".join(config.methods), simulated=simulated, source=source, presets=presets
     )
@@ -110,8 +121,11 @@ def run_benchmark(
     )
     make_folder(benchmark.folder / "folds")
     report = progress or (lambda _: None)
-    places = list(_places(dataset, config))
+    places = list(places_of(dataset, config))
     total = len(places) * len(config.methods)
+    if not stored_only and (processes > 1 or engine != "local"):
+        with open_engine(engine, workers=processes) as running:
+            _make_together(benchmark, places, running, report)
     folds: list[Fold] = []
     done = 0
     for method in config.methods:
@@ -137,6 +151,29 @@ def run_benchmark(
     )
 
 
+def _make_together(
+    benchmark: _Benchmark,
+    places: Sequence[Place],
+    engine: Engine,
+    report: Callable[[BenchmarkProgress], None],
+) -> None:
+    """Make and store all folds that are missing and take long, several at a time."""
+    wanted = [(m, p) for m in benchmark.config.methods if m not in _INSTANT for p in places]
+    todo = [task for task in wanted if benchmark.stored(*task) is None]
+    done, total = len(wanted) - len(todo), len(wanted)
+    inform = partial(BenchmarkProgress, method="", fold="", num_folds=total, training=None)
+    report(inform(folds_done=done))
+    for task, fold in zip(todo, engine.stream(_made, benchmark, todo), strict=True):
+        benchmark.store(*task, fold)
+        done += 1
+        report(inform(folds_done=done))
+
+
+def _made(benchmark: _Benchmark, task: tuple[str, Place]) -> Fold:
+    """A fold, in a worker."""
+    return benchmark.made(*task, lambda _: None)
+
+
 def _presets(config: BenchmarkConfig, presets: Mapping[str, Preset]) -> dict[str, Preset]:
     """The presets among the methods, overrides applied."""
     chosen = {}
@@ -145,28 +182,6 @@ def _presets(config: BenchmarkConfig, presets: Mapping[str, Preset]) -> dict[str
             changed = config.overridden(presets[method].train)
             chosen[method] = replace(presets[method], train=changed)
     return chosen
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
-    """Place of a fold: its seed, the family held out (or none), and its rows."""
-
-    seed: int
-    family: str
-    split: Split
-
-    @property
-    def name(self) -> str:
-        return f"{self.family}, seed {self.seed}" if self.family else f"seed {self.seed}"
-
-
-def _places(dataset: Dataset, config: BenchmarkConfig) -> Iterator[_Place]:
-    for seed in config.seeds:
-        if config.split == "random":
-            yield _Place(seed=seed, family="", split=random_split(dataset.workloads, seed))
-        else:
-            for family, split in family_splits(dataset.examples, seed):
-                yield _Place(seed=seed, family=family, split=split)
 
 
 @dataclass(kw_only=True)
@@ -196,7 +211,7 @@ class _Benchmark:
     def fold(
         self,
         method: str,
-        place: _Place,
+        place: Place,
         inform: Callable[[Progress | None], None],
         *,
         stored_only: bool,
@@ -204,20 +219,36 @@ class _Benchmark:
         """A finished fold, trained if needed; None if it is missing and `stored_only` is set."""
         if method in _INSTANT:
             return self._fitted(method, place)
-        decides = self._decides(method, place)
-        key = fold_key(self.dataset, self.mark, place.split, method, decides)
-        file = fold_file(self.folder, key)
-        done = self._read(file, method, place)
+        done = self.stored(method, place)
         if done is not None or stored_only:
             return done
-        if method in {*self.presets, TRANSFERRED}:
-            fold = self._trained(method, place, self.folder / "runs" / key, inform)
-        else:
-            fold = self._fitted(method, place)
-        write_fold(file, fold.record(library_versions()))
+        fold = self.made(method, place, inform)
+        self.store(method, place, fold)
         return fold
 
-    def _read(self, file: Path, method: str, place: _Place) -> Fold | None:
+    def stored(self, method: str, place: Place) -> Fold | None:
+        """A fold that is done; None if it has to be made."""
+        return self._read(self._file(method, place), method, place)
+
+    def made(self, method: str, place: Place, inform: Callable[[Progress | None], None]) -> Fold:
+        """A fold, trained or fitted."""
+        if method in {*self.presets, TRANSFERRED}:
+            run = self.folder / "runs" / self._key(method, place)
+            return self._trained(method, place, run, inform)
+        return self._fitted(method, place)
+
+    def store(self, method: str, place: Place, fold: Fold) -> None:
+        """Write a fold for the next time."""
+        write_fold(self._file(method, place), fold.record(library_versions()))
+
+    def _file(self, method: str, place: Place) -> Path:
+        return fold_file(self.folder, self._key(method, place))
+
+    def _key(self, method: str, place: Place) -> str:
+        decides = self._decides(method, place)
+        return fold_key(self.dataset, self.mark, place.split, method, decides)
+
+    def _read(self, file: Path, method: str, place: Place) -> Fold | None:
         """A fold that is done; errors on its test part are made of its predictions anew.
 
         Those on the validation part stay as they were stored, and compare epochs alone.
@@ -231,7 +262,7 @@ class _Benchmark:
         rows = np.array([fold.predictions[name] for name in wanted], dtype=np.float64)
         return replace(fold, scores=self._scores(rows, place))
 
-    def _scores(self, predicted: FloatArray, place: _Place) -> Scores:
+    def _scores(self, predicted: FloatArray, place: Place) -> Scores:
         """Errors on the test part of a fold."""
         test = place.split.test
         return score(
@@ -254,7 +285,7 @@ class _Benchmark:
             groupings=self.groupings,
         )
 
-    def _decides(self, method: str, place: _Place) -> str:
+    def _decides(self, method: str, place: Place) -> str:
         """Everything that determines a method's folds, apart from the data set and the split."""
         if method == TRANSFERRED:
             return self.transferred.decides(place.seed, place.family)
@@ -266,7 +297,7 @@ class _Benchmark:
         decides = json.dumps([method, dict(SETTINGS[method]), seen])
         return hashlib.sha256(decides.encode()).hexdigest()
 
-    def _fitted(self, method: str, place: _Place) -> Fold:
+    def _fitted(self, method: str, place: Place) -> Fold:
         """A fold of a baseline or of the simulator."""
         test, seconds = place.split.test, 0.0
         if method == SIMULATOR and self.simulated is not None:
@@ -297,7 +328,7 @@ class _Benchmark:
     def _trained(
         self,
         method: str,
-        place: _Place,
+        place: Place,
         run: Path,
         inform: Callable[[Progress | None], None],
     ) -> Fold:
@@ -319,7 +350,7 @@ class _Benchmark:
             uncertainty=result.uncertainty,
         )
 
-    def _result(self, method: str, place: _Place, run: Path, options: RunOptions) -> TrainResult:
+    def _result(self, method: str, place: Place, run: Path, options: RunOptions) -> TrainResult:
         data, split = self.dataset, place.split
         if method == TRANSFERRED:
             return self.transferred.fold(
@@ -337,7 +368,7 @@ def _rounded(workloads: Iterable[str], predicted: FloatArray) -> dict[str, list[
     }
 
 
-def _read_fold(file: Path, method: str, place: _Place) -> Fold | None:
+def _read_fold(file: Path, method: str, place: Place) -> Fold | None:
     """A finished fold; None if it has to be made."""
     stored = read_fold(file)
     if stored is None:

@@ -104,6 +104,10 @@ class Summaries:
     def __init__(self) -> None:
         self._made: dict[int, tuple[OpGraph, FloatArray]] = {}  # by id; the graph keeps it its own
 
+    def __reduce__(self) -> tuple[type[Summaries], tuple[()]]:
+        """A copy is empty: in another process other graphs have these ids."""
+        return Summaries, ()
+
     def of(self, examples: Sequence[Example]) -> FloatArray:
         """Shape [len(examples), len(SUMMARY_NAMES)].
 

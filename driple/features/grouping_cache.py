@@ -41,6 +41,10 @@ class Groupings:
         self._known: dict[tuple[int, int, int, str], Grouping] = {}
         self._graphs: dict[int, OpGraph] = {}  # held, so that no other graph gets its id
 
+    def __reduce__(self) -> tuple[type[Groupings], tuple[()]]:
+        """A copy is empty: in another process other graphs have these ids."""
+        return Groupings, ()
+
     def of(self, graph: OpGraph, config: InputConfig, num_groups: int | None = None) -> Grouping:
         """The grouping of this very object `graph`; its arrays are shared and read-only.
 

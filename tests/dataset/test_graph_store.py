@@ -65,6 +65,12 @@ def test_a_shard_that_was_deleted_is_built_again(folder: Path) -> None:
     assert (folder / "index.json").read_bytes() == index
 
 
+def test_nodes_of_ray_build_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    build_graphs(JOBS[:2], SETTING, tmp_path, processes=2, engine="ray")
+    shard, _ = GraphStore.open(folder).places[JOBS[0].name]
+    assert (tmp_path / shard).read_bytes() == (folder / shard).read_bytes()
+
+
 def test_a_store_belongs_to_one_setting(folder: Path) -> None:
     """Graphs of another setting are not mixed in."""
     with pytest.raises(ConfigError, match="V100-P2w2/ho-PCIe, not of CPU"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from driple.engine.local import LocalEngine
 from driple.errors import ConfigError, EngineError
-from tests.engine.tasks import always_killed, killed_once, refused, scaled
+from tests.engine.tasks import always_killed, killed_once, process_of, refused, scaled
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -47,3 +49,11 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
 def test_a_task_that_ends_every_worker_is_an_error() -> None:
     with LocalEngine(2) as engine, pytest.raises(EngineError, match="worker processes ended"):
         list(engine.stream(always_killed, 0, [1]))
+
+
+def test_a_process_is_replaced_after_its_tasks() -> None:
+    """Also a single one, which then is not this process."""
+    with LocalEngine(1, tasks_per_worker=2) as engine:
+        processes = Counter(engine.stream(process_of, 0, range(6)))
+    assert list(processes.values()) == [2, 2, 2]
+    assert os.getpid() not in processes

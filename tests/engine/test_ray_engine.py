@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from driple.engine.ray_engine import RayEngine
 from driple.errors import ConfigError, EngineError
-from tests.engine.tasks import killed_once, refused, scaled
+from tests.engine.tasks import killed_once, process_of, refused, scaled
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,12 @@ def test_an_error_of_a_task_is_raised_where_its_result_would_be(engine: RayEngin
 def test_a_killed_worker_loses_nothing(engine: RayEngine, tmp_path: Path) -> None:
     assert list(engine.stream(killed_once, tmp_path, range(4))) == [0, 1, 2, 3]
     assert sorted(mark.name for mark in tmp_path.iterdir()) == ["1", "3"]
+
+
+def test_a_process_is_replaced_after_its_tasks(engine: RayEngine) -> None:
+    """On the same cluster, as Ray is there already."""
+    processes = Counter(RayEngine(2, tasks_per_worker=2).stream(process_of, 0, range(8)))
+    assert max(processes.values()) <= 2
 
 
 def test_a_cluster_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

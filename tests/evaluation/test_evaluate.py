@@ -406,3 +406,36 @@ def test_errors_of_a_stored_fold_are_made_of_its_predictions(tmp_path: Path) -> 
     write_fold(file, replace(stored, predictions=fewer))
     with pytest.raises(ConfigError, match="other workloads"):
         arena(tmp_path, config)
+
+
+def _folds(folder: Path) -> dict[str, dict[str, Any]]:
+    """Stored folds by file, without how long they took."""
+    read = {file.name: json.loads(gzip.decompress(file.read_bytes())) for file in folder.iterdir()}
+    return {
+        name: {k: v for k, v in fold.items() if "seconds" not in k} for name, fold in read.items()
+    }
+
+
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_folds_made_at_the_same_time_are_those_made_in_turn(engine: str, tmp_path: Path) -> None:
+    """Trained and fitted ones, in processes and on Ray; the next run trains nothing."""
+    config = replace(CONFIG, methods=("mean", "trees", "small"))
+    in_turn = arena(tmp_path / "turn", config)
+    seen: list[int] = []
+    together = arena(
+        tmp_path / "both",
+        config,
+        processes=2,
+        engine=engine,
+        progress=lambda now: seen.append(now.folds_done),
+    )
+    assert said(together) == said(in_turn)
+    assert _folds(tmp_path / "both" / "folds") == _folds(tmp_path / "turn" / "folds")
+    assert seen[:5] == [0, 1, 2, 3, 4]
+
+
+def test_folds_at_the_same_time_need_a_number_of_threads(tmp_path: Path) -> None:
+    config = replace(CONFIG, threads=None)
+    for options in ({"processes": 2}, {"engine": "ray"}):
+        with pytest.raises(ConfigError, match="give --set threads=1 too"):
+            arena(tmp_path, config, **options)

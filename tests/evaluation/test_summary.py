@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -128,6 +129,15 @@ def test_a_shared_graph_is_summed_up_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert [item is first.graph for item in seen] == [True, False]
     assert np.array_equal(rows[0], rows[2])
     assert not np.array_equal(rows[0], rows[1])
+
+
+def test_a_copy_for_another_process_is_empty() -> None:
+    """There another graph may have the id of one that is known here."""
+    summaries, job = Summaries(), example("a", num_nodes=8)
+    rows = summaries.of([job])
+    copy = pickle.loads(pickle.dumps(summaries))  # noqa: S301  # written in this line
+    assert copy._made == {}
+    assert np.array_equal(copy.of([job]), rows)
 
 
 def test_groups_alone_are_refused() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from driple.errors import ConfigError
@@ -94,3 +96,13 @@ def test_a_refused_number_of_groups_is_refused_again(sizes: list[int]) -> None:
         with pytest.raises(ConfigError, match="give 1 or more"):
             kept.of(graph, InputConfig(), 0)
     assert sizes == [0, 0]
+
+
+def test_a_copy_for_another_process_is_empty() -> None:
+    """There another graph may have the id of one that is known here."""
+    known = Groupings()
+    graph = op_graph(20, layered_edges(20, seed=0))
+    grouping = known.of(graph, InputConfig())
+    copy = pickle.loads(pickle.dumps(known))  # noqa: S301  # written in this line
+    assert copy._known == copy._graphs == {}
+    assert np.array_equal(copy.of(graph, InputConfig()).groups, grouping.groups)
