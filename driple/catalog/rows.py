@@ -9,7 +9,6 @@ bounded, since users pass such files on to each other.
 from __future__ import annotations
 
 import datetime
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +28,7 @@ from driple.catalog.fields import (
 )
 from driple.checks import check_number
 from driple.errors import ConfigError
+from driple.plaintoml import read_plain_toml
 
 __all__ = [
     "TABLES",
@@ -45,8 +45,6 @@ FORMAT = 1
 MAX_BYTES = 2**19
 MAX_ROWS = 2000  # of one table
 MAX_PRICES = 200  # of one instance
-MAX_DOTS = 100  # of one line: a key of many parts takes the parser the square of them
-_MAX_REASON = 200
 TABLES = ("generations", "devices", "links", "instances")
 _OF_MACHINES = frozenset({"machine", "host", "collectives"})  # see `driple.catalog.machine_file`
 _TEXTS, _SOURCES, _DATE = Field(kind="texts"), Field(kind="sources"), Field(kind="date")
@@ -210,16 +208,10 @@ def parse_content(content: Mapping[str, object], file: str, *, own: bool) -> dic
 def _parse(text: str, file: str) -> dict[str, object]:
     if len(text) > MAX_BYTES:
         raise ConfigError(f"{file} has over {MAX_BYTES} bytes; keep only the rows that you need")
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.count(".") > MAX_DOTS:
-            raise ConfigError(
-                f"{file} has over {MAX_DOTS} dots in line {number}; write it on several lines"
-            )
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
-        reason = " ".join(str(error).split())[:_MAX_REASON] or "nested too deep"
-        raise ConfigError(f"{file} is no TOML: {reason}") from error
+        return read_plain_toml(text)
+    except ValueError as error:
+        raise ConfigError(f"{file} is no TOML: {error}") from error
 
 
 def _rows(entries: object, table: str, source: _Source) -> list[Row]:

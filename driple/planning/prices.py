@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import datetime
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -19,6 +18,7 @@ from pathlib import Path
 from driple.catalog import Instance, Price
 from driple.catalog.fields import PRICE_FIELDS, check_field
 from driple.errors import ConfigError
+from driple.plaintoml import read_plain_toml
 from driple.remarks import Remark, remark
 
 __all__ = ["PriceBook", "PriceFile", "check_region", "read_prices"]
@@ -175,10 +175,9 @@ def read_prices(path: Path) -> PriceFile:
 def _toml_rows(text: str, path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Rows of `[[prices]]`, each with its place."""
     try:
-        content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ConfigError(f"--prices {path} is no TOML: {reason}") from error
+        content = read_plain_toml(text)
+    except ValueError as error:
+        raise ConfigError(f"--prices {path} is no TOML: {error}") from error
     rows = content.get("prices")
     if set(content) != {"prices"} or not isinstance(rows, list):
         raise ConfigError(

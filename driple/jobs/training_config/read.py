@@ -8,7 +8,6 @@ it lies below the file's own folder, or one of the few around it.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from driple.jobs.training_config.torchtitan import TORCHTITAN
 from driple.jobs.training_config.torchtune import TORCHTUNE
 from driple.jobs.training_config.trainer import TRAINER
 from driple.jobs.training_config.trl import TRL
+from driple.plaintoml import read_plain_toml
 from driple.plainyaml import MAX_YAML_BYTES, read_plain_yaml
 from driple.storedfiles import read_bytes
 
@@ -235,9 +235,9 @@ def _parsed(file: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{file} has over {MAX_YAML_BYTES} bytes; keep only what you need")
     if file.suffix == ".toml":
         try:
-            fields: Any = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(f"{file} is no TOML: {' '.join(str(error).split())[:200]}") from error
+            fields: Any = read_plain_toml(text)
+        except ValueError as error:
+            raise ConfigError(f"{file} is no TOML: {error}") from error
     else:
         fields = read_plain_yaml(text, str(file))
     if not text.strip():
