@@ -11,17 +11,21 @@ from driple.storedfiles import check_regular, is_lfs_pointer, lfs_advice
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import parquet
 
 __all__ = ["check_columns", "read_table", "require_pyarrow", "write_table"]
 
 ZSTD_LEVEL = 12
+MOST_BYTES = 8 * 2**30  # of a table in memory; the largest shipped one has a twentieth
+# A few bytes may stand for very many equal values, so a table is read some rows at a time.
+_ROWS_AT_A_TIME = 1024
 
 
 def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
     """The table in a Parquet file, or some of its columns.
 
     Raises:
-        DatasetError: no such file, or a damaged one.
+        DatasetError: no such file, a damaged one, or one that swells beyond all data sets.
         MissingExtraError: pyarrow is not installed.
     """
     pa = require_pyarrow()
@@ -32,7 +36,8 @@ def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
         with file.open("rb") as opened:
             if is_lfs_pointer(opened.read(64)):
                 raise DatasetError(f"{file} is {lfs_advice('data set')}")
-        table = parquet.read_table(file, columns=columns, use_threads=False, partitioning=None)
+        with parquet.ParquetFile(file) as opened:
+            table = _read_rows(opened, columns, file)
         table.validate(full=True)  # offsets and texts, which reading takes as they are
         _ = table.column_names  # texts too, which pyarrow decodes when they are asked for
         return table
@@ -41,6 +46,24 @@ def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise DatasetError(f"cannot read {file}: {reason}; restore the file") from error
+
+
+def _read_rows(opened: parquet.ParquetFile, columns: list[str] | None, file: Path) -> pa.Table:
+    """All rows of a file, in one piece; refused as soon as they are too large."""
+    pa = require_pyarrow()
+    batches, nbytes = [], 0
+    for batch in opened.iter_batches(_ROWS_AT_A_TIME, columns=columns, use_threads=False):
+        nbytes += batch.nbytes
+        if nbytes > MOST_BYTES:
+            raise DatasetError(
+                f"{file} has over {MOST_BYTES >> 30} GiB unpacked, and no data set has as much; "
+                "restore the file, or write it in parts"
+            )
+        batches.append(batch)
+    schema = opened.schema_arrow
+    if columns is not None:
+        schema = pa.schema([field for field in schema if field.name in columns])
+    return pa.Table.from_batches(batches, schema).combine_chunks()
 
 
 def check_columns(table: pa.Table, kinds: Mapping[str, str], file: Path) -> None:

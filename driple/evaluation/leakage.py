@@ -11,7 +11,6 @@ inspectors use.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from driple.dataset.split import random_split
 from driple.errors import DatasetError
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.trained_on import Source, TrainedOn
+from driple.storedfiles import read_json
 from driple.training.runfiles import CONFIG_FILE
 
 __all__ = ["USUAL_SEED", "Leakage", "learned_tests"]
@@ -72,7 +72,7 @@ def learned_tests(
 def _recorded(file: Path, facts: TrainedOn) -> set[str] | None:
     """The training part in the folder of the run, if the file still lies there."""
     try:
-        run = json.loads((file.parent / CONFIG_FILE).read_bytes())["run"]
+        run = read_json(file.parent / CONFIG_FILE)["run"]
         mark, names = run["data_set"]["fingerprint"], {str(name) for name in run["split"]["train"]}
     except (OSError, ValueError, KeyError, TypeError):
         return None

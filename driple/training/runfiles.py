@@ -29,6 +29,7 @@ from torch import Tensor
 from driple.codec import Json
 from driple.errors import ConfigError
 from driple.files import atomic_write, wrap_os_error
+from driple.storedfiles import parse_json, read_json
 
 __all__ = [
     "CHECKPOINT_FILE",
@@ -117,7 +118,7 @@ def open_run(
             f"{folder} already holds a training run; resume it, or give another folder"
         )
     try:
-        stored = json.loads(file.read_bytes())["run"]
+        stored = read_json(file)["run"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
             f"{file} cannot be read ({error}); delete the folder and train anew"
@@ -154,7 +155,7 @@ def load_state(folder: Path) -> TrainState | None:
         return None
     try:
         with safetensors.safe_open(file, framework="pt") as opened:
-            facts = json.loads((opened.metadata() or {})[METADATA_KEY])
+            facts = parse_json((opened.metadata() or {})[METADATA_KEY].encode())
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # no dict
         optimizer: list[dict[str, Tensor]] = [{} for _ in range(facts["num_slots"])]
         for name, tensor in tensors.items():
@@ -213,7 +214,7 @@ class LogWriter:
             for line in lines[:keep_epochs]:
                 stored = json.loads(line)
                 records.append(EpochRecord(**{name: stored[name] for name in names}))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ConfigError(
                 f"{self._file} is damaged ({error}); delete the folder and train anew"
             ) from error

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driple.codec import from_json, to_dict
-from driple.dataset.tables import require_pyarrow
-from driple.errors import MeasureError
+from driple.dataset.tables import read_table, require_pyarrow
+from driple.errors import DatasetError, MeasureError
 from driple.files import atomic_replace, wrap_os_error
 from driple.measure.counters.samples import Samples, differences
 from driple.measure.testbed.campaign import RunFacts, read_run
@@ -100,13 +100,11 @@ def reduce_archive(folder: Path, runs: Collection[str]) -> int:
         MeasureError: there is no archive, it lacks one of the runs, or it cannot be written.
     """
     pa = require_pyarrow(_WHAT)
-    from pyarrow import parquet  # an extra, loaded when needed
-
     files = _files(folder)
     try:
-        whole = pa.concat_tables([parquet.read_table(file) for file in files])
+        whole = pa.concat_tables([read_table(file) for file in files])
         names = whole.column("run").to_pylist()
-    except (OSError, KeyError, ValueError) as error:
+    except (DatasetError, KeyError, ValueError) as error:
         raise MeasureError(f"{folder} holds no archive of samples ({error})") from error
     if missing := sorted(set(runs) - set(names)):
         raise MeasureError(f"{folder} holds no samples of {missing[0]}; name one of its runs")
@@ -135,14 +133,12 @@ def read_archive(folder: Path) -> dict[str, RunRecord]:
         MeasureError: there is no archive, or a file of it is damaged.
     """
     require_pyarrow(_WHAT)
-    from pyarrow import parquet  # an extra, loaded when needed
-
     records: dict[str, RunRecord] = {}
     for file in _files(folder):
         try:
-            rows = parquet.read_table(file).to_pylist()
+            rows = read_table(file).to_pylist()
             records |= {str(row["run"]): _record(row) for row in rows}
-        except (OSError, KeyError, ValueError) as error:
+        except (DatasetError, KeyError, ValueError) as error:
             raise MeasureError(f"{file} is no archive of samples ({error})") from error
     return records
 
