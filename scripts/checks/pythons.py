@@ -32,7 +32,7 @@ from scripts.checks.clean_install import (
     readme_blocks,
 )
 
-__all__ = ["SMOKE_TESTS", "main", "smoke"]
+__all__ = ["SMOKE_TESTS", "TORCH", "built_wheel", "main", "smoke"]
 
 RESULT = ROOT / "scripts" / "checks" / "pythons.json"
 SMOKE_TESTS = (
@@ -41,7 +41,7 @@ SMOKE_TESTS = (
     "tests/cli/test_numbers.py", "tests/cli/test_damaged.py", "tests/cli/test_streams.py",
     "tests/cluster", "tests/schemes", "tests/test_codec.py", "tests/test_files.py",
 )  # fmt: skip
-_TORCH = ("torch==2.13.0", "torchvision==0.28.0")
+TORCH = ("torch==2.13.0", "torchvision==0.28.0")
 _EXTRAS = "torch,onnx,yaml"
 _FOR_TESTS = ("pytest", "hypothesis", "jsonschema")
 _GRAPH = "datasets/examples/resnet20.pbtxt"
@@ -55,14 +55,24 @@ _BASE = (
 _SHARED = ("datasets", "docs", "scripts", "tests", "pyproject.toml", "README.md", "constraints.txt")
 
 
-def smoke(python: Path, wheel: Path, work: Path, *, base: bool) -> dict[str, object]:
+def smoke(
+    python: Path,
+    wheel: Path,
+    work: Path,
+    *,
+    base: bool = False,
+    extras: str = _EXTRAS,
+    constraints: Path = ROOT / "constraints.txt",
+) -> dict[str, object]:
     """Install a wheel into a new environment of a Python, and ask it.
 
     Args:
         python: the interpreter.
         wheel: built package.
         work: folder for the environment.
-        base: leave PyTorch and the tests out.
+        base: leave PyTorch, the extras and the tests out.
+        extras: that are installed, with commas.
+        constraints: file of the versions that pip may take.
 
     Raises:
         SystemExit: a command failed, or printed something else than the README shows.
@@ -72,10 +82,10 @@ def smoke(python: Path, wheel: Path, work: Path, *, base: bool) -> dict[str, obj
     started = time.monotonic()
     output_of([python, "-m", "venv", work / "venv"], work, variables)
     variables["PATH"] = f"{work / 'venv' / 'bin'}:{variables['PATH']}"
-    pip = ["pip", "install", "-q", "-c", ROOT / "constraints.txt"]
+    pip = ["pip", "install", "-q", "-c", constraints]
     if not base:
-        output_of([*pip, *_TORCH], work, variables)
-    output_of([*pip, wheel if base else f"{wheel}[{_EXTRAS}]"], work, variables)
+        output_of([*pip, *TORCH], work, variables)
+    output_of([*pip, wheel if base else f"{wheel}[{extras}]"], work, variables)
     installed_s = time.monotonic() - started
     for name in _SHARED:  # all but the package itself
         (work / name).symlink_to(ROOT / name)
@@ -105,6 +115,14 @@ def smoke(python: Path, wheel: Path, work: Path, *, base: bool) -> dict[str, obj
     return result
 
 
+def built_wheel(work: Path) -> Path:
+    """The wheel of this checkout, in a folder."""
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", work, ROOT]
+    output_of(build, work, dict(os.environ))
+    (wheel,) = work.glob("driple-*.whl")
+    return wheel
+
+
 def _shown() -> list[tuple[str, str]]:
     """Commands of the README with the output that it shows."""
     shown = []
@@ -130,9 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for version, python in offered.items():
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
-            build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", work, ROOT]
-            output_of(build, work, dict(os.environ))
-            (wheel,) = work.glob("driple-*.whl")
+            wheel = built_wheel(work)
             results[version] = dated(smoke(python, wheel, work, base=options.base))
         print(f"Python {version}: {json.dumps(results[version])}", flush=True)
     if options.write:
