@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,12 +37,19 @@ def options_of(batch_size: int = 32, **options: object) -> JobOptions:
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the net."""
+    place = tmp_path_factory.mktemp("net")
+    (place / "net.py").write_text(_NET)
+    return place
+
+
+@cache
 def planned(folder: Path, **options: object) -> PlanResult:
-    pytest.importorskip("torch")
-    file = folder / "net.py"
-    file.write_text(_NET)
+    """The plan of the net, made once."""
     return plan(
-        f"{file}:build",
+        f"{folder / 'net.py'}:build",
         options=options_of(**options),  # type: ignore[arg-type]
         samples=10_000,
         settings="1xA100",
@@ -53,14 +61,14 @@ def words_of(result: PlanResult) -> list[str]:
     return [sentence(change.what) for change in result.changes]
 
 
-def test_channels_last_helps_where_norms_and_convolutions_run_in_nchw(tmp_path: Path) -> None:
+def test_channels_last_helps_where_norms_and_convolutions_run_in_nchw(folder: Path) -> None:
     """By its own flag, and not again where it is used already."""
-    first = planned(tmp_path)
+    first = planned(folder)
     assert len(first.changes) == MOST_CHANGES
     words = words_of(first)
     assert "channels_last in place of NCHW" in words
     change = first.changes[words.index("channels_last in place of NCHW")]
-    after = planned(tmp_path, channels_last=True)
+    after = planned(folder, channels_last=True)
     assert not any("channels_last" in one for one in words_of(after))
     best, other = (one.choice.best for one in (first, after))
     assert best is not None
@@ -68,15 +76,15 @@ def test_channels_last_helps_where_norms_and_convolutions_run_in_nchw(tmp_path: 
     assert change.time_ratio == pytest.approx(other.training_s / best.training_s)
 
 
-def test_a_step_that_waits_gains_by_less_work_for_its_host(tmp_path: Path) -> None:
+def test_a_step_that_waits_gains_by_less_work_for_its_host(folder: Path) -> None:
     """CUDA graphs and a fused optimizer, each as the job that has it would be answered."""
-    first = planned(tmp_path, optimizer="adamw", batch_size=1)
+    first = planned(folder, optimizer="adamw", batch_size=1)
     best = first.choice.best
     assert best is not None and best.parts is not None
     assert best.parts.host_pct > 50
     amount = Amount(samples_per_epoch=10_000, epochs=1, source=remark("samples_by_option"))
     variants = JobVariants(
-        f"{tmp_path / 'net.py'}:build", options_of(optimizer="adamw", batch_size=1)
+        f"{folder / 'net.py'}:build", options_of(optimizer="adamw", batch_size=1)
     )
     evaluator = Evaluator(variants, amount, PriceBook())
     tried = helpful_changes(evaluator, best, first.offers, keeps_batch=False, most=20)
@@ -86,12 +94,12 @@ def test_a_step_that_waits_gains_by_less_work_for_its_host(tmp_path: Path) -> No
         (graphs, {"optimizer": "adamw", "cuda_graphs": True}),
         ("adamw-fused in place of adamw", {"optimizer": "adamw-fused"}),
     ):
-        other = planned(tmp_path, batch_size=1, **asked).choice.best
+        other = planned(folder, batch_size=1, **asked).choice.best
         assert other is not None
         expected = other.training_s / best.training_s
         assert changes[words].time_ratio == pytest.approx(expected)
     assert changes[graphs].time_ratio < changes["torch.compile"].time_ratio
-    again = planned(tmp_path, optimizer="adamw-fused", cuda_graphs=True, batch_size=1)
+    again = planned(folder, optimizer="adamw-fused", cuda_graphs=True, batch_size=1)
     assert not {graphs, "torch.compile"} & {*words_of(again)}
 
 
@@ -123,10 +131,10 @@ def test_models_without_images_have_no_such_change(tmp_path: Path) -> None:
 
 
 def test_fewer_changes_than_promised_are_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The answer lists what helps, and says if that was all."""
-    for result in (planned(tmp_path), planned(tmp_path, channels_last=True, compiled=True)):
+    for result in (planned(folder), planned(folder, channels_last=True, compiled=True)):
         print_plan(result, 5, explain=False, would_help=True)
         out = capsys.readouterr().out
         assert len(re.findall(r"^  \d\. ", out, re.MULTILINE)) == len(result.changes)

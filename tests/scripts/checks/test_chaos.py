@@ -16,11 +16,23 @@ def chaos() -> Iterator[Chaos]:
         yield Chaos(cluster, seed=1)
 
 
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("jobs") / "jobs.jsonl"
+    write_jobs(file, 192)
+    return file
+
+
+@pytest.fixture(scope="module")
+def whole(jobs: Path) -> str:
+    """Answers of the jobs, without a cluster."""
+    return predicted(jobs, jobs.with_name("whole.jsonl"), "local", nothing)
+
+
 @pytest.mark.parametrize("num_nodes", [1, 2])
-def test_answers_are_those_without_kills(chaos: Chaos, tmp_path: Path, num_nodes: int) -> None:
-    jobs = tmp_path / "jobs.jsonl"
-    write_jobs(jobs, 320)
-    whole = predicted(jobs, tmp_path / "whole.jsonl", "local", nothing)
+def test_answers_are_those_without_kills(
+    chaos: Chaos, tmp_path: Path, jobs: Path, whole: str, num_nodes: int
+) -> None:
     answers, before = [], chaos.landed
     chaos.kill(
         num_nodes,
