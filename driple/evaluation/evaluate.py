@@ -222,9 +222,8 @@ class _Benchmark:
         done = self.stored(method, place)
         if done is not None or stored_only:
             return done
-        fold = self.made(method, place, inform)
-        self.store(method, place, fold)
-        return fold
+        self.store(method, place, self.made(method, place, inform))
+        return self.stored(method, place)  # with the digits that the next run reads
 
     def stored(self, method: str, place: Place) -> Fold | None:
         """A fold that is done; None if it has to be made."""

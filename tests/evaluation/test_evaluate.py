@@ -419,7 +419,7 @@ def _folds(folder: Path) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("engine", ["local", "ray"])
 def test_folds_made_at_the_same_time_are_those_made_in_turn(engine: str, tmp_path: Path) -> None:
     """Trained and fitted ones, in processes and on Ray; the next run trains nothing."""
-    config = replace(CONFIG, methods=("mean", "trees", "small"))
+    config = replace(CONFIG, methods=("mean", "forest", "small"), seeds=(0,))
     in_turn = arena(tmp_path / "turn", config)
     seen: list[int] = []
     together = arena(
@@ -431,7 +431,7 @@ def test_folds_made_at_the_same_time_are_those_made_in_turn(engine: str, tmp_pat
     )
     assert said(together) == said(in_turn)
     assert _folds(tmp_path / "both" / "folds") == _folds(tmp_path / "turn" / "folds")
-    assert seen[:5] == [0, 1, 2, 3, 4]
+    assert seen[:3] == [0, 1, 2]
 
 
 def test_folds_at_the_same_time_need_a_number_of_threads(tmp_path: Path) -> None:
