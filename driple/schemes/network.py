@@ -169,7 +169,8 @@ class SharedNetwork:
         """Work out when the first message of a stream arrives."""
         stream.is_planned = True
         if stream.rate > 0:
-            stream.end_s = stream.since_s + max(stream.left, _NOTHING_BYTES) / stream.rate
+            left = stream.left if stream.left > _NOTHING_BYTES else 0.0
+            stream.end_s = stream.since_s + left / stream.rate
             stream.place = self._queue.take_place()
         else:  # it waits for those before it, whose end shares links anew
             stream.end_s, stream.place = inf, 0

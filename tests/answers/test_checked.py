@@ -87,6 +87,7 @@ def test_a_step_time_far_from_the_closed_form_is_a_guess(graph: OpGraph) -> None
         far = compared(prediction_of(factor * closed_s), PreparedJob(graph))
         assert len(sentences(far.warnings)) == 1
         assert "contradicts" in sentence(far.warnings[0])
+        assert far.warnings[0].values["error_pct"] == pytest.approx(100 * (factor - 1))
         assert far.level is None
         assert far.ends is not None
         assert far.ends[12, 0] <= closed_s * 1.000001

@@ -65,4 +65,4 @@ def test_batches_on_ray_data_give_the_same_answers(rows: list[dict[str, Any]], f
 
 def test_another_kind_of_batch_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"got dict; give batch_format='pyarrow'"):
-        answer_table({"job": ["resnet50"]})  # type: ignore[arg-type]
+        answer_table({"job": ["resnet50"]})

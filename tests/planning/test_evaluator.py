@@ -147,6 +147,8 @@ def test_the_reason_says_what_is_needed_and_what_there_is() -> None:
     assert ", and V100 has 32" in shared and "largest" not in shared
     alone = memory_reason(replace(memory, largest="the head"), candidate("1xV100"))
     assert "(batch 16" in alone and alone.endswith("; the largest part is the head")
+    nothing = replace(memory, allocated=Bytes(value=0.0))
+    assert memory_reason(nothing, candidate("1xV100")).startswith("each device needs 0 ")
     mixed = memory_reason(replace(memory, device="T4"), candidate("1xV100"))
     assert "and T4 has" in mixed
 

@@ -106,6 +106,8 @@ def test_names_families_and_devices_choose() -> None:
     """`p3` is all of P3 and not P3dn; what is not there gets the names that are."""
     names = [one.name for one in chosen_instances(KNOWN, ["p3"], [])]
     assert names == ["p3.2xlarge", "p3.8xlarge", "p3.16xlarge"]
+    several = [one.name for one in chosen_instances(KNOWN, ["p2.xlarge", "p3"], [])]
+    assert several == ["p2.xlarge", *names]
     assert chosen_instances(KNOWN, [], []) == [*KNOWN.values()]
     assert {one.device for one in chosen_instances(KNOWN, [], ["h 100", "T4"])} == {
         "H100", "T4"}  # fmt: skip
@@ -182,6 +184,7 @@ def test_degrees_that_fit_no_machines_are_refused_at_once(scheme: str, words: st
         check_degrees_fit(places, ["fsdp", scheme])
     check_degrees_fit(places, ["fsdp", "any", "tp8-pp2"])  # 16 devices
     check_degrees_fit([], [scheme])
+    check_degrees_fit(places[:1], ["ddp", "fsdp"])  # without degrees, as on any machines
     with pytest.raises(SettingError, match=r"must divide the 1 device of p3\.2xlarge"):
         check_degrees_fit(places[:1], ["pp2"])
 
@@ -237,6 +240,11 @@ def test_what_an_instance_lacks_is_named_with_its_number() -> None:
     places, refused = places_of([instance], [1, 2])
     assert [place.name for place in places] == ["p3.8xlarge"]
     assert [refusal.name for refusal in refused] == ["2xp3.8xlarge"]
+    places, refused = places_of([instance, KNOWN["p2.xlarge"]], [2, 1, 2])
+    assert [place.name for place in places] == [
+        "p3.8xlarge", "2xp2.xlarge", "p2.xlarge", "2xp2.xlarge",
+    ]  # fmt: skip
+    assert [refusal.name for refusal in refused] == ["2xp3.8xlarge"] * 2
     odd = replace(KNOWN["p3.8xlarge"], interconnect="no such link")
     places, refused = places_of([odd], [1])
     assert places == [] and refused[0].name == "p3.8xlarge"

@@ -6,16 +6,24 @@ from pathlib import Path
 import pytest
 
 from driple.api.planning import PlanResult, plan
+from driple.catalog import shipped_catalog
 from driple.errors import ConfigError, SettingError
 from driple.jobs.load import JobOptions
 from driple.jobs.training_config import read_training_config
 from driple.memory.last_that import last_that
+from driple.planning.amount import AmountAsked, amount_of
+from driple.planning.evaluator import Evaluator
+from driple.planning.places import places_of
+from driple.planning.prices import PriceBook
 from driple.planning.ranking import TrainingLimits, choose
-from driple.planning.search import Asked
+from driple.planning.search import Asked, search
+from driple.planning.variants import JobVariants
 from driple.render.remarks import sentences
 from tests.planning.gpt import write_gpt
+from tests.simulate.jobs import net
 
 OPTIONS = JobOptions(seq_len=64)
+KNOWN = shipped_catalog().instances
 CASES = Path(__file__).resolve().parents[1] / "data" / "cases"
 
 
@@ -43,6 +51,20 @@ def test_the_global_batch_is_kept(gpt: str) -> None:
     (odd,) = whole.refused
     assert odd.name == "3xp4d.24xlarge"
     assert "no multiple of the batch of 6" in odd.reason
+
+
+def test_each_candidate_is_an_offer_or_has_its_reason() -> None:
+    """A group without candidates counts as one: a graph of 16 samples has no batch of 24."""
+    variants = JobVariants(net(16), JobOptions(batch_size=16))
+    evaluator = Evaluator(
+        variants, amount_of(variants.given, AmountAsked(samples=1e4)), PriceBook()
+    )
+    places, _ = places_of([KNOWN["p3.2xlarge"], KNOWN["p3.8xlarge"]], [1])
+    counts = {}
+    for global_batch in (24, 64):
+        result = search(evaluator, places, Asked(schemes=("ddp",), global_batch=global_batch))
+        counts[global_batch] = (result.tried, len(result.offers), len(result.refused))
+    assert counts == {24: (2, 0, 2), 64: (2, 1, 1)}
 
 
 def test_the_same_question_has_the_same_answer(gpt: str) -> None:

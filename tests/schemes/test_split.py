@@ -15,7 +15,7 @@ from driple.errors import GraphError, SettingError
 from driple.render.remarks import sentences
 from driple.schemes.collectives import DeviceGroup
 from driple.schemes.records import WorkerRecord
-from driple.schemes.split import SplitGroups
+from driple.schemes.split import SplitGroups, SplitScheme
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate, simulate_steps
@@ -279,3 +279,8 @@ def test_stages_that_differ_by_less_than_a_tenth_are_answered_and_said() -> None
 def test_graphs_without_blocks_are_refused(scheme: str) -> None:
     with pytest.raises(GraphError, match="use ddp or fsdp"):
         seconds_on(PreparedJob(net(4)), f"8xH100@{scheme}")
+
+
+def test_plans_choose_its_degrees_and_never_its_name() -> None:
+    for name in ("8xH100", "4x8xH100/NVLink+400G"):
+        assert SplitScheme().is_planned(Setting.parse(name).cluster, is_model=True) is False
