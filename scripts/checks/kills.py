@@ -19,6 +19,7 @@ import datetime
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -42,6 +43,7 @@ _NAMESPACES = Path("/run/netns")  # of the hosts of measured workloads
 _MARK = "DRIPLE_KILLED_RUN"  # in the environment of all processes of a run
 _FIRST_BLOCK_BYTES = 20_000  # more than one has
 _ENDS_S = 5.0  # in which the processes of a killed command must be gone
+_NUMBERS = re.compile(r"\d+-\d{9,}")  # process and clock in names of files
 _STEPS = "import driple, time\nfor _ in range(300): time.sleep(0.01); driple.mark_step()\n"
 
 
@@ -225,10 +227,11 @@ def _processes(token: str) -> list[int]:
 def _content(folder: Path, ignored: tuple[str, ...]) -> dict[str, bytes]:
     """All files of a folder by name, but for those that state times: of these only that they are.
 
-    Paths of the folder itself, which differ from run to run, are taken out.
+    Paths of the folder itself, which differ from run to run, are taken out, and the numbers of
+    processes and clocks that names have.
     """
     return {
-        str(file.relative_to(folder)): b""
+        _NUMBERS.sub("N", str(file.relative_to(folder))): b""
         if file.name.endswith(ignored) and ignored
         else file.read_bytes().replace(str(folder).encode(), b"")
         for file in folder.rglob("*")
