@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "datasets" / "examples" / "resnet50.pbtxt"
+EXAMPLE = ROOT / "datasets" / "examples" / "resnet20.pbtxt"
 LONG = "x" * 300
 
 
