@@ -10,7 +10,7 @@ from driple.inspector.checkpoint import load_checkpoint
 from scripts.settings.checkpoints import ships
 from tests.cli.test_main import ROOT, driple
 
-EXAMPLE = ROOT / "datasets/examples/resnet20.pbtxt"
+EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"
 FIRST = "V100-P1w2/ho-PCIe"
 # A device alone has no network, and no inspector; others have one that ships where it answers.
 SHIPPED = [
