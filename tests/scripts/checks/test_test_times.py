@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from scripts.checks.test_times import BUDGET, ROOT, main, over_budget
+from scripts.checks.test_times import (
+    BUDGET,
+    LEAST_S,
+    ROOT,
+    budget_of,
+    budget_text,
+    main,
+    over_budget,
+)
 
 BUSY = """
 import subprocess, sys, time
@@ -39,6 +47,16 @@ def test_every_folder_of_tests_has_a_budget() -> None:
         for file in (ROOT / "tests").rglob("test_*.py")
     }
     assert folders - {"tests/data"} == set(budget)
+
+
+def test_a_budget_is_half_as_much_again_as_was_measured() -> None:
+    assert budget_of(100.0) == budget_of(160.0, coverage=True) == 150
+    assert budget_of(0.1) == LEAST_S
+
+
+def test_the_file_is_what_the_program_writes() -> None:
+    text = BUDGET.read_text(encoding="utf-8")
+    assert budget_text(tomllib.loads(text)["processor_s"]) == text
 
 
 def test_coverage_is_allowed_more_time(tmp_path: Path) -> None:
