@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,37 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         times = {folder: round(seconds, 1) for folder, seconds in sorted(TIMES.items())}
         file.write_text(json.dumps(times, indent=1) + "\n", encoding="utf-8")
+
+
+def asked(request: pytest.FixtureRequest, argument: str) -> list[str]:
+    """Values of an argument with which tests of this file were selected.
+
+    A fixture that makes something for each of them in one process makes no more than that: the
+    usual run asks for those that are not marked `slow`.
+    """
+    values = (
+        test.callspec.params.get(argument)
+        for test in request.session.items
+        if isinstance(test, pytest.Function)
+        and test.path == request.path
+        and hasattr(test, "callspec")
+    )
+    return [value for value in dict.fromkeys(values) if value is not None]
+
+
+def asks_slow(request: pytest.FixtureRequest) -> bool:
+    """Whether a test of this file that is marked `slow` was selected."""
+    return any(
+        test.path == request.path and test.get_closest_marker("slow") is not None
+        for test in request.session.items
+    )
+
+
+def usual(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:
+    """Values for `parametrize`: those that are not among the quick ones are marked `slow`."""
+    return [
+        value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values
+    ]
 
 
 @pytest.fixture(scope="session")

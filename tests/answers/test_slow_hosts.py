@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ HOST = shipped_calibration().model.host
 SLOWEST = HOST.slowest
 
 
+@cache
 def own_steps(device: str) -> list[TunedStep]:
     """Steps that we measured, as the simulator of their device has them."""
     return list(measured_steps(device, shipped_calibration()))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "datasets" / "examples" / "resnet50.pbtxt"
+EXAMPLE = ROOT / "datasets" / "examples" / "resnet20.pbtxt"
 LONG = "x" * 300
 
 
@@ -89,7 +89,12 @@ def test_pictures_of_files_of_any_name(name: bytes, tmp_path: Path) -> None:
     file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
     file.write_bytes(EXAMPLE.read_bytes())
     picture = tmp_path / "a.png"
-    for command in ("predict", "predict --method all", "inspect", "plan --batch-size 32"):
+    for command in (
+        "predict",
+        "predict --method all",
+        "inspect",
+        "plan --batch-size 24 --instance p3",
+    ):
         ended = subprocess.run(
             [sys.executable, "-m", "driple", *command.split(), file, "--plot", picture],
             cwd=ROOT, capture_output=True, check=False, timeout=120,

@@ -22,7 +22,7 @@ SETTING = "CPU25-P1w2/ho-200M"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every third workload of the shipped data, slower."""
+    """Every fourth workload of the shipped data, slower."""
     place = tmp_path_factory.mktemp("slow") / "set"
     dataset = read_dataset(ROOT / "datasets/settings/CPU-P1w2_ho-200M")
     examples = tuple(
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             setting=SETTING,
             targets=Targets(item.targets.values * np.array([1.0, 1.5, 1.3])),
         )
-        for item in dataset.examples[::3]
+        for item in dataset.examples[::4]
     )
     write_dataset(Dataset(name="slow", setting=SETTING, examples=examples), place)
     return place

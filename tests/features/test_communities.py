@@ -48,7 +48,7 @@ def connected_graphs(draw: st.DrawFn) -> tuple[int, np.ndarray]:
     return num_nodes, np.array(edges, dtype=np.int32).reshape(-1, 2)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(connected_graphs(), st.integers(1, 40), st.integers(0, 2**31))
 def test_communities_are_those_of_networkx(
     graph: tuple[int, np.ndarray], num_groups: int, seed: int

@@ -19,7 +19,7 @@ from driple.graph.cost import cost_of_graph
 from driple.graph.torch.step import StepOptions, traced_step
 from driple.jobs.pytorch.models.resnet import ResNet
 from driple.jobs.pytorch.models.vgg import VGG
-from tests.conftest import RunTensorFlow
+from tests.conftest import RunTensorFlow, asked, usual
 from tests.graph.onnx.exports import exported, read_model
 
 BATCH, CLASSES = 4, 1001  # tf_cnn_benchmarks has a class for the background
@@ -128,9 +128,12 @@ def batch(name: str) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def tensorflow_paths(
-    run_tensorflow: RunTensorFlow, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    run_tensorflow: RunTensorFlow,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Any]:
-    return run_tensorflow(BUILD, str(tmp_path_factory.mktemp("graphs")), *WORKLOADS.values())
+    names = [WORKLOADS[name] for name in asked(request, "name")]
+    return run_tensorflow(BUILD, str(tmp_path_factory.mktemp("graphs")), *names)
 
 
 def of_torch(name: str) -> OpGraph:
@@ -148,7 +151,7 @@ def trained_bytes(graph: OpGraph) -> int:
     return int(table.nbytes[table.is_trained].sum())
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", usual(WORKLOADS, ("resnet50", "vgg16")))
 def test_a_tensorflow_graph_and_a_pytorch_model_of_one_network_agree(
     tensorflow_paths: dict[str, Any], name: str
 ) -> None:

@@ -304,7 +304,7 @@ def test_a_failed_write_leaves_the_old_file(
 
 
 @settings(
-    max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(draw=st.data())
 def test_damaged_files_are_refused_or_still_whole(

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from driple.jobs import paper_workloads
-from tests.conftest import RunTensorFlow
+from tests.conftest import RunTensorFlow, asks_slow, usual
+
+SLOW = pytest.mark.slow
 
 COUNT = """
 import json, sys
@@ -83,19 +85,26 @@ PUBLISHED: dict[str, tuple[float, float | None]] = {
 
 
 VOCABULARY, LENGTH = 32_000, 50  # of the data set `europarl`
+PAIRS = sorted({f"{job.model}/{job.data_set}" for job in paper_workloads()})
+OTHERS = ("resnet50/imagenet/fp16/nchw", "nmt_small/europarl/fp16")
+# In the usual run: the smallest model of each family.
+QUICK = (
+    "alexnet/imagenet", "alexnet/cifar10", "vgg11/imagenet", "overfeat/imagenet",
+    "resnet20/cifar10", "resnet20_v2/cifar10", "densenet40_k12/cifar10", "transformer/europarl",
+    "transformer_aan/europarl", "nmt_small/europarl", "nmt_small/europarl/fp16",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def counted(run_tensorflow: RunTensorFlow) -> dict[str, Any]:
-    """Counts of every model of the paper, by `model/data set`, and of two in other formats."""
-    pairs = sorted({f"{job.model}/{job.data_set}" for job in paper_workloads()})
-    names = [f"{pair}/b2/sgd/sync" for pair in pairs]
-    names += ["resnet50/imagenet/b2/sgd/sync/fp16/nchw", "nmt_small/europarl/b2/sgd/sync/fp16"]
-    facts = run_tensorflow(COUNT, *names)
-    return {name.replace("/b2/sgd/sync", ""): value for name, value in facts.items()}
+def counted(request: pytest.FixtureRequest, run_tensorflow: RunTensorFlow) -> dict[str, Any]:
+    """Counts by `model/data set`: of a model of each family, or of all where slow tests ask."""
+    names = [*PAIRS, *OTHERS] if asks_slow(request) else QUICK
+    parts = [name.split("/") for name in names]
+    jobs = ["/".join((*pair[:2], "b2/sgd/sync", *pair[2:])) for pair in parts]
+    return dict(zip(names, run_tensorflow(COUNT, *jobs).values(), strict=True))
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", usual(PUBLISHED, QUICK))
 def test_counts_are_the_published_ones(counted: dict[str, Any], name: str) -> None:
     """Parameters and multiply-adds within 1 %."""
     parameters, multiply_adds = PUBLISHED[name]
@@ -104,12 +113,12 @@ def test_counts_are_the_published_ones(counted: dict[str, Any], name: str) -> No
         assert counted[name]["multiply_adds"] / 1e6 == pytest.approx(multiply_adds, rel=0.01)
 
 
-def test_every_model_of_the_catalogue_is_checked(counted: dict[str, Any]) -> None:
+def test_every_model_of_the_catalogue_is_checked() -> None:
     """A model is either in the table of published figures or in a test of its own below."""
-    summed = {"alexnet/cifar10"} | {name for name in counted if "europarl" in name}
-    by_form = {name for name in counted if "_v2/cifar10" in name or "densenet" in name}
-    others = {name for name in counted if name.endswith(("fp16", "nchw"))}
-    assert set(counted) == set(PUBLISHED) | summed | by_form | others
+    summed = {"alexnet/cifar10"} | {name for name in PAIRS if "europarl" in name}
+    by_form = {name for name in PAIRS if "_v2/cifar10" in name or "densenet" in name}
+    assert set(PAIRS) == set(PUBLISHED) | summed | by_form
+    assert set(QUICK) <= {*PAIRS, *OTHERS}
 
 
 def test_alexnet_is_the_sum_of_its_layers(counted: dict[str, Any]) -> None:
@@ -129,16 +138,26 @@ def test_alexnet_is_the_sum_of_its_layers(counted: dict[str, Any]) -> None:
     assert counted["alexnet/cifar10"]["parameters"] == 1_068_298 + wider
 
 
+@pytest.mark.slow
 def test_deeper_nets_follow_their_own_series(counted: dict[str, Any]) -> None:
-    """A CIFAR ResNet grows by the same blocks; v2 has the multiply-adds of v1."""
+    """A CIFAR ResNet grows by the same blocks."""
     figures = {name: value["multiply_adds"] for name, value in counted.items()}
     between = (figures["resnet32/cifar10"] + figures["resnet56/cifar10"]) / 2
     assert figures["resnet44/cifar10"] == pytest.approx(between, rel=1e-9)
-    for depth in (20, 32, 44, 56, 110):
-        assert figures[f"resnet{depth}_v2/cifar10"] == figures[f"resnet{depth}/cifar10"]
 
 
-@pytest.mark.parametrize(("depth", "growth"), [(40, 12), (100, 12), (100, 24)])
+@pytest.mark.parametrize("depth", usual((20, 32, 44, 56, 110), (20,)))
+def test_a_second_version_has_the_multiply_adds_of_the_first(
+    counted: dict[str, Any], depth: int
+) -> None:
+    first, second = (counted[f"resnet{depth}{end}/cifar10"] for end in ("", "_v2"))
+    assert first["multiply_adds"] == second["multiply_adds"]
+
+
+@pytest.mark.parametrize(
+    ("depth", "growth"),
+    [(40, 12), pytest.param(100, 12, marks=SLOW), pytest.param(100, 24, marks=SLOW)],
+)
 def test_densenet_has_the_layers_of_tf_cnn_benchmarks(
     counted: dict[str, Any], depth: int, growth: int
 ) -> None:
@@ -148,7 +167,7 @@ def test_densenet_has_the_layers_of_tf_cnn_benchmarks(
     assert depth != 40 or counts["parameters"] == 357_491  # counted by tf_cnn_benchmarks itself
 
 
-@pytest.mark.parametrize("depth", [20, 32, 44, 56, 110])
+@pytest.mark.parametrize("depth", usual((20, 32, 44, 56, 110), (20,)))
 def test_cifar_resnets_v2_have_the_parameters_of_their_form(
     counted: dict[str, Any], depth: int
 ) -> None:
@@ -190,7 +209,7 @@ def _densenet(depth: int, growth: int) -> tuple[int, int]:
     ("name", "units", "extra"),
     [
         ("transformer", 512, 0),
-        ("transformer_big", 1024, 0),
+        pytest.param("transformer_big", 1024, 0, marks=SLOW),
         # In place of self-attention: a feed-forward layer and a gate of two inputs and two outputs.
         ("transformer_aan", 512, 6 * ((8 - 4 + 4) * 512**2 + (5 - 4 + 2) * 512)),
     ],
@@ -207,7 +226,11 @@ def test_transformers_have_the_published_layers(
 
 @pytest.mark.parametrize(
     ("name", "units", "layers", "both_ways"),
-    [("nmt_small", 512, 2, False), ("nmt_medium", 512, 4, True), ("nmt_big", 1024, 4, True)],
+    [
+        ("nmt_small", 512, 2, False),
+        pytest.param("nmt_medium", 512, 4, True, marks=SLOW),
+        pytest.param("nmt_big", 1024, 4, True, marks=SLOW),
+    ],
 )
 def test_nmt_has_the_layers_of_opennmt(
     counted: dict[str, Any], name: str, units: int, layers: int, both_ways: bool
@@ -231,9 +254,9 @@ def test_nmt_has_the_layers_of_opennmt(
     assert counted[f"{name}/europarl"]["multiply_adds"] == steps
 
 
-def test_format_and_precision_change_no_layer(counted: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", usual(OTHERS, QUICK))
+def test_format_and_precision_change_no_layer(counted: dict[str, Any], name: str) -> None:
     """Counts are the same in NCHW and in half precision."""
-    for name in ("resnet50/imagenet/fp16/nchw", "nmt_small/europarl/fp16"):
-        usual = "/".join(name.split("/")[:2])
-        for figure in ("parameters", "multiply_adds", "logits"):
-            assert counted[name][figure] == counted[usual][figure]
+    other = "/".join(name.split("/")[:2])
+    for figure in ("parameters", "multiply_adds", "logits"):
+        assert counted[name][figure] == counted[other][figure]

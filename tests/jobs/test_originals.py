@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import RunTensorFlow
+from tests.conftest import RunTensorFlow, asked, usual
 
 COUNT = """
 import json, sys
@@ -110,15 +110,22 @@ ORIGINALS = {
     "densenet40_k12/cifar10/b32/sgd/async": (116, 3, 78, 80, 82, 4, 80, 118, 0, 78, 1_275, 357_491),
 }
 LENET = "lenet/mnist/b32/sgd/async"
+# In the usual run: the small ones, with and without normalisation, in both formats.
+QUICK = (
+    "alexnet/imagenet/b32/sgd/async",
+    "alexnet/cifar10/b32/sgd/async/nchw",
+    "resnet20/cifar10/b32/sgd/async",
+    "resnet20_v2/cifar10/b32/sgd/async/nchw",
+)
 
 
 @pytest.fixture(scope="module")
-def counted(run_tensorflow: RunTensorFlow) -> dict[str, Any]:
-    """Counts of every model."""
-    return run_tensorflow(COUNT, *ORIGINALS, LENET)
+def counted(request: pytest.FixtureRequest, run_tensorflow: RunTensorFlow) -> dict[str, Any]:
+    """Counts of every model that is asked for."""
+    return run_tensorflow(COUNT, *asked(request, "name"))
 
 
-@pytest.mark.parametrize("name", ORIGINALS)
+@pytest.mark.parametrize("name", usual(ORIGINALS, QUICK))
 def test_a_step_has_the_ops_of_the_original(counted: dict[str, Any], name: str) -> None:
     """Every kind exactly, and thus no gradient of the images; all ops together within 2 %."""
     original = dict(zip(KINDS, ORIGINALS[name], strict=True))
@@ -127,13 +134,14 @@ def test_a_step_has_the_ops_of_the_original(counted: dict[str, Any], name: str) 
     assert counted[name]["total"] == pytest.approx(total, rel=0.02)
 
 
-@pytest.mark.parametrize("name", ORIGINALS)
+@pytest.mark.parametrize("name", usual(ORIGINALS, QUICK))
 def test_moving_averages_run_on_the_server(counted: dict[str, Any], name: str) -> None:
     """They follow their variables; the worker sends one vector for each."""
     assert counted[name]["averages on the worker"] == 0
 
 
-def test_lenet_has_the_ops_of_the_original(counted: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", [LENET])
+def test_lenet_has_the_ops_of_the_original(counted: dict[str, Any], name: str) -> None:
     """Layers as in the original, which reads images of three channels and has 1,001 classes."""
     layers = ("convolution", "product", "bias", "relu", "pooling", "weight decay", "sum")
-    assert [counted[LENET][kind] for kind in layers] == [5, 6, 8, 6, 4, 8, 10]
+    assert [counted[name][kind] for kind in layers] == [5, 6, 8, 6, 4, 8, 10]

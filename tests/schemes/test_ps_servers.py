@@ -35,8 +35,9 @@ def seconds_on(job: PreparedJob, setting: str, placement: Strategy = "greedy") -
 @pytest.mark.parametrize("placement", ["greedy", "round_robin"])
 @pytest.mark.parametrize(
     ("model", "workers", "network"),
-    [("alexnet", 2, "PCIe"), ("vgg16", 2, "PCIe"), ("resnet50", 2, "10G"),
-     ("alexnet", 4, "1G"), ("vgg16", 3, "10G"), ("vgg16", 4, "PCIe")],
+    [("alexnet", 2, "PCIe"), pytest.param("vgg16", 2, "PCIe", marks=pytest.mark.slow),
+     pytest.param("resnet50", 2, "10G", marks=pytest.mark.slow), ("alexnet", 4, "1G"),
+     ("vgg16", 3, "10G"), pytest.param("vgg16", 4, "PCIe", marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_more_servers_are_not_slower(
     model: str, workers: int, network: str, placement: Strategy
@@ -57,7 +58,7 @@ def test_more_servers_are_not_slower(
 @pytest.mark.parametrize("model", ["alexnet", "resnet50"])
 def test_more_bandwidth_is_not_slower(model: str, synchronous: bool) -> None:
     job = job_of(model, synchronous=synchronous)
-    times = [seconds_on(job, f"V100-P2w2/ho-{rate}G") for rate in (1, 2, 5, 10, 25, 40, 100)]
+    times = [seconds_on(job, f"V100-P2w2/ho-{rate}G") for rate in (1, 5, 25, 100)]
     for slower, faster in pairwise(times):
         assert faster <= 1.01 * slower
 

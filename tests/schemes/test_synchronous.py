@@ -84,7 +84,7 @@ def bytes_until(
     return np.interp(times_s, begins, totals)
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(clusters())
 def test_steps_at_once_are_those_in_turn(case: tuple[ClusterSpec, list[StepPlan]]) -> None:
     """Their ends, what each worker computes and sends, in whichever cluster."""

@@ -31,8 +31,8 @@ def kill_and_resume(folder: Path, stride: int, pairs: int) -> dict[str, Any]:
 
 
 def test_killed_at_some_points_and_resumed(tmp_path: Path) -> None:
-    """Every 17th of all points, and a pair that trains in one folder at the same time."""
-    result = kill_and_resume(tmp_path, 17, 1)
+    """Every 47th of all points, and a pair that trains in one folder at the same time."""
+    result = kill_and_resume(tmp_path, 47, 1)
     assert result["points"] > 30
     assert result["wrong"] == []
 

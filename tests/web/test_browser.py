@@ -34,6 +34,8 @@ def chromium() -> Iterator[Browser]:
     place = shutil.which("chromium")
     if place is None:
         pytest.fail("no chromium: install Debian's (apt-get install chromium), as .ci/run does")
+    # While an answer is worked out, the page shows that it is: what waits for it, waits as long.
+    expect.set_options(timeout=_READ_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=place)
         yield browser

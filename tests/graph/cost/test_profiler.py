@@ -15,7 +15,7 @@ import pytest
 
 from driple.graph import graph_from_graphdef_bytes
 from driple.graph.cost import cost_of_graph
-from tests.conftest import RunTensorFlow
+from tests.conftest import RunTensorFlow, asked, usual
 
 COUNT = """
 import json, sys
@@ -68,6 +68,7 @@ NAMES = (
     "vgg11-x0.25/imagenet/b2/sgd/sync",
     "overfeat-x0.25/imagenet/b2/rmsprop/async",
     "resnet50/imagenet/b2/sgd/sync/fp16/nchw",
+    "resnet20_v2/cifar10/b32/adam/async",
     "resnet56_v2/cifar10/b32/adam/async",
     "densenet40_k12/cifar10/b4/sgd/sync",
     "lenet/mnist/b8/sgd/async",
@@ -77,12 +78,28 @@ NAMES = (
 )
 
 
+# In the usual run: convolutions with and without normalisation, a loop, and attention.
+QUICK = (
+    "alexnet/imagenet/b4/sgd/sync",
+    "overfeat-x0.25/imagenet/b2/rmsprop/async",
+    "lenet/mnist/b8/sgd/async",
+    "resnet20_v2/cifar10/b32/adam/async",
+    "nmt_small/europarl-short/b4/sgd/sync",
+    "transformer/europarl-short/b4/adam/async",
+)
+
+
 @pytest.fixture(scope="module")
-def counted(run_tensorflow: RunTensorFlow, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return run_tensorflow(COUNT, str(tmp_path_factory.mktemp("graphs")), *NAMES)
+def counted(
+    request: pytest.FixtureRequest,
+    run_tensorflow: RunTensorFlow,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Any:
+    folder = tmp_path_factory.mktemp("graphs")
+    return run_tensorflow(COUNT, str(folder), *asked(request, "name"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", usual(NAMES, QUICK))
 def test_flops_are_those_of_tensorflows_statistics(counted: dict[str, Any], name: str) -> None:
     """Within 2 % in all and for each op type that TensorFlow has a number for, loops once.
 
@@ -109,15 +126,15 @@ def test_flops_are_those_of_tensorflows_statistics(counted: dict[str, Any], name
     assert not off
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", usual(NAMES, QUICK))
 def test_every_op_of_the_zoo_has_a_formula(counted: dict[str, Any], name: str) -> None:
     graph = graph_from_graphdef_bytes(Path(counted[name]["file"]).read_bytes())
     assert not cost_of_graph(graph).unknown
 
 
-def test_loops_turn_once_per_position(counted: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("nmt")])
+def test_loops_turn_once_per_position(counted: dict[str, Any], name: str) -> None:
     """Encoder, decoder and both of their gradients: all run once per position."""
-    name = next(name for name in NAMES if name.startswith("nmt"))
     graph = graph_from_graphdef_bytes(Path(counted[name]["file"]).read_bytes())
     assert graph.report.loops_of_unknown_length == 0
     assert len(np.unique(graph.executions)) == 2

@@ -330,7 +330,7 @@ def test_names_twice_are_refused() -> None:
         graph_from_text(node_text("a", "Relu") * 2)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_damaged_binary_gives_a_graph_or_our_error(data: st.DataObject) -> None:
     """Flipped, cut and inserted bytes never raise anything else."""

@@ -58,7 +58,7 @@ def perturbed(text: str, rng: random.Random, pieces: tuple[str, ...], *, num_pla
     return text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 200), st.randoms(use_true_random=False), st.integers(1, 6))
 def test_comments_and_white_space_change_nothing(seed: int, rng: Any, num_places: int) -> None:
     """One odd block or several: the graph is that of the printed text, and protobuf's."""
@@ -67,7 +67,7 @@ def test_comments_and_white_space_change_nothing(seed: int, rng: Any, num_places
     assert plain(raw_from_text(odd)) == plain(raw_from_text(text)) == protobuf_reads(odd)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 200), st.randoms(use_true_random=False), st.integers(1, 4))
 def test_sharing_changes_neither_graphs_nor_errors(seed: int, rng: Any, num_places: int) -> None:
     """Whatever is put in: the same as without sharing, and protobuf's graph if it has one."""
@@ -82,7 +82,7 @@ def test_sharing_changes_neither_graphs_nor_errors(seed: int, rng: Any, num_plac
     assert result == expected or "escape" in result
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 200), st.randoms(use_true_random=False))
 def test_reordered_and_doubled_fields(seed: int, rng: Any) -> None:
     """Attributes before names, blocks in another order, a field twice where the last one counts."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from driple.graph import graph_from_graphdef_bytes, read_graph
-from tests.conftest import RunTensorFlow
+from tests.conftest import RunTensorFlow, asked, usual
 
 BUILD = """
 import json, sys
@@ -53,25 +53,34 @@ OTHERS = [
     "transformer_aan-x0.125/europarl-short/b2/adam/async",
     "nmt_small-x0.125/europarl-short/b2/sgd/sync",
 ]
+# A few small ones in the usual run: of images, with and without normalisation, and a recurrent one.
+QUICK = (
+    "resnet20/cifar10/b1/momentum/async",
+    "alexnet-x0.25/cifar10/b2/rmsprop/sync",
+    "lenet-x0.25/mnist/b2/sgd/async",
+    OTHERS[-1],
+)
 
 
 @pytest.fixture(scope="module")
 def built(
-    run_tensorflow: RunTensorFlow, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    run_tensorflow: RunTensorFlow,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Any]:
-    """Facts of every workload, and its graph on disk."""
+    """Facts of every workload that is asked for, and its graph on disk."""
     folder = tmp_path_factory.mktemp("zoo")
-    return run_tensorflow(BUILD, str(folder), *PUBLISHED_MILLIONS, *OTHERS)
+    return run_tensorflow(BUILD, str(folder), *asked(request, "name"))
 
 
-@pytest.mark.parametrize("name", PUBLISHED_MILLIONS)
+@pytest.mark.parametrize("name", usual(PUBLISHED_MILLIONS, QUICK))
 def test_parameter_counts_are_the_published_ones(built: dict[str, Any], name: str) -> None:
     """Within 1 %, or within the rounding of a figure given with two digits."""
     tolerance = TOLERANCE.get(name, 0.01)
     assert built[name]["parameters"] / 1e6 == pytest.approx(PUBLISHED_MILLIONS[name], rel=tolerance)
 
 
-@pytest.mark.parametrize("name", [*PUBLISHED_MILLIONS, *OTHERS])
+@pytest.mark.parametrize("name", usual([*PUBLISHED_MILLIONS, *OTHERS], QUICK))
 def test_graphs_are_deterministic_and_placed(built: dict[str, Any], name: str) -> None:
     """Same bytes twice; forward and backward on the worker, variables on the parameter server."""
     assert built[name]["same"]
@@ -96,9 +105,10 @@ def test_text_and_binary_read_alike(built: dict[str, Any], name: str) -> None:
     assert binary.remote == text.remote
 
 
-def test_batch_size_shows_in_the_tensor_sizes(built: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", OTHERS[-1:])
+def test_batch_size_shows_in_the_tensor_sizes(built: dict[str, Any], name: str) -> None:
     """LSTM loops are real loops, and sync training adds accumulators on the servers."""
-    nmt = read_graph(built["nmt_small-x0.125/europarl-short/b2/sgd/sync"]["file"] + ".pb")
+    nmt = read_graph(built[name]["file"] + ".pb")
     assert {"Enter", "Exit", "NextIteration"} <= set(nmt.op_types)
     remote = {item.op_type for item in nmt.remote}
     assert any("Accumulator" in kind for kind in remote)

@@ -14,8 +14,13 @@ from driple.render.emit.scheduled_job import ScheduledJob
 from driple.render.emit.slurm import ANSWER_COLUMNS, answer_line, batch_script
 from tests.render.emit.trainings import training
 
-# What sbatch reads before it asks the controller, which is not there.
-_CONFIG = "ClusterName=test\nSlurmctldHost=localhost\nGresTypes=gpu\nSelectType=select/cons_tres\n"
+# What sbatch reads before it asks the controller, which is not there: it tries for a second.
+_CONFIG = """ClusterName=test
+SlurmctldHost=localhost
+GresTypes=gpu
+SelectType=select/cons_tres
+MessageTimeout=1
+"""
 
 
 def _header(text: str) -> dict[str, str]:

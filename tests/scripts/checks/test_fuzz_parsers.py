@@ -14,15 +14,19 @@ from driple.errors import ConfigError
 from scripts.checks.fuzz_parsers import Tally, fuzz
 from scripts.checks.parsers import PARSERS, Parser
 
-SECONDS = 6.0  # of each parser; the sample of all takes under three minutes
+# Inputs of each parser, and seconds: all take half a minute, those of the slow part three minutes.
+SAMPLES = [(100, 2.0), pytest.param(1000, 6.0, marks=pytest.mark.slow)]
 EXTRAS = {"web-json": "fastapi", "web-form": "fastapi", "yaml": "yaml", "cluster": "yaml"}
 
 
+@pytest.mark.parametrize(("most", "most_s"), SAMPLES)
 @pytest.mark.parametrize("name", PARSERS)
-def test_damaged_inputs_end_in_an_error_of_ours(name: str, tmp_path: Path) -> None:
+def test_damaged_inputs_end_in_an_error_of_ours(
+    name: str, most: int, most_s: float, tmp_path: Path
+) -> None:
     """The undamaged ones are parsed, or `fuzz` fails."""
     pytest.importorskip(EXTRAS.get(name, "numpy"))
-    tally = fuzz(name, PARSERS[name], 1000, tmp_path, most_s=SECONDS)
+    tally = fuzz(name, PARSERS[name], most, tmp_path, most_s=most_s)
     assert tally.faults == []
     assert tally.inputs == tally.parsed + tally.refused > 0
     assert tally.ends

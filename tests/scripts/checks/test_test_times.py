@@ -3,11 +3,20 @@
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from scripts.checks.test_times import ROOT, main, over_budget
+from scripts.checks.test_times import (
+    BUDGET,
+    LEAST_S,
+    ROOT,
+    budget_of,
+    budget_text,
+    main,
+    over_budget,
+)
 
 BUSY = """
 import subprocess, sys, time
@@ -25,7 +34,36 @@ def test_a_folder_over_its_budget_is_named() -> None:
     lines = over_budget({"tests/a": 5.0, "tests/b": 7.0, "tests/new": 1.0}, {
         "tests/a": 5, "tests/b": 6, "tests/not run": 1,
     })  # fmt: skip
-    assert lines == ["tests/b: 7 s of processor time, 6 s allowed"]
+    assert lines == [
+        "tests/b: 7 s of processor time, 6 s allowed",
+        "tests/new: 1 s of processor time, and no budget",
+    ]
+
+
+def test_every_folder_of_tests_has_a_budget() -> None:
+    budget = tomllib.loads(BUDGET.read_text(encoding="utf-8"))["processor_s"]
+    folders = {
+        "/".join(file.relative_to(ROOT).parent.parts[:2])
+        for file in (ROOT / "tests").rglob("test_*.py")
+    }
+    assert folders - {"tests/data"} == set(budget)
+
+
+def test_a_budget_is_half_as_much_again_as_was_measured() -> None:
+    assert budget_of(100.0) == budget_of(160.0, coverage=True) == 150
+    assert budget_of(0.1) == LEAST_S
+
+
+def test_the_file_is_what_the_program_writes() -> None:
+    text = BUDGET.read_text(encoding="utf-8")
+    assert budget_text(tomllib.loads(text)["processor_s"]) == text
+
+
+def test_coverage_is_allowed_more_time(tmp_path: Path) -> None:
+    most = tomllib.loads(BUDGET.read_text(encoding="utf-8"))["processor_s"]["tests/memory"]
+    (tmp_path / "a.json").write_text(json.dumps({"tests/memory": 1.5 * most}))
+    assert main(["--times", str(tmp_path), "--coverage"]) == 0
+    assert main(["--times", str(tmp_path)]) == 1
 
 
 def test_runs_are_added_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,15 @@ RUNS = [
 ]  # fmt: skip
 
 
+MEASURED = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "measured-h100"
+
+
+@pytest.fixture(scope="module")
+def own() -> list[tuple[str, float]]:
+    """Family and work of a sample of all measured kernels."""
+    return [(family, work) for family, work, *_ in kernel_steps(MEASURED, 1.0)]
+
+
 def fits_of(runs: list[TensorFlowRun], folder: Path) -> GpuFits:
     """Fits to runs of TensorFlow alone, a few steps of the optimizer long."""
     with gzip.open(folder / OPS_FILE, "wt", encoding="utf-8") as file:
@@ -113,53 +122,50 @@ def test_nothing_left_to_fit_is_refused(tmp_path: Path) -> None:
         fits.without(LeftOut(fold=1))
 
 
-def test_measured_kernels_are_left_out_with_their_family_or_device(tmp_path: Path) -> None:
-    """A fold of families hides its parts of steps, and the device all of them."""
-    measured = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "measured-h100"
-    with gzip.open(tmp_path / OPS_FILE, "wt", encoding="utf-8") as file:
+@pytest.fixture(scope="module")
+def measured(own: list[tuple[str, float]], tmp_path_factory: pytest.TempPathFactory) -> list[Tag]:
+    """What can be left out of runs and measured kernels, sizes being those of the kernels."""
+    works = [work for family, work in own if family == "resnet"]
+    known = FamilySizes({"resnet": (min(works), max(works))})
+    folder = tmp_path_factory.mktemp("measured")
+    with gzip.open(folder / OPS_FILE, "wt", encoding="utf-8") as file:
         file.write("op,device,dtype,inputs,output,forward_s\n")
     fits = GpuFits(
         shipped=Shipped(rows=(), folds={}, held_out=None, steps=LoadedSteps()),
         runs=RUNS,
         graphs=GRAPHS,
-        published=tmp_path,
-        measured=measured,
+        published=folder,
+        measured=MEASURED,
         spread=False,
     )
-    table, tags = fits._made()
-    own = [tag for tag in tags if tag.source == "measured"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_fits, "sizes_of", lambda rows, steps: RowSizes(known, ()))
+        table, tags = fits._made()
     assert len(tags) == len(table.rows)
-    assert len(own) == len(tags) - len(RUNS) > 1000
-    assert {tag.device for tag in own} == {"H100"}
-    assert all(LeftOut(device="H100").hides(tag) for tag in own)
-    hidden = [tag for tag in own if LeftOut(fold=3).hides(tag)]
-    assert 0 < len(hidden) < len(own)
-    families = [family for family, *_ in kernel_steps(measured, 1.0)]
-    assert [tag.fold for tag in own] == [fold_of(family, {}) for family in families]
+    return tags
+
+
+def test_measured_kernels_are_left_out_with_their_family_or_device(
+    measured: list[Tag], own: list[tuple[str, float]]
+) -> None:
+    """A fold of families hides its parts of steps, and the device all of them."""
+    kernels = [tag for tag in measured if tag.source == "measured"]
+    assert len(kernels) == len(measured) - len(RUNS) > 1000
+    assert {tag.device for tag in kernels} == {"H100"}
+    assert all(LeftOut(device="H100").hides(tag) for tag in kernels)
+    hidden = [tag for tag in kernels if LeftOut(fold=3).hides(tag)]
+    assert 0 < len(hidden) < len(kernels)
+    assert [tag.fold for tag in kernels] == [fold_of(family, {}) for family, _ in own]
 
 
 def test_measured_kernels_have_the_size_of_their_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measured: list[Tag], own: list[tuple[str, float]]
 ) -> None:
-    measured = Path(__file__).resolve().parents[3] / "datasets" / "runs" / "measured-h100"
-    with gzip.open(tmp_path / OPS_FILE, "wt", encoding="utf-8") as file:
-        file.write("op,device,dtype,inputs,output,forward_s\n")
-    works = [work for family, work, *_ in kernel_steps(measured, 1.0) if family == "resnet"]
+    works = [work for family, work in own if family == "resnet"]
     assert max(works) > 2 * min(works) > 0
-    known = FamilySizes({"resnet": (min(works), max(works))})
-    monkeypatch.setattr(gpu_fits, "sizes_of", lambda rows, steps: RowSizes(known, ()))
-    fits = GpuFits(
-        shipped=Shipped(rows=(), folds={}, held_out=None, steps=LoadedSteps()),
-        runs=RUNS,
-        graphs=GRAPHS,
-        published=tmp_path,
-        measured=measured,
-        spread=False,
-    )
-    _, tags = fits._made()
-    counts = Counter(tag.end for tag in tags if tag.source == "measured")
+    counts = Counter(tag.end for tag in measured if tag.source == "measured")
     assert counts["largest"] == works.count(max(works))
     assert counts["smallest"] == works.count(min(works))
     fold = fold_of("resnet", {})
-    hidden = [tag for tag in tags if LeftOut(largest=fold).hides(tag)]
+    hidden = [tag for tag in measured if LeftOut(largest=fold).hides(tag)]
     assert len(hidden) == counts["largest"]

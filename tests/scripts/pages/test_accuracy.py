@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from driple.evaluation.foldfiles import read_fold, write_fold
 from driple.runs.validation.utilisation import UtilisationScore
 from scripts.fits.coverage import Coverage
@@ -17,6 +19,7 @@ from scripts.pages.accuracy import (
     PICTURES_OF_TIMES,
     SPLIT_ROWS,
     UTILISATION_PICTURE,
+    errors_of_tasks,
     files,
     paper_on_families,
     simulated_table,
@@ -31,7 +34,7 @@ from scripts.pages.accuracy_tables import (
 )
 from scripts.pages.scatter import plot_scatter, plot_utilisation
 from scripts.pages.sweep_ranks import SweepRank
-from scripts.studies.kit.written import stale
+from scripts.studies.kit.written import csv_files, stale
 
 ERRORS = Errors(
     rows=30, families=4, median_pct=7.06, p90_pct=21.6, family_median_pct=8.0, family_p90_pct=25.2,
@@ -39,6 +42,20 @@ ERRORS = Errors(
 )  # fmt: skip
 
 
+def test_tables_that_are_made_in_seconds_are_what_the_program_writes() -> None:
+    texts = csv_files(
+        HOME,
+        {
+            "degrees": simulated_table(SPLIT_ROWS, ("source", "degrees")),
+            "low_precision": simulated_table(LOW_ROWS, ("source", "precision")),
+            "preset_paper": paper_on_families(),
+            "tasks": reached_table(errors_of_tasks()),
+        },
+    )
+    assert not stale(texts), "run python -m scripts.pages.accuracy"
+
+
+@pytest.mark.slow
 def test_the_page_and_its_tables_are_what_the_program_writes() -> None:
     texts = files()
     assert not stale(texts), "run python -m scripts.pages.accuracy"
