@@ -30,6 +30,7 @@ ROWS = (
         "processes",
         "rules",
         "storedfiles",
+        "plaintoml",
         "plainyaml",
         "versioned",
         "locks",

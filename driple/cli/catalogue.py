@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.extras import require_tensorflow, require_torch
-from driple.cli.joboptions import EngineOption
 from driple.cli.numbers import whole_number
 from driple.cli.outputs import check_output_file, check_output_folder
-from driple.cli.overrides import override, set_option, whole
+from driple.cli.overrides import choice, override, set_option, whole
 from driple.cli.progress import progress_bar
+from driple.engine.engine import ENGINES, MOST_WORKERS
 from driple.errors import ConfigError
 from driple.render.show import note, print_json
 from driple.units import counted
@@ -46,7 +46,10 @@ class _Samples:
 class _Graphs:
     """With --list."""
 
-    processes: int = whole(2, "parallel processes", 1, 256)
+    processes: int = whole(2, "parallel processes", 1, MOST_WORKERS)
+    engine: str = choice(
+        "local", "processes of this machine, or ray: the cluster of RAY_ADDRESS", ENGINES
+    )
 
 
 @jobs_app.command("list")
@@ -106,7 +109,6 @@ def build(
             callback=whole_number(1, 10_000_000),
         ),
     ] = None,
-    engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Samples, _Graphs)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -132,8 +134,6 @@ def build(
         raise ConfigError(
             "give a workload (see driple jobs list), --list LIST or --samples N, and not both"
         )
-    if engine != "local" and which is None:
-        raise ConfigError(f"--engine {engine} builds the graphs of a list; give --list paper")
     if workload and set_:
         raise ConfigError(
             "--set applies to --samples and --list; leave it out, or give --samples N"
@@ -144,7 +144,7 @@ def build(
         graphs = override(_Graphs, set_, of=" with --list")
         folder = output or Path("graphs") / cluster.file_name
         check_output_folder("--output", folder)
-        built = _build_list(_listed(which), cluster, folder, graphs.processes, engine)
+        built = _build_list(_listed(which), cluster, folder, graphs.processes, graphs.engine)
     else:
         built = _build_one(workload, cluster, output)
     if json:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.joboptions import EngineOption
 from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
-from driple.cli.overrides import override, set_option, text, whole
+from driple.cli.overrides import choice, override, set_option, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, require_training
 from driple.data_folders import setting_folders
-from driple.engine.engine import MOST_WORKERS
+from driple.engine.engine import ENGINES, MOST_WORKERS
 from driple.render.errors_stated import coverage_sentence
 from driple.render.show import note, print_json, print_table
 from driple.units import counted
@@ -57,6 +56,9 @@ class _Values:
     )
     threads: int | None = whole(None, "CPU threads of a fold; all", 1, MOST_THREADS)
     processes: int = whole(1, "folds that are made at the same time", 1, MOST_WORKERS)
+    engine: str = choice(
+        "local", "processes of this machine, or ray: the cluster of RAY_ADDRESS", ENGINES
+    )
 
 
 def evaluate(
@@ -88,7 +90,6 @@ def evaluate(
             callback=output_folder,
         ),
     ] = None,
-    engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -139,7 +140,7 @@ def evaluate(
     for name, reason in chosen.left_out.items():
         note(f"{name} is left out: {reason}")
     folder = output or Path("runs") / f"evaluate-{measured_on.file_name}"
-    result = _run(data, config, folder, labels, other, (engine, values.processes))
+    result = _run(data, config, folder, labels, other, (values.engine, values.processes))
     breakdown = break_down(result, chosen.methods[0]) if len(chosen.methods) == 1 else None
     if json:
         evaluated: EvaluateJson = {

@@ -35,7 +35,7 @@ from driple.evaluation.foldfiles import (
     write_fold,
 )
 from driple.evaluation.methods import SIMULATOR, TRANSFERRED, choose_methods
-from driple.evaluation.places import Place, places_of
+from driple.evaluation.places import FoldPlace, places_of
 from driple.evaluation.summary import Summaries
 from driple.evaluation.transferred import TransferredMethod
 from driple.features import Groupings
@@ -153,7 +153,7 @@ def run_benchmark(
 
 def _make_together(
     benchmark: _Benchmark,
-    places: Sequence[Place],
+    places: Sequence[FoldPlace],
     engine: Engine,
     report: Callable[[BenchmarkProgress], None],
 ) -> None:
@@ -169,7 +169,7 @@ def _make_together(
         report(inform(folds_done=done))
 
 
-def _made(benchmark: _Benchmark, task: tuple[str, Place]) -> Fold:
+def _made(benchmark: _Benchmark, task: tuple[str, FoldPlace]) -> Fold:
     """A fold, in a worker."""
     return benchmark.made(*task, lambda _: None)
 
@@ -211,7 +211,7 @@ class _Benchmark:
     def fold(
         self,
         method: str,
-        place: Place,
+        place: FoldPlace,
         inform: Callable[[Progress | None], None],
         *,
         stored_only: bool,
@@ -225,29 +225,31 @@ class _Benchmark:
         self.store(method, place, self.made(method, place, inform))
         return self.stored(method, place)  # with the digits that the next run reads
 
-    def stored(self, method: str, place: Place) -> Fold | None:
+    def stored(self, method: str, place: FoldPlace) -> Fold | None:
         """A fold that is done; None if it has to be made."""
         return self._read(self._file(method, place), method, place)
 
-    def made(self, method: str, place: Place, inform: Callable[[Progress | None], None]) -> Fold:
+    def made(
+        self, method: str, place: FoldPlace, inform: Callable[[Progress | None], None]
+    ) -> Fold:
         """A fold, trained or fitted."""
         if method in {*self.presets, TRANSFERRED}:
             run = self.folder / "runs" / self._key(method, place)
             return self._trained(method, place, run, inform)
         return self._fitted(method, place)
 
-    def store(self, method: str, place: Place, fold: Fold) -> None:
+    def store(self, method: str, place: FoldPlace, fold: Fold) -> None:
         """Write a fold for the next time."""
         write_fold(self._file(method, place), fold.record(library_versions()))
 
-    def _file(self, method: str, place: Place) -> Path:
+    def _file(self, method: str, place: FoldPlace) -> Path:
         return fold_file(self.folder, self._key(method, place))
 
-    def _key(self, method: str, place: Place) -> str:
+    def _key(self, method: str, place: FoldPlace) -> str:
         decides = self._decides(method, place)
         return fold_key(self.dataset, self.mark, place.split, method, decides)
 
-    def _read(self, file: Path, method: str, place: Place) -> Fold | None:
+    def _read(self, file: Path, method: str, place: FoldPlace) -> Fold | None:
         """A fold that is done; errors on its test part are made of its predictions anew.
 
         Those on the validation part stay as they were stored, and compare epochs alone.
@@ -261,7 +263,7 @@ class _Benchmark:
         rows = np.array([fold.predictions[name] for name in wanted], dtype=np.float64)
         return replace(fold, scores=self._scores(rows, place))
 
-    def _scores(self, predicted: FloatArray, place: Place) -> Scores:
+    def _scores(self, predicted: FloatArray, place: FoldPlace) -> Scores:
         """Errors on the test part of a fold."""
         test = place.split.test
         return score(
@@ -284,7 +286,7 @@ class _Benchmark:
             groupings=self.groupings,
         )
 
-    def _decides(self, method: str, place: Place) -> str:
+    def _decides(self, method: str, place: FoldPlace) -> str:
         """Everything that determines a method's folds, apart from the data set and the split."""
         if method == TRANSFERRED:
             return self.transferred.decides(place.seed, place.family)
@@ -296,7 +298,7 @@ class _Benchmark:
         decides = json.dumps([method, dict(SETTINGS[method]), seen])
         return hashlib.sha256(decides.encode()).hexdigest()
 
-    def _fitted(self, method: str, place: Place) -> Fold:
+    def _fitted(self, method: str, place: FoldPlace) -> Fold:
         """A fold of a baseline or of the simulator."""
         test, seconds = place.split.test, 0.0
         if method == SIMULATOR and self.simulated is not None:
@@ -327,7 +329,7 @@ class _Benchmark:
     def _trained(
         self,
         method: str,
-        place: Place,
+        place: FoldPlace,
         run: Path,
         inform: Callable[[Progress | None], None],
     ) -> Fold:
@@ -349,7 +351,7 @@ class _Benchmark:
             uncertainty=result.uncertainty,
         )
 
-    def _result(self, method: str, place: Place, run: Path, options: RunOptions) -> TrainResult:
+    def _result(self, method: str, place: FoldPlace, run: Path, options: RunOptions) -> TrainResult:
         data, split = self.dataset, place.split
         if method == TRANSFERRED:
             return self.transferred.fold(
@@ -367,7 +369,7 @@ def _rounded(workloads: Iterable[str], predicted: FloatArray) -> dict[str, list[
     }
 
 
-def _read_fold(file: Path, method: str, place: Place) -> Fold | None:
+def _read_fold(file: Path, method: str, place: FoldPlace) -> Fold | None:
     """A finished fold; None if it has to be made."""
     stored = read_fold(file)
     if stored is None:

@@ -9,11 +9,11 @@ from driple.dataset.example import Dataset
 from driple.dataset.split import Split, family_splits, random_split
 from driple.evaluation.benchmark import BenchmarkConfig
 
-__all__ = ["Place", "places_of"]
+__all__ = ["FoldPlace", "places_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class FoldPlace:
     """Place of a fold: its seed, the family held out (or none), and its rows.
 
     Attributes:
@@ -28,11 +28,11 @@ class Place:
 
     @property
     def name(self) -> str:
-        """As progress shows it."""
+        """Name of the fold in the progress."""
         return f"{self.family}, seed {self.seed}" if self.family else f"seed {self.seed}"
 
 
-def places_of(dataset: Dataset, config: BenchmarkConfig) -> Iterator[Place]:
+def places_of(dataset: Dataset, config: BenchmarkConfig) -> Iterator[FoldPlace]:
     """All folds of a benchmark, seed by seed.
 
     Raises:
@@ -40,7 +40,7 @@ def places_of(dataset: Dataset, config: BenchmarkConfig) -> Iterator[Place]:
     """
     for seed in config.seeds:
         if config.split == "random":
-            yield Place(seed=seed, family="", split=random_split(dataset.workloads, seed))
+            yield FoldPlace(seed=seed, family="", split=random_split(dataset.workloads, seed))
         else:
             for family, split in family_splits(dataset.examples, seed):
-                yield Place(seed=seed, family=family, split=split)
+                yield FoldPlace(seed=seed, family=family, split=split)

@@ -80,5 +80,5 @@ def test_a_whole_list_has_a_folder_of_its_own_and_one_graph_needs_a_file(tmp_pat
     assert "cannot read graphs/V100-P1w2_ho-PCIe/index.json" in done.stderr
     assert "graphs/SETTING" in driple("jobs", "build", "--help").stdout
     assert "give -o" in refused("jobs", "build", "lenet/mnist/b2/sgd/sync", cwd=tmp_path)
-    assert "give --list" in refused("jobs", "build", "lenet/mnist/b2/sgd/sync", "--engine", "ray")
+    assert "engine" in refused("jobs", "build", "--list", "cpu", "--set", "engine=slurm")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["index.json"]
