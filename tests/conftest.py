@@ -104,8 +104,8 @@ def usual(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:
     ]
 
 
-# Forks for each line of input, a JSON list of code and arguments; prints status, processor time, output
-# and errors.
+# Forks for each line of input, a JSON list of code and arguments; prints its status, the processor
+# time of all so far, output and errors.
 TENSORFLOW = r"""
 import json, os, sys, tempfile, traceback
 import tensorflow.compat.v1
