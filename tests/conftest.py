@@ -1,6 +1,6 @@
 """Python code run in a process of its own, since TensorFlow's graph mode cannot be undone in one.
 
-code, arguments  ->  subprocess without GPU  ->  the JSON object in its last line of output
+code, arguments  ->  forked process without GPU  ->  the JSON object in its last line of output
 
 `--times FILE` keeps the processor time of each folder of tests, with that of the processes that its
 tests started and waited for: `scripts.checks.test_times` sets it beside the budget.
@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 TIMES: dict[str, float] = defaultdict(float)
 STARTED: dict[str, float] = {}
+SERVED: dict[str, float] = {}  # processor time of processes that are not yet waited for
+
+
+def spent_s() -> float:
+    """Processor time of this process and of those that it started."""
+    return sum(os.times()[:4]) + sum(SERVED.values())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,13 +55,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_runtest_logstart(nodeid: str) -> None:
     """Note the processor time before a test and its fixtures."""
-    STARTED[nodeid] = sum(os.times()[:4])
+    STARTED[nodeid] = spent_s()
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:
     """Count the processor time of a test and its fixtures."""
     folder = Path(nodeid.partition("::")[0]).parent
-    TIMES["/".join(folder.parts[:2])] += sum(os.times()[:4]) - STARTED.pop(nodeid)
+    TIMES["/".join(folder.parts[:2])] += spent_s() - STARTED.pop(nodeid)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -98,20 +104,60 @@ def usual(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:
     ]
 
 
+# Forks for each line of input, a JSON list of code and arguments; prints its status, the processor
+# time of all so far, output and errors.
+TENSORFLOW = r"""
+import json, os, sys, tempfile, traceback
+import tensorflow.compat.v1
+
+for line in sys.stdin:
+    code, *arguments = json.loads(line)
+    outputs = [tempfile.TemporaryFile() for _ in range(2)]
+    child = os.fork()
+    if child == 0:
+        for stream, number in zip(outputs, (1, 2)):
+            os.dup2(stream.fileno(), number)
+        sys.argv, status = ["-c", *arguments], 0
+        try:
+            exec(compile(code, "<tests>", "exec"), {"__name__": "__main__"})
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+        sys.stdout.flush(), sys.stderr.flush()
+        os._exit(status)
+    _, ended = os.waitpid(child, 0)
+    for stream in outputs:
+        stream.seek(0)
+    answer = [ended, sum(os.times()[:4]), *(stream.read().decode() for stream in outputs)]
+    print(json.dumps(answer), flush=True)
+"""
+
+
 @pytest.fixture(scope="session")
-def run_tensorflow() -> RunTensorFlow:
-    """Runs code with arguments; gives the object that it printed last."""
+def run_tensorflow() -> Iterator[RunTensorFlow]:
+    """Runs code with arguments in a process of its own; gives the object that it printed last.
 
-    def run(code: str, *arguments: str) -> dict[str, Any]:
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return facts
+    One process imports TensorFlow, which takes seconds, and forks for each code.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", TENSORFLOW],
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        if server.stdin is None or server.stdout is None:
+            raise RuntimeError("no pipes")
+        asked, answered = server.stdin, server.stdout
 
-    return run
+        def run(code: str, *arguments: str) -> dict[str, Any]:
+            print(json.dumps([code, *arguments]), file=asked, flush=True)
+            status, SERVED["tensorflow"], out, err = json.loads(answered.readline())
+            assert status == 0, err[-2000:]
+            facts: dict[str, Any] = json.loads(out.splitlines()[-1])
+            return facts
+
+        yield run
+        asked.close()
+    SERVED.pop("tensorflow", None)  # from now on a part of this process's own

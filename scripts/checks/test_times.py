@@ -28,8 +28,8 @@ BY_COVERAGE = 1.6  # how many times as long a run takes that measures coverage
 BY_BUDGET = 1.5  # budget over the time without coverage, as measured
 LEAST_S = 10  # what a folder may take that takes next to nothing
 _HEAD = f"""\
-# The most processor time of each folder of tests without coverage, in seconds: {BY_BUDGET} times what it
-# took when it was measured last, and {LEAST_S} at least.
+# The most processor time of each folder of tests without coverage, in seconds: {BY_BUDGET} times
+# what it took when it was measured last, and {LEAST_S} at least.
 # python -m scripts.checks.test_times compares, with --write it writes the folders that ran.
 [processor_s]
 """

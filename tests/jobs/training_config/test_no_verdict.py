@@ -122,7 +122,7 @@ SWITCHED_ON = {
 }  # fmt: skip
 
 
-VALUES = ([], ["a", {}], {"a": {}}, -1, float("nan"), 10**30, True, "")
+VALUES: tuple[Any, ...] = ([], ["a", {}], {"a": {}}, -1, float("nan"), 10**30, True, "")
 
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
