@@ -90,7 +90,7 @@ def open_engine(
         MissingExtraError: Ray is not installed.
         EngineError: the cluster cannot be reached.
     """
-    check_choice("--engine", name, ENGINES)
+    check_choice("engine", name, ENGINES)
     check_whole("number of workers", workers, 1, MOST_WORKERS)
     if name == "ray":
         from driple.engine.ray_engine import RayEngine

@@ -47,7 +47,7 @@ class RayEngine(Engine):
             import ray
         except ImportError as error:
             raise MissingExtraError(
-                f"--engine ray needs Ray, which is not installed; {install_hint('cluster')}"
+                f"engine ray needs Ray, which is not installed; {install_hint('cluster')}"
             ) from error
         self._ray: Any = ray
         self._max_calls = tasks_per_worker or 0  # 0 is Ray's word for never

@@ -10,7 +10,7 @@ from driple.errors import ConfigError
 
 def test_an_unknown_engine_and_no_workers_are_refused() -> None:
     assert ENGINES == ("local", "ray")
-    with pytest.raises(ConfigError, match="--engine must be one of local, ray, got 'dask'"):
+    with pytest.raises(ConfigError, match="engine must be one of local, ray, got 'dask'"):
         open_engine("dask")
     with pytest.raises(ConfigError, match="number of workers"):
         open_engine("local", workers=0)

@@ -13,7 +13,7 @@ DAY = "2026-11-29"
 RESULTS: dict[str, Any] = {
     "mutate_files": {"onnx": {"files": 10_000, "faults": [], "date": DAY}},
     "fuzz_parsers": {"json": {"inputs": 5_000, "faults": [], "date": DAY}},
-    "kills": {"train": {"kills": 20, "runs": 4, "faults": [], "date": DAY}},
+    "kills": {"train": {"kills": 20, "runs": 4, "faults": [], "compared": "bytes", "date": DAY}},
     "chaos": {"rounds": {"predict": 2}, "nodes_killed": 3, "failed": 0, "date": DAY},
     "web_requests": {"requests": 800, "findings": [], "date": DAY},
     "web_load": {
@@ -59,8 +59,16 @@ def test_each_check_has_a_line_with_its_command_and_its_day() -> None:
         ("mutate_files", {"onnx": {"files": 9, "faults": ["x"], "date": DAY}}, "**1: fault**"),
         (
             "kills",
-            {"train": {"kills": 2, "runs": 1, "faults": ["a", "b"], "date": DAY}},
-            "**2: differs**",
+            {
+                "record": {
+                    "kills": 2,
+                    "runs": 1,
+                    "faults": ["a", "b"],
+                    "compared": "names",
+                    "date": DAY,
+                }
+            },
+            "**2: fault**",
         ),
         ("chaos", {"failed": 1}, "**1: differs**"),
         ("web_requests", {"findings": ["500"]}, "**1: finding**"),
