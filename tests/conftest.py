@@ -149,15 +149,15 @@ def run_tensorflow() -> Iterator[RunTensorFlow]:
     ) as server:
         if server.stdin is None or server.stdout is None:
             raise RuntimeError("no pipes")
-        asked, answered = server.stdin, server.stdout
+        questions, answers = server.stdin, server.stdout
 
         def run(code: str, *arguments: str) -> dict[str, Any]:
-            print(json.dumps([code, *arguments]), file=asked, flush=True)
-            status, SERVED["tensorflow"], out, err = json.loads(answered.readline())
+            print(json.dumps([code, *arguments]), file=questions, flush=True)
+            status, SERVED["tensorflow"], out, err = json.loads(answers.readline())
             assert status == 0, err[-2000:]
             facts: dict[str, Any] = json.loads(out.splitlines()[-1])
             return facts
 
         yield run
-        asked.close()
+        questions.close()
     SERVED.pop("tensorflow", None)  # from now on a part of this process's own

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from driple.api.arguments import PathLike, catalog_of, machine_of, path_of, paths_of
+from driple.api.arguments import PathLike
 from driple.api.predicting_lines import COLUMNS, LineBlock, LineOptions, answer_lines
 from driple.dataset.tables import require_pyarrow
 from driple.errors import ConfigError
@@ -54,27 +54,21 @@ def answer_table(
             f"jobs must be a table of pyarrow, got {type(jobs).__name__}; give "
             "batch_format='pyarrow' to map_batches"
         )
-    catalog_of(catalogs, machine_of(machine))  # refused before the first row
-    options = LineOptions(
-        catalogs=tuple(paths_of("--catalog", catalogs)), machine=path_of("--machine", machine)
-    )
+    options = LineOptions.of(catalogs, machine)
     lines = tuple(_line(row) for row in jobs.to_pylist())
     rows, _, _ = answer_lines(options, LineBlock(first=1, lines=lines))
     answers = [json.loads(row) for row in rows.splitlines()]
-    return arrow.Table.from_pylist(answers, row_schema(COLUMNS))
+    return arrow.Table.from_pylist(answers, row_schema())
 
 
-def row_schema(columns: Mapping[str, type]) -> pyarrow.Schema:
-    """The schema of a table with such columns.
-
-    Args:
-        columns: int, float or str by name.
+def row_schema() -> pyarrow.Schema:
+    """The schema of a table of answers, with the columns of `COLUMNS`.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
     arrow = require_pyarrow(_NEEDS)
-    return arrow.schema([(name, arrow.type_for_alias(_TYPES[of])) for name, of in columns.items()])
+    return arrow.schema([(name, arrow.type_for_alias(_TYPES[of])) for name, of in COLUMNS.items()])
 
 
 def _line(row: Mapping[str, Any]) -> bytes:

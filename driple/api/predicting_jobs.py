@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from driple.api.answering_tables import row_schema
-from driple.api.arguments import PathLike, catalog_of, machine_of, path_of, paths_of
+from driple.api.arguments import PathLike
 from driple.api.predicting_lines import (
-    COLUMNS,
     MOST_LINE_BYTES,
     LineBlock,
     LineOptions,
@@ -152,11 +151,7 @@ def predict_jobs(
         EngineError: workers die over and over.
     """
     source, target = Path(jobs), Path(output)
-    own = machine_of(machine)
-    catalog_of(catalogs, own)  # refused before the first line
-    options = LineOptions(
-        catalogs=tuple(paths_of("--catalog", catalogs)), machine=path_of("--machine", machine)
-    )
+    options = LineOptions.of(catalogs, machine)
     if target.suffix not in SUFFIXES:
         raise ConfigError(f"-o {target} needs a name that ends with {' or '.join(SUFFIXES)}")
     if target.is_dir():
@@ -348,7 +343,7 @@ def _write_parquet(part: Path, target: Path) -> None:
     arrow = require_pyarrow(_PARQUET)
     from pyarrow import parquet
 
-    schema = row_schema(COLUMNS)
+    schema = row_schema()
     with part.open("rb") as file, parquet.ParquetWriter(target, schema) as writer:
         rows: list[dict[str, Cell]] = []
         for line in file:

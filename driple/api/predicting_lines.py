@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from driple.api.arguments import with_asked_scheme
+from driple.api.arguments import (
+    PathLike,
+    catalog_of,
+    machine_of,
+    path_of,
+    paths_of,
+    with_asked_scheme,
+)
 from driple.api.results import Cell
 from driple.checks import check_text
 from driple.errors import ConfigError, DripleError
@@ -78,6 +85,23 @@ class LineOptions:
 
     catalogs: tuple[Path, ...] = ()
     machine: Path | None = None
+
+    @classmethod
+    def of(cls, catalogs: PathLike | Sequence[PathLike], machine: PathLike | None) -> LineOptions:
+        """Options by the files that a user names, which are read once: refused before any line.
+
+        Args:
+            catalogs: files of own devices and links.
+            machine: file of `driple measure --machine`.
+
+        Raises:
+            ConfigError: no paths.
+            CatalogError: a file that cannot be read.
+        """
+        catalog_of(catalogs, machine_of(machine))
+        return cls(
+            catalogs=tuple(paths_of("--catalog", catalogs)), machine=path_of("--machine", machine)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -43,6 +43,7 @@ _NAMESPACES = Path("/run/netns")  # of the hosts of measured workloads
 _MARK = "DRIPLE_KILLED_RUN"  # in the environment of all processes of a run
 _FIRST_BLOCK_BYTES = 20_000  # more than one has
 _ENDS_S = 5.0  # in which the processes of a killed command must be gone
+_BY_NAME = ("",)  # the end of each file: all of them are compared by name alone
 _NUMBERS = re.compile(r"\d+-\d{9,}")  # process and clock in names of files
 _STEPS = "import driple, time\nfor _ in range(300): time.sleep(0.01); driple.mark_step()\n"
 
@@ -130,11 +131,11 @@ COMMANDS = {
         lambda out: ("measure", "lenet-x0.25/mnist/b8/momentum/async", "-o", out / "runs",
                      "--set", "iterations=10", "--set", "seconds=0.5", "--set", "tries=1",
                      "--set", "quiet_wait=0", "--dataset", out / "data"),
-        ignored=("",), left=_namespaces,
+        ignored=_BY_NAME, left=_namespaces,
     ),
     "record": Command(
         lambda out: ("record", "-o", out / "record", "--", sys.executable, "-c", _STEPS),
-        ignored=("",), left=_unreadable, goes_on=False,
+        ignored=_BY_NAME, left=_unreadable, goes_on=False,
     ),
 }  # fmt: skip
 
@@ -261,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "kills": outcome.kills,
             "runs": outcome.cycles,
             "faults": outcome.faults,
-            "compared": "names" if COMMANDS[name].ignored == ("",) else "bytes",
+            "compared": "names" if COMMANDS[name].ignored == _BY_NAME else "bytes",
             "seconds": took_s,
         }
         if options.write:

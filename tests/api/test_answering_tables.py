@@ -11,7 +11,6 @@ import pytest
 
 from driple.api import answer_table, predict_jobs
 from driple.api.answering_tables import row_schema
-from driple.api.predicting_lines import COLUMNS
 from driple.errors import ConfigError
 
 JOBS: list[dict[str, Any]] = [
@@ -41,7 +40,7 @@ def rows(file: Path) -> list[dict[str, Any]]:
 def test_rows_are_those_of_a_file_of_lines(rows: list[dict[str, Any]]) -> None:
     """A null is a field that is left out; a job without an answer has its reason."""
     table = answer_table(pyarrow.Table.from_pylist(JOBS))
-    assert table.schema == row_schema(COLUMNS)
+    assert table.schema == row_schema()
     assert table.to_pylist() == rows
     assert [row["status"] for row in rows] == [200, 200, 422, 200]
 
