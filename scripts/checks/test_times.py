@@ -3,33 +3,31 @@
 scripts/test --build/test_times/*.json--> sum of its runs by folder --> table, folders over budget
 
     scripts/test && python -m scripts.checks.test_times          # 1 if a folder is over its budget
-    scripts/test --cov=driple && python -m scripts.checks.test_times --coverage
     python -m scripts.checks.test_times --write                  # budgets of the folders that ran
 
-Processor time, that of started processes included, depends less on what else runs than time by the
-clock does. A folder that is over its budget has tests to be made faster, merged or marked `slow`; a
-new folder needs a budget of its own.
+Budgets are ratios: a machine that is slow, busy or measures coverage takes longer for all folders,
+by about as much as the median folder over its time in the file. A folder is over its budget when it
+takes twice as long as that. It then has tests to be made faster, merged or marked `slow`; a new
+folder needs a time of its own in the file. Processor time is that of started processes too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 
-__all__ = ["budget_of", "budget_text", "main", "over_budget"]
+__all__ = ["budget_text", "budgets_of", "main", "over_budget"]
 
-BY_COVERAGE = 1.6  # how many times as long a run takes that measures coverage
-BY_BUDGET = 2  # budget over the time without coverage, as measured
-LEAST_S = 10  # what a folder may take that takes next to nothing
-_HEAD = f"""\
-# The most processor time of each folder of tests without coverage, in seconds: {BY_BUDGET} times
-# what it took when it was measured last, and {LEAST_S} at least.
+BY_BUDGET = 2  # budget over what the folder would take here
+LEAST_S = 20.0  # that a folder may take more in any case: what runs once falls to one or another
+_HEAD = """\
+# Processor time of each folder of tests when it was measured last, in seconds: ratios count.
 # python -m scripts.checks.test_times compares, with --write it writes the folders that ran.
 [processor_s]
 """
@@ -56,20 +54,23 @@ def over_budget(times: Mapping[str, float], budget: Mapping[str, float]) -> list
     return lines
 
 
-def budget_of(seconds: float, *, coverage: bool = False) -> int:
-    """Budget of a folder.
+def budgets_of(times: Mapping[str, float], before: Mapping[str, float]) -> dict[str, float]:
+    """The most processor time of each folder that ran and has a time in the file, in seconds.
 
     Args:
-        seconds: processor time that it took.
-        coverage: whether coverage was measured.
+        times: processor seconds by folder.
+        before: those in the file.
     """
-    plain_s = seconds / (BY_COVERAGE if coverage else 1.0)
-    return max(LEAST_S, math.ceil(BY_BUDGET * plain_s))
+    both = [name for name in times if name in before]
+    if not both:
+        return {}
+    pace = median(times[name] / before[name] for name in both)
+    return {name: BY_BUDGET * pace * before[name] + LEAST_S for name in both}
 
 
-def budget_text(budget: Mapping[str, float]) -> str:
-    """The file of the budgets."""
-    return _HEAD + "".join(f'"{name}" = {most}\n' for name, most in sorted(budget.items()))
+def budget_text(times: Mapping[str, float]) -> str:
+    """The file of the times."""
+    return _HEAD + "".join(f'"{name}" = {seconds:.1f}\n' for name, seconds in sorted(times.items()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,10 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--times", type=Path, default=TIMES, metavar="FOLDER", help="with *.json")
-    parser.add_argument(
-        "--coverage", action="store_true", help=f"{BY_COVERAGE} times the budget: it was measured"
-    )
-    parser.add_argument("--write", action="store_true", help="new budgets of the folders that ran")
+    parser.add_argument("--write", action="store_true", help="times of the folders that ran")
     given = parser.parse_args(arguments)
     files = sorted(given.times.glob("*.json"))
     if not files:
@@ -89,15 +87,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     times: Counter[str] = Counter()
     for file in files:
         times.update(json.loads(file.read_text(encoding="utf-8")))
-    allowed: dict[str, float] = tomllib.loads(BUDGET.read_text(encoding="utf-8"))["processor_s"]
+    before: dict[str, float] = tomllib.loads(BUDGET.read_text(encoding="utf-8"))["processor_s"]
     if given.write:
-        allowed |= {name: budget_of(s, coverage=given.coverage) for name, s in times.items()}
-        BUDGET.write_text(budget_text(allowed), encoding="utf-8")
-    scale = BY_COVERAGE if given.coverage else 1.0
-    budget = {name: round(scale * seconds) for name, seconds in allowed.items()}
+        before |= times
+        BUDGET.write_text(budget_text(before), encoding="utf-8")
+    budget = budgets_of(times, before)
     print(f"{'folder':20}{'processor_s':>12}{'budget_s':>10}")
     for name, seconds in times.most_common():
-        print(f"{name:20}{seconds:12.1f}{budget.get(name, '-'):>10}")
+        most = f"{budget[name]:.0f}" if name in budget else "-"
+        print(f"{name:20}{seconds:12.1f}{most:>10}")
     print(f"{'all':20}{times.total():12.1f}")
     lines = over_budget(times, budget)
     for line in lines:

@@ -10,10 +10,11 @@ import pytest
 
 from scripts.checks.test_times import (
     BUDGET,
+    BY_BUDGET,
     LEAST_S,
     ROOT,
-    budget_of,
     budget_text,
+    budgets_of,
     main,
     over_budget,
 )
@@ -49,9 +50,13 @@ def test_every_folder_of_tests_has_a_budget() -> None:
     assert folders - {"tests/data"} == set(budget)
 
 
-def test_a_budget_is_twice_what_was_measured() -> None:
-    assert budget_of(100.0) == budget_of(160.0, coverage=True) == 200
-    assert budget_of(0.1) == LEAST_S
+def test_a_budget_is_twice_what_the_pace_of_the_machine_makes_of_it() -> None:
+    before = {"tests/a": 10.0, "tests/b": 20.0, "tests/c": 100.0, "tests/not run": 5.0}
+    times = {"tests/a": 15.0, "tests/b": 30.0, "tests/c": 900.0, "tests/new": 1.0}
+    assert budgets_of(times, before) == {
+        name: BY_BUDGET * 1.5 * before[name] + LEAST_S for name in ("tests/a", "tests/b", "tests/c")
+    }
+    assert budgets_of({"tests/new": 1.0}, before) == {}
 
 
 def test_the_file_is_what_the_program_writes() -> None:
@@ -59,16 +64,20 @@ def test_the_file_is_what_the_program_writes() -> None:
     assert budget_text(tomllib.loads(text)["processor_s"]) == text
 
 
-def test_coverage_is_allowed_more_time(tmp_path: Path) -> None:
-    most = tomllib.loads(BUDGET.read_text(encoding="utf-8"))["processor_s"]["tests/memory"]
-    (tmp_path / "a.json").write_text(json.dumps({"tests/memory": 1.5 * most}))
-    assert main(["--times", str(tmp_path), "--coverage"]) == 0
+def test_a_slow_machine_is_over_no_budget_and_a_slow_folder_is(tmp_path: Path) -> None:
+    before = tomllib.loads(BUDGET.read_text(encoding="utf-8"))["processor_s"]
+    times = {name: 3 * seconds for name, seconds in before.items()}
+    (tmp_path / "a.json").write_text(json.dumps(times))
+    assert main(["--times", str(tmp_path)]) == 0
+    times["tests/cli"] *= 2.5
+    (tmp_path / "a.json").write_text(json.dumps(times))
     assert main(["--times", str(tmp_path)]) == 1
 
 
 def test_runs_are_added_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for run, seconds in (("first", 1.5), ("second", 1e6)):
-        (tmp_path / f"{run}.json").write_text(json.dumps({"tests/memory": seconds}))
+        times = {"tests/memory": seconds, "tests/jobs": 1.0, "tests/cli": 1.0}
+        (tmp_path / f"{run}.json").write_text(json.dumps(times))
     assert main(["--times", str(tmp_path)]) == 1
     captured = capsys.readouterr()
     assert "1000001.5" in captured.out
