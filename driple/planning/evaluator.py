@@ -218,12 +218,15 @@ def _in_flight(degrees: Degrees) -> int:
 
 
 def _like(places: _Places) -> _Places:
-    """Places where a job needs as much: whole models are the same on any number of devices."""
+    """Places where a job needs as much: whole models are the same on any number of devices, and
+    hosts are of interest to what is kept on them."""
     return tuple(
         replace(
             place,
             shards=1 if place.is_replicated else place.shards,
             replicas=min(place.copies, 2) * place.degrees.tensor * place.degrees.pipeline,
+            per_machine=place.per_machine if place.offload else 1,
+            host_capacity_bytes=place.host_capacity_bytes if place.offload else None,
         )
         for place in places
     )
