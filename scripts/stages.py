@@ -409,7 +409,7 @@ STAGES = (
         writes=("docs/questions.md", "docs/cluster.md", "docs/schedulers.md"),
         fills=True,
     ),
-    _page("models", reads=_ANSWERS, takes="half an hour", sample="--first 3"),
+    _page("models", reads=_ANSWERS, takes="five minutes", sample="--first 3"),
     _page(
         "gallery",
         reads=_ANSWERS,
