@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ __all__ = ["LIMITS", "Counts", "check_requests", "main"]
 BUILD = ROOT / "build" / "web_requests.json"
 RESULT = Path(__file__).with_suffix(".json")
 CONFIG = Path(__file__).with_suffix(".toml")
+HOOKS = Path(__file__).with_name("web_requests_hooks.py")
 # A request that takes long is answered with 202 at once, and its work ends soon: requests are what
 # is checked.
 LIMITS = {
@@ -86,6 +88,7 @@ def check_requests(
             text=True,
             check=False,
             cwd=folder,
+            env=os.environ | {"SCHEMATHESIS_HOOKS": str(HOOKS)},
         )
         if not report.exists():
             return Counts(findings=["no run of schemathesis"]), done.stdout + done.stderr
