@@ -261,7 +261,7 @@ STAGES = (
         command="scripts.settings.simulate",
         reads=(*_FIT, f"{_GPU}#model/host", f"{_GPU}#model/present", _CPU),
         writes=_SIMULATED_SETTINGS,
-        takes="an hour",
+        takes="five hours",
         sample="scripts.settings.simulate --what gpu --settings V100-P1w2",
         sample_writes="datasets/settings/V100-P1w2_ho-PCIe/examples.parquet",
     ),
