@@ -30,8 +30,12 @@ def _record(folder: Path, code: str, **options: object) -> tuple[int, HostRecord
 
 
 def _background(folder: Path, command: list[str]) -> subprocess.Popen[str]:
-    """`driple record` as a process of its own, in a session of its own."""
-    words = [sys.executable, "-m", "driple", "record", "-o", str(folder)]
+    """`driple record` as a process of its own, in a session of its own.
+
+    It hears SIGINT, which what a shell starts in the background ignores, as these tests may be.
+    """
+    words = ["env", "--default-signal=INT", sys.executable, "-m", "driple", "record"]
+    words += ["-o", str(folder)]
     running = subprocess.Popen(
         [*words, "--set", "allocations=off", *command],
         stderr=subprocess.PIPE,
