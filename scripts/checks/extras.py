@@ -63,7 +63,7 @@ graph = helper.make_graph([node], "g", [value("x", TensorProto.FLOAT, ["batch", 
 onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), "model.onnx")
 """
 _JOB = '{"job": "datasets/examples/resnet20.pbtxt", "setting": "V100-P1w2"}\n'
-_YAML = "lr_scheduler_type: cosine\nper_device_train_batch_size: 8\n"
+_CLUSTER = "machines:\n  - {count: 4, devices: 8, device: H100, link: NVLink}\nnetwork: 400G\n"
 # A small question to each extra: arguments of `driple`; `serve` and `mcp` until the first answer.
 # The others only add to commands that run for minutes, or need a GPU.
 QUESTIONS = {
@@ -74,7 +74,7 @@ QUESTIONS = {
     "hf": "predict hf:config.json --batch-size 4 --seq-len 128 --setting V100",
     "timm": "predict timm:resnet18 --batch-size 32 --setting V100",
     "onnx": "predict model.onnx --batch-size 32 --setting V100",
-    "yaml": "predict resnet50 --batch-size 8 --training-config config.yaml --setting V100",
+    "yaml": f"{_GRAPH} --setting cluster.yaml",
     "web": "serve --port 0",
     "mcp": "mcp",
     "cluster": "predict --jobs jobs.jsonl -o answers.jsonl --engine ray",
@@ -130,7 +130,7 @@ def _inputs(extra: str, work: Path, variables: Mapping[str, str]) -> None:
     (work / "datasets").symlink_to(ROOT / "datasets")
     for name, text in {
         "model.py": _MODEL, "config.json": json.dumps(_CONFIG), "jobs.jsonl": _JOB,
-        "config.yaml": _YAML,
+        "cluster.yaml": _CLUSTER,
     }.items():  # fmt: skip
         (work / name).write_text(text, encoding="utf-8")
     if extra == "onnx":
