@@ -218,8 +218,10 @@ def _in_flight(degrees: Degrees) -> int:
 
 
 def _like(places: _Places) -> _Places:
-    """Places where a job needs as much: whole models are the same on any number of devices, and
-    hosts are of interest to what is kept on them."""
+    """Places where a job needs as much.
+
+    Whole models are the same on any number of devices; hosts count for what is kept on them.
+    """
     return tuple(
         replace(
             place,
