@@ -3,7 +3,7 @@
 scripts/test --build/test_times/*.json--> sum of its runs by folder --> table, folders over budget
 
     scripts/test && python -m scripts.checks.test_times          # 1 if a folder is over its budget
-    python -m scripts.checks.test_times --write                  # budgets of the folders that ran
+    python -m scripts.checks.test_times --write                  # times of the folders that ran
 
 Budgets are ratios: a machine that is slow, busy or measures coverage takes longer for all folders,
 by about as much as the median folder over its time in the file. A folder is over its budget when it
@@ -25,7 +25,7 @@ from statistics import median
 __all__ = ["budget_text", "budgets_of", "main", "over_budget"]
 
 BY_BUDGET = 2  # budget over what the folder would take here
-LEAST_S = 20.0  # that a folder may take more in any case: what runs once falls to one or another
+ALLOWED_S = 20.0  # beside it: what runs once in a process falls to one folder or another
 _HEAD = """\
 # Processor time of each folder of tests when it was measured last, in seconds: ratios count.
 # python -m scripts.checks.test_times compares, with --write it writes the folders that ran.
@@ -65,7 +65,7 @@ def budgets_of(times: Mapping[str, float], before: Mapping[str, float]) -> dict[
     if not both:
         return {}
     pace = median(times[name] / before[name] for name in both)
-    return {name: BY_BUDGET * pace * before[name] + LEAST_S for name in both}
+    return {name: BY_BUDGET * pace * before[name] + ALLOWED_S for name in both}
 
 
 def budget_text(times: Mapping[str, float]) -> str:
