@@ -18,15 +18,12 @@ from driple.api.arguments import (
     catalog_of,
     day_of,
     machine_of,
-    measured_over,
     names_of,
     own_setting,
     paths_of,
-    settings_of,
     unread_settings_of,
     whole_numbers_of,
 )
-from driple.api.device_remarks import device_remarks
 from driple.api.plan_places import (
     MOST_MACHINES,
     PlacesAsked,
@@ -36,29 +33,28 @@ from driple.api.plan_places import (
     places_of,
     profiles_of,
 )
+from driple.api.plan_remarks import doubts_of, remarks_of_machine, why_no_price
 from driple.api.plan_results import PlanResult
-from driple.checks import check_choice
+from driple.checks import check_choice, check_whole
 from driple.cluster.setting import Setting
+from driple.engine.engine import ENGINES, MOST_WORKERS, open_engine
 from driple.errors import ConfigError
 from driple.jobs.load import Job, JobOptions, JobSource
 from driple.jobs.options import options_of
 from driple.jobs.own_model import kept_processes
 from driple.jobs.readers import reader_of
-from driple.jobs.training_config import undecided_remark
 from driple.planning.amount import AmountAsked
 from driple.planning.places import ANY_SCHEME, Refused
 from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose, ranked
-from driple.remarks import Remark, remark
+from driple.remarks import Remark
 
 if TYPE_CHECKING:
-    from driple.catalog.catalog import Catalog
     from driple.planning.assumptions import Assumptions
     from driple.planning.changes import Change
     from driple.planning.evaluator import Evaluator
     from driple.planning.offers import Offer
     from driple.planning.places import Machines
     from driple.planning.search import Asked
-    from driple.planning.variants import JobVariants
 
 __all__ = ["PlanResult", "plan"]
 
@@ -91,6 +87,8 @@ def plan(
     day: datetime.date | str | None = None,
     profiles: Sequence[tuple[PathLike, str]] = (),
     would_help: bool = False,
+    engine: str = "local",
+    processes: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> PlanResult:
     """What a training takes and costs in many ways, whether it fits, and which way to take.
@@ -126,6 +124,8 @@ def plan(
         day: last day of a price, or its text such as 2026-01-31; the newest if None.
         profiles: (folder of a stall profile, name of the instance that it was taken on).
         would_help: whether the changes that help most are worked out.
+        engine: `local`, processes of this machine, or `ray`, the cluster of `RAY_ADDRESS`.
+        processes: how many kinds of devices are tried at the same time; results are the same.
         progress: called after each group of candidates with how many groups there are.
 
     Raises:
@@ -133,10 +133,13 @@ def plan(
             images, a region without prices, or no machines that can be simulated.
         GraphError: a job that cannot be read, or contains no training step.
         MeasureError: a profile that does not contain what a cost needs.
+        EngineError: workers die over and over, or there is no cluster.
     """
     from driple.planning.search import Asked
 
     check_choice("--set rank", rank, RANKS)
+    check_choice("--engine", engine, ENGINES)
+    check_whole("--set processes", processes, 1, MOST_WORKERS)
     varied = names_of("--set vary", vary)
     asked_schemes = names_of("--scheme", schemes)
     options = _with_schemes(options, asked_schemes)
@@ -176,6 +179,8 @@ def plan(
         limits=TrainingLimits(budget=budget, deadline_s=deadline_s),
         rank=cast("Rank", rank),
         would_help=would_help,
+        engine=engine,
+        processes=processes,
     )
     _check_job(job, options, measured, global_batch)
     answer = _answer(question, job, options, measured, progress)
@@ -193,6 +198,8 @@ class _Question:
     limits: TrainingLimits
     rank: Rank
     would_help: bool
+    engine: str
+    processes: int
 
 
 def _with_schemes(options: JobOptions | None, schemes: Sequence[str]) -> JobOptions | None:
@@ -260,7 +267,7 @@ def _answer(
     known = (catalog or shipped_catalog()).instances
     book = book_of(question.prices, known, catalog)
     draft = _Draft(offers=measured_offers(profiles, known, book, question.amount))
-    draft.remarks += _of_machine(question.places, catalog)
+    draft.remarks += remarks_of_machine(question.places, catalog)
     draft.remarks += [
         file.unused(path)
         for path, file in zip(question.prices.files, book.files, strict=True)
@@ -278,7 +285,7 @@ def _answer(
             draft.job = variants.given
         else:
             evaluator = Evaluator(variants, amount, book, catalog)
-            _add_simulated(draft, evaluator, question.ways, places, progress)
+            _add_simulated(draft, evaluator, question, places, progress)
     unknown = draft.job is not None and (draft.job.has_unknown or bool(draft.job.undecided))
     rank = _rank_of(question, draft.offers)
     offers = ranked(draft.offers, rank)
@@ -286,7 +293,7 @@ def _answer(
     changes: tuple[Change, ...] = ()
     if draft.evaluator is not None:
         shown = [one for one in (choice.best, choice.runner_up) if one is not None] or offers[:1]
-        draft.remarks += _doubts(shown, draft.evaluator.variants)
+        draft.remarks += doubts_of(shown, draft.evaluator.variants)
         if question.would_help and choice.best is not None:
             changes = tuple(
                 helpful_changes(
@@ -305,24 +312,12 @@ def _answer(
         limits=question.limits,
         choice=choice,
         assumptions=_assumptions(draft, question),
-        no_price=_why_no_price(draft.job),
+        no_price=why_no_price(draft.job),
         scaling=None if unknown else scaling_of(offers, choice.best),
         remedy=draft.remedy,
         changes=changes,
         remarks=tuple(draft.remarks),
     )
-
-
-def _of_machine(places: PlacesAsked, catalog: Catalog | None) -> list[Remark]:
-    """What a machine file leaves open of the settings, each once."""
-    from driple.simulate.own_machine import machine_remarks
-
-    own = places.machine
-    if own is None:
-        return []
-    settings = settings_of(places.settings, catalog, places.options, own)
-    each = [known for setting in settings for known in machine_remarks(own, setting)]
-    return [*dict.fromkeys([*each, *measured_over(own, places.catalogs)])]
 
 
 def _rank_of(question: _Question, offers: Sequence[Offer]) -> Rank:
@@ -335,7 +330,7 @@ def _rank_of(question: _Question, offers: Sequence[Offer]) -> Rank:
 def _add_simulated(
     draft: _Draft,
     evaluator: Evaluator,
-    ways: Asked,
+    question: _Question,
     places: Sequence[Machines],
     progress: Callable[[int], None] | None,
 ) -> None:
@@ -344,13 +339,19 @@ def _add_simulated(
     Raises:
         ConfigError: no machines, or none of them can be simulated.
         GraphError: the graph has no training step.
+        EngineError: workers die over and over, or there is no cluster.
     """
     from driple.planning.places import least_needed
     from driple.planning.remedies import remedy_of
     from driple.planning.search import search
 
     draft.job, draft.evaluator = evaluator.variants.given, evaluator
-    search_result = search(evaluator, places, ways, progress)
+    ways = question.ways
+    if question.engine == "local" and question.processes == 1:
+        search_result = search(evaluator, places, ways, progress)
+    else:
+        with open_engine(question.engine, workers=question.processes) as engine:
+            search_result = search(evaluator, places, ways, progress, engine)
     draft.tried = search_result.tried
     draft.offers += search_result.offers
     running = {offer.name for offer in draft.offers}
@@ -388,29 +389,3 @@ def _assumptions(draft: _Draft, question: _Question) -> Assumptions | None:
         global_batch=question.ways.global_batch,
         batches_differ=len(sizes) > 1,
     )
-
-
-def _why_no_price(job: Job | None) -> Remark | None:
-    """Why the job has no price; None if it has one."""
-    if job is not None and job.undecided:
-        return undecided_remark(job.undecided)
-    if job is None or job.unknown is None:
-        return None
-    return remark("no_price", unknown=job.unknown, options=job.options_that_set)
-
-
-def _doubts(shown: Sequence[Offer], variants: JobVariants) -> list[Remark]:
-    """What stands in for devices and links of these offers, and what they lack."""
-    from driple.cluster.topology import topology_of
-    from driple.simulate.calibration import shipped_calibration
-    from driple.simulate.run import calibration_assumptions
-
-    calibration = shipped_calibration()
-    remarks: dict[Remark, None] = {}
-    for offer in shown:
-        if offer.candidate is not None:
-            setting = offer.candidate.setting
-            job = variants.job(offer.candidate.variant, setting)
-            remarks |= dict.fromkeys(calibration_assumptions(topology_of(setting), calibration))
-            remarks |= dict.fromkeys(device_remarks(job, setting, "simulator"))
-    return [*remarks]

@@ -3,6 +3,8 @@
 stream(task, shared, items) -> shared in the object store, tasks on one processor each, few ahead
     -> results in order; what a dead node had is worked out anew by Ray
 
+A worker keeps what its tasks share, and so what they have worked out on it, until another stream.
+
 It joins the cluster of RAY_ADDRESS, else starts one on this machine. Ray's own statistics, which it
 would send to its makers, are off.
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from driple.engine.engine import Engine
@@ -90,11 +92,12 @@ class RayEngine(Engine):
         )
         reference = self._ray.put(shared)
         pending: deque[Any] = deque()
+        shared_by = [reference]  # in a list it stays a reference, which a worker looks up once
         try:
             for entry in items:
                 if len(pending) >= _AHEAD * self.workers:
                     yield self._result(pending.popleft())
-                pending.append(run.remote(task, reference, entry))
+                pending.append(run.remote(task, shared_by, entry))
             while pending:
                 yield self._result(pending.popleft())
         finally:
@@ -121,6 +124,17 @@ class RayEngine(Engine):
             self._ray.shutdown()
 
 
-def _run(task: Callable[[Any, _Item], _Result], shared: Any, entry: _Item) -> _Result:
+_SHARED: dict[str, Any] = {}  # in a worker: what the tasks of its last stream share
+
+
+def _run(task: Callable[[Any, _Item], _Result], shared_by: Sequence[Any], entry: _Item) -> _Result:
     """One task, in a worker."""
-    return task(shared, entry)
+    import ray
+
+    (reference,) = shared_by
+    name = reference.hex()
+    if name not in _SHARED:
+        shared = ray.get(reference)
+        _SHARED.clear()
+        _SHARED[name] = shared
+    return task(_SHARED[name], entry)

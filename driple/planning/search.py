@@ -1,6 +1,7 @@
 """Every way to train a job that is worth a look, and what each of them takes.
 
     places x schemes x recomputation x precision x batches -> Candidate -> Evaluator -> SearchResult
+    the same of each kind of device, a task of an engine -> SearchResult, merged in order
 
 With a global batch, batch x passes x devices is that number in every candidate. Where batches are
 free, two are tried: the largest that fits, and the largest that fits by the upper end of its
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from driple.checks import check_whole
 from driple.cluster.schemes import SchemeChoice
 from driple.errors import ConfigError, DripleError, GraphError, SettingError
 from driple.graph.torch.options import PRECISIONS
+from driple.jobs.own_model import kept_processes
 from driple.memory.last_that import last_that
 from driple.planning.degrees import degrees_to_try
 from driple.planning.evaluator import Evaluator, passes_kept
@@ -35,6 +38,9 @@ from driple.remarks import Remark, remark
 from driple.schemes.registry import scheme_asked
 from driple.step.splittable import splittable
 from driple.units import counted
+
+if TYPE_CHECKING:
+    from driple.engine.engine import Engine
 
 __all__ = ["VARY", "Asked", "SearchResult", "candidates_of", "search"]
 
@@ -101,6 +107,14 @@ class SearchResult:
         self.refused.append(refused)
         self.of_scheme.setdefault(scheme, []).append(refused)
 
+    def add(self, other: SearchResult) -> None:
+        """Add what another part of the search has found."""
+        self.offers += other.offers
+        self.tried += other.tried
+        self.refused += other.refused
+        for scheme, refused in other.of_scheme.items():
+            self.of_scheme.setdefault(scheme, []).extend(refused)
+
     def unanswered(self, schemes: Sequence[str]) -> list[Remark]:
         """Why some of the schemes that were asked for run on none of the machines.
 
@@ -123,26 +137,57 @@ def search(
     places: Sequence[Machines],
     asked: Asked,
     progress: Callable[[int], None] | None = None,
+    engine: Engine | None = None,
 ) -> SearchResult:
-    """All offers for a job, in an order that does not depend on luck.
+    """All offers for a job, in an order that does not depend on luck or on the engine.
 
     Args:
         evaluator: of the job.
         places: machines to try.
         asked: what may differ.
         progress: called after each group of candidates with how many groups there are.
+        engine: runs the groups of each kind of device, which share what was worked out, as a task;
+            None for a loop in this process.
 
     Raises:
         SettingError: degrees that were asked for fit none of the machines.
+        EngineError: workers die over and over.
     """
     check_degrees_fit(places, asked.schemes)
     result = SearchResult()
     groups = [*_groups(evaluator, places, asked, result)]
-    for group in groups:
-        _try(evaluator, group, asked, result)
+    if engine is None:
+        for group in groups:
+            _try(evaluator, group, asked, result)
+            if progress is not None:
+                progress(len(groups))
+        return result
+    of_device: dict[str, list[int]] = {}
+    for number, group in enumerate(groups):
+        of_device.setdefault(group.setting.worker.name, []).append(number)
+    tasks = [[groups[number] for number in numbers] for numbers in of_device.values()]
+    tried: dict[int, SearchResult] = {}
+    streamed = engine.stream(_tried, (evaluator, asked), tasks)
+    for numbers, results in zip(of_device.values(), streamed, strict=True):
+        tried |= zip(numbers, results, strict=True)
         if progress is not None:
-            progress(len(groups))
+            for _ in numbers:
+                progress(len(groups))
+    for number in range(len(groups)):
+        result.add(tried[number])
     return result
+
+
+def _tried(shared: tuple[Evaluator, Asked], groups: Sequence[Candidate]) -> list[SearchResult]:
+    """What each group has come to: a task of an engine."""
+    evaluator, asked = shared
+    results = []
+    with kept_processes():
+        for group in groups:
+            result = SearchResult()
+            _try(evaluator, group, asked, result)
+            results.append(result)
+    return results
 
 
 def _groups(

@@ -7,6 +7,7 @@ import pytest
 
 from driple.api.planning import PlanResult, plan
 from driple.catalog import shipped_catalog
+from driple.engine.local import LocalEngine
 from driple.errors import ConfigError, SettingError
 from driple.jobs.load import JobOptions
 from driple.jobs.training_config import read_training_config
@@ -71,6 +72,30 @@ def test_the_same_question_has_the_same_answer(gpt: str) -> None:
     ask = {"options": OPTIONS, "samples": 1e4, "instances": ["p4d", "g5"], "machines": [1, 2]}
     first, two = (plan(gpt, **ask) for _ in range(2))  # type: ignore[arg-type]
     assert first.to_dict() == two.to_dict()
+
+
+def test_processes_find_what_a_loop_finds(gpt: str) -> None:
+    """Offers, refusals and their order, of more kinds of instances than there are processes."""
+    asked = Asked(vary=("checkpointing",))
+    variants = JobVariants(gpt, replace(OPTIONS, precision="amp-bf16"))
+    amount = amount_of(variants.given, AmountAsked(samples=1e4))
+    places, _ = places_of(  # a V100 has no bfloat16
+        [KNOWN[name] for name in ("p4d.24xlarge", "g5.xlarge", "p3.8xlarge")], [1, 2]
+    )
+    steps: dict[int, list[int]] = {}
+    results = {}
+    for workers in (0, 2):
+        evaluator = Evaluator(variants, amount, PriceBook())
+        advance = steps.setdefault(workers, []).append
+        if not workers:
+            results[workers] = search(evaluator, places, asked, advance)
+            continue
+        with LocalEngine(workers) as engine:
+            results[workers] = search(evaluator, places, asked, advance, engine)
+    assert results[0].refused
+    assert len({offer.name for offer in results[0].offers}) > 3
+    assert results[0] == results[2]
+    assert steps[0] == steps[2]
 
 
 def test_few_passes_stand_for_many(gpt: str) -> None:
