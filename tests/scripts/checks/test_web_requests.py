@@ -25,11 +25,12 @@ def test_no_answer_is_other_than_described() -> None:
     [
         ("multipart/form-data", {"graph": b"", "request": []}, False),
         ("multipart/form-data", {"graph": b"", "request": ""}, True),
+        ("multipart/form-data", {"graph": b"", "request": {}}, False),
         ("application/json", {"clusters": []}, True),
         ("application/octet-stream", b"[]", True),
     ],
 )
-def test_forms_with_a_field_that_has_no_part_are_left_out(
+def test_forms_with_a_field_that_is_neither_text_nor_bytes_are_left_out(
     media_type: str, body: object, can: bool
 ) -> None:
     case = SimpleNamespace(media_type=media_type, body=body)
