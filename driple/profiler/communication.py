@@ -24,7 +24,7 @@ from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["Buckets", "Channel", "Gradients", "bucketed", "calibrated_channel",
-           "communication_stall", "gradients_of_job", "paper_time"]  # fmt: skip
+           "communication_stall", "gradients_of_job"]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
 LatencyPer = Literal["gradient", "bucket"]
@@ -112,11 +112,6 @@ class Channel:
         check_number("latency_s of a channel", self.latency_s, least=0)
         check_number("bytes_per_s of a channel", self.bytes_per_s, above=0)
         check_choice("latency_per of a channel", self.latency_per, LATENCIES)
-
-
-def paper_time(num_gradients: int, nbytes: float, latency_s: float, bytes_per_s: float) -> float:
-    """Transfer time of gradients one by one, seconds (section VI-A): T = L (tau + G / (L B))."""
-    return num_gradients * (latency_s + nbytes / (num_gradients * bytes_per_s))
 
 
 def bucketed(

@@ -25,7 +25,6 @@ from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
 from driple.graph.step_facts import OptimizerUpdate, ParameterTable
 from driple.graph.torch.options import UPDATE_KINDS
-from driple.runs.batched import BatchedGraph
 from driple.runs.step_key import StepKey
 from driple.runs.step_pack import (
     ADDS,
@@ -217,16 +216,6 @@ class StoredStep:
             fused=self._fused(costs, batch_size) if compiled else None,
         )
         return PreparedJob(graph, kinds=kinds, program=program)
-
-    def batched(
-        self, batch_sizes: tuple[int, int] = (8, 16), *, optimizer: str = ""
-    ) -> BatchedGraph:
-        """Tables of kinds of ops on a straight line between two batch sizes, nothing fused."""
-        few, many = batch_sizes
-        return BatchedGraph.of(
-            (few, self.graph(few, optimizer=optimizer)),
-            (many, self.graph(many, optimizer=optimizer)),
-        )
 
     def _training(self, optimizer: str) -> dict[str, Any]:
         """Update and traffic of the gradients."""

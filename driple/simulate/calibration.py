@@ -45,7 +45,6 @@ __all__ = [
     "is_cpu",
     "link_kind",
     "nearest_link",
-    "nearest_relative",
     "shipped_calibration",
 ]
 
@@ -295,22 +294,6 @@ def _installed(name: str) -> Calibration:
     return Calibration.from_json((files("driple.simulate") / name).read_text())
 
 
-def nearest_relative(device: Device, names: Iterable[str]) -> str:
-    """The nearest relative of a device among these names; the device itself if it is listed.
-
-    Raises:
-        SettingError: a name that is not in the catalogue.
-        ConfigError: no names, or a generation that has no place in the order of generations.
-    """
-    devices = [device_named(name) for name in names]
-    if not devices:
-        raise ConfigError(
-            f"no measured device can stand in for {device.name}; give published runs on one device "
-            "or more"
-        )
-    return min(devices, key=lambda one: (one.name != device.name, *_distance(device, one))).name
-
-
 def link_kind(link: Link | str) -> str:
     """Name of the links that share an efficiency: all Ethernet rates are one kind."""
     spec = link_named(link) if isinstance(link, str) else link
@@ -352,13 +335,6 @@ def _family(link: Link | str) -> tuple[str, bool]:
     spec = link_named(link) if isinstance(link, str) else link
     kind = {INFINITY_FABRIC: NVLINK, RDMA: _INFINIBAND}.get(spec.kind, spec.kind)
     return (ETHERNET, False) if kind == ETHERNET else (kind, spec.through_host)
-
-
-def _distance(device: Device, other: Device) -> tuple[bool, float, float]:
-    """Distance of two devices: maker, then generation, then balance of compute and memory."""
-    apart = abs(device.architecture.order - other.architecture.order)
-    balance = (device.fp32_flops / device.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
-    return device.maker != other.maker, apart, max(balance, 1 / balance)
 
 
 def _stated(link: Link) -> Remark:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from driple.catalog import device_named
-from driple.runs.batched import BatchedGraph
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.steps import StepSource
 from driple.runs.tensorflow_runs import TensorFlowRun
 from driple.simulate.gpu_kernels import Runtime
 from driple.simulate.prepared_job import OpKinds, PreparedJob
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.fit_table import StepRow
 from scripts.fits.links import program_of
 from scripts.fits.spread_rows import update_on_one

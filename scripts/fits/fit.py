@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.catalog import DEVICES
-from driple.runs.batched import BatchedGraph
 from driple.runs.tensorflow_runs import TensorFlowRun
 from driple.simulate.op_facts import OpFacts
 from driple.simulate.optable import OpTable
+from scripts.fits.batched import BatchedGraph
 
 __all__ = ["StepRows", "step_rows"]
 

@@ -21,13 +21,13 @@ import numpy as np
 from driple.codec import from_json, to_dict
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.runs.batched import BatchedGraph
 from driple.runs.measured_run import MeasuredRun, fold_of
 from driple.runs.tensorflow_runs import TensorFlowRun
 from driple.runs.validation.shipped import Shipped
 from driple.runs.validation.splits import HeldOutPart
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import OpKinds
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.device_fit import FitOptions, fit_devices
 from scripts.fits.device_rows import tensorflow_steps, torch_steps
 from scripts.fits.family_sizes import LARGEST, SMALLEST, FamilySizes, work_of_sample

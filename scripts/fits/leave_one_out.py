@@ -6,15 +6,15 @@ runs on clusters + these -> efficiency of each kind of link
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from driple.catalog import DEVICES, device_named, link_named
+from driple.catalog import DEVICES, Device, device_named, link_named
 from driple.errors import ConfigError
-from driple.runs.batched import BatchedGraph
 from driple.runs.tensorflow_runs import TensorFlowRun
-from driple.simulate.calibration import GpuModel, LinkEfficiency, nearest_relative
+from driple.simulate.calibration import GpuModel, LinkEfficiency
 from driple.simulate.gpu_times import GpuEfficiency
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.fit import StepRows, step_rows
 from scripts.fits.links import (
     PUBLISHED,
@@ -30,7 +30,7 @@ from scripts.fits.links import (
 from scripts.fits.roofline import Roofline, fit_roofline
 from scripts.fits.server_rate import ServerRate
 
-__all__ = ["Fit", "Fits", "FittedLinks", "Graphs", "fit_links", "prepare_runs"]
+__all__ = ["Fit", "Fits", "FittedLinks", "Graphs", "fit_links", "nearest_relative", "prepare_runs"]
 
 Graphs = Mapping[tuple[str, bool], BatchedGraph]  # by model, and whether in half precision
 # Model and device that the fit does not see, empty for none -> what GPUs reach.
@@ -116,6 +116,29 @@ class Fits:
     def rows(self, runs: Sequence[TensorFlowRun]) -> StepRows:
         """Steps of some runs on one device each."""
         return step_rows(runs, self.graphs)
+
+
+def nearest_relative(device: Device, names: Iterable[str]) -> str:
+    """The nearest relative of a device among these names; the device itself if it is listed.
+
+    Raises:
+        SettingError: a name that is not in the catalogue.
+        ConfigError: no names, or a generation that has no place in the order of generations.
+    """
+    devices = [device_named(name) for name in names]
+    if not devices:
+        raise ConfigError(
+            f"no measured device can stand in for {device.name}; give published runs on one device "
+            "or more"
+        )
+    return min(devices, key=lambda one: (one.name != device.name, *_distance(device, one))).name
+
+
+def _distance(device: Device, other: Device) -> tuple[bool, float, float]:
+    """Distance of two devices: maker, then generation, then balance of compute and memory."""
+    apart = abs(device.architecture.order - other.architecture.order)
+    balance = (device.fp32_flops / device.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
+    return device.maker != other.maker, apart, max(balance, 1 / balance)
 
 
 def prepare_runs(

@@ -22,7 +22,6 @@ from driple.catalog import Link, device_named, link_named, shipped_hardware
 from driple.cluster.schemes import DDP, PS
 from driple.cluster.topology import Topology, copy_s_per_byte
 from driple.errors import CatalogError
-from driple.runs.batched import BatchedGraph
 from driple.runs.solver import least_squares
 from driple.runs.tensorflow_runs import TensorFlowRun
 from driple.schemes.links import ReachedLink
@@ -35,6 +34,7 @@ from driple.simulate.gpu_times import GpuEfficiency
 from driple.simulate.kernels import Efficiency
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.step.plan import StepPlan
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.server_rate import ServerRate
 
 __all__ = [

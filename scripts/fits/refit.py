@@ -18,7 +18,6 @@ from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
 from driple.graph.opgraph import OpGraph
 from driple.jobs.workload import Workload
-from driple.runs.batched import BatchedGraph
 from driple.runs.tensorflow_runs import (
     TensorFlowRun,
     read_tensorflow_runs,
@@ -33,6 +32,7 @@ from driple.simulate.calibration import (
     nearest_link,
 )
 from driple.simulate.run import iteration_time_s, simulate_steps
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.gpu_fits import GpuFits, LeftOut
 from scripts.fits.leave_one_out import Fit, Fits, FittedLinks, Graphs, fit_links, prepare_runs
 from scripts.fits.links import program_of, topology_of_run

@@ -16,7 +16,6 @@ from driple.profiler.communication import (
     Gradients,
     bucketed,
     communication_stall,
-    paper_time,
 )
 from driple.profiler.linkfit import (
     Observation,
@@ -45,7 +44,7 @@ def test_without_overlap_it_is_the_papers_formula(
 ) -> None:
     """Two workers, a latency for each gradient: T = L (tau + G / (L B)), however bucketed."""
     channel = Channel(name="x", latency_s=latency_s, bytes_per_s=rate, overlap=False)
-    expected = paper_time(len(nbytes), sum(nbytes), latency_s, rate)
+    expected = len(nbytes) * (latency_s + sum(nbytes) / (len(nbytes) * rate))
     assert stall(gradients_of(nbytes), channel) == pytest.approx(expected, rel=1e-9)
 
 

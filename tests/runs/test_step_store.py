@@ -236,14 +236,6 @@ def test_other_optimizers_have_their_updates(store: StepStore) -> None:
         store.step(key).job(4, optimizer="lion")
 
 
-def test_tables_between_two_batch_sizes_say_the_same(store: StepStore) -> None:
-    batched = store.step(TRAINED).batched((8, 16))
-    mine, exact = batched.table(12), store.step(TRAINED).job(12).kinds.table
-    runs = batched.runs
-    moved = float((mine.moved * runs).sum())
-    assert moved == pytest.approx(float(exact.moved[store.step(TRAINED).signature_of].sum()))
-
-
 def test_names_are_the_keys(store: StepStore) -> None:
     assert tuple(map(StepKey.parse, store.names())) == store.stored == tuple(sorted(KEYS))
     for text in ("timm:resnet18", TRAINED.name.replace("96", "x"), TRAINED.name + " "):

@@ -20,7 +20,6 @@ from driple.simulate.calibration import (
     is_cpu,
     link_kind,
     nearest_link,
-    nearest_relative,
     shipped_calibration,
 )
 from driple.simulate.device_models import GpuModel
@@ -155,34 +154,6 @@ def test_kinds_of_links() -> None:
     names = {"10G": "Ethernet", "25G-TCP": "TCP", "PCIe4": "PCIe4", "400G-RDMA": "400G-RDMA"}
     for name, kind in names.items():
         assert link_kind(name) == link_kind(link_named(name)) == kind
-
-
-@pytest.mark.parametrize(
-    ("device", "names", "nearest"),
-    [
-        ("V100", ("A100", "V100", "V100S"), "V100"),
-        ("V100", ("MI100", "A100"), "A100"),  # the same maker, however far
-        ("V100", ("P100", "A100"), "P100"),  # orders 2 and 5 from 3
-        ("H100", ("P100", "A100", "T4"), "A100"),
-        # Of one generation by plain FLOP/s for each byte/s: 12.5 of the A100, 9.6 of the A100-80G,
-        # 52 of the A10, 50 of the A6000, 22.5 of the A2, 40 of the 3090Ti, 11 of the A30.
-        ("A100", ("A10", "A100-80G"), "A100-80G"),
-        ("A10", ("A100", "A6000"), "A6000"),
-        ("A2", ("3090Ti", "A30"), "3090Ti"),
-        ("A2", ("A10", "A30"), "A30"),
-        ("MI250", ("H100", "MI300X"), "MI300X"),
-    ],
-)
-def test_the_nearest_relative_of_a_device(
-    device: str, names: tuple[str, ...], nearest: str
-) -> None:
-    for order in (names, names[::-1]):
-        assert nearest_relative(DEVICES[device], order) == nearest
-
-
-def test_without_measured_devices_none_stands_in() -> None:
-    with pytest.raises(ConfigError, match="stand in for V100"):
-        nearest_relative(V100, ())
 
 
 def host_op_s(calibration: Calibration) -> float:

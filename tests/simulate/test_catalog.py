@@ -15,7 +15,6 @@ from driple.runs.tensorflow_runs import DEVICES_OF_RUNS
 from driple.simulate.calibration import (
     link_kind,
     nearest_link,
-    nearest_relative,
     shipped_calibration,
 )
 from driple.simulate.run import simulate
@@ -76,14 +75,6 @@ def test_a_device_without_a_counter_window_has_the_targets_of_one_step(name: str
     assert simulation.step is not None
     assert np.array_equal(simulation.targets.values, simulation.step.targets().values)
     assert simulation.targets.values.max() > 0
-
-
-@pytest.mark.parametrize("name", ["4090", "L4", "B200", "M60", "MI300X"])
-def test_relatives_of_new_generations_are_found(name: str) -> None:
-    """A generation without measurements was a bare ValueError; the maker counts first."""
-    measured = ["T4", "V100", "A100", "3090", "K80", "MI100"]
-    relative = nearest_relative(DEVICES[name], measured)
-    assert DEVICES[relative].maker == DEVICES[name].maker
 
 
 def test_new_links_take_the_efficiency_of_their_kind() -> None:

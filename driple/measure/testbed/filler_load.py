@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["FillerLoad", "speed_beside_filler"]
+__all__ = ["FillerLoad"]
 
 _LOAD = """
 import os
@@ -25,7 +25,7 @@ while os.getppid() == %d:
     for _ in range(200):
         a = a @ a
 """
-_PROBE_S = 1.0
+_BEGIN_S = 1.0  # until its processes run
 
 
 class FillerLoad:
@@ -47,7 +47,7 @@ class FillerLoad:
             self._processes.append(
                 subprocess.Popen([sys.executable, "-c", code], env=os.environ | alone)
             )
-        time.sleep(_PROBE_S)
+        time.sleep(_BEGIN_S)
         return self
 
     def __exit__(
@@ -69,29 +69,3 @@ class FillerLoad:
             words = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
             ticks += int(words[11]) + int(words[12])
         return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def speed_beside_filler() -> float:
-    """Speed of a core while the other cores are busy, over its speed alone."""
-    import numpy as np
-
-    matrix = np.ones((192, 192), dtype=np.float32) / 192
-    before = os.sched_getaffinity(0)
-    first = min(before)
-
-    def products_per_s() -> float:
-        count, begin = 0, time.thread_time()
-        while time.thread_time() - begin < _PROBE_S:
-            for _ in range(50):
-                matrix @ matrix
-            count += 50
-        return count / (time.thread_time() - begin)
-
-    try:
-        os.sched_setaffinity(0, {first})
-        alone = products_per_s()
-        with FillerLoad(before - {first}):
-            beside = products_per_s()
-    finally:
-        os.sched_setaffinity(0, before)
-    return beside / alone

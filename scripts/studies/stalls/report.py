@@ -17,7 +17,7 @@ from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.jobs.pytorch.workloads import MICRO
 from driple.plot.stalls import plot_profile
-from driple.profiler.communication import calibrated_channel, paper_time
+from driple.profiler.communication import calibrated_channel
 from driple.profiler.linkfit import (
     LinkFit,
     Observation,
@@ -186,6 +186,11 @@ def fit_table(fits: Sequence[LinkFit]) -> list[str]:
 def own_rate(link: str) -> str:
     """Bytes per second of a link of that rate."""
     return "-" if link == INTERCONNECT else f"{parse_rate('--rates', link) / 8e6:.0f} MB/s"
+
+
+def paper_time(num_gradients: int, nbytes: float, latency_s: float, bytes_per_s: float) -> float:
+    """Transfer time of gradients one by one, seconds (section VI-A): T = L (tau + G / (L B))."""
+    return num_gradients * (latency_s + nbytes / (num_gradients * bytes_per_s))
 
 
 def conclusions(

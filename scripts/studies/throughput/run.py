@@ -44,7 +44,7 @@ from driple.errors import DripleError
 from driple.jobs.workload import Workload
 from driple.measure.counters.machine import host_facts, wait_until_quiet
 from driple.measure.testbed.async_cluster import Turn, TurnCluster, TurnJob
-from driple.measure.testbed.filler_load import FillerLoad, speed_beside_filler
+from driple.measure.testbed.filler_load import FillerLoad
 from driple.measure.testbed.link_benchmark import measure_platform
 from driple.measure.testbed.profile import read_steps
 from driple.units import parse_rate
@@ -57,6 +57,7 @@ WORKER_SHARES = {4: 0.2, 8: 0.1}  # by the most workers that train at a time
 PARTS = 2  # of a run, each begun at other moments: on fair links workers keep their distance
 SKIP_S = 2.0  # of each part, left out
 TRIES = 3
+_PROBE_S = 1.0
 MOST_FULL, MOST_OTHER, MOST_STEAL = 0.05, 0.2, 0.05
 RATES = ("100M", "400M")
 FEW, MANY = (1, 2, 3, 4), (1, 2, 3, 4, 6, 8)
@@ -256,6 +257,32 @@ def _line(run: Run, parts: list[Tried]) -> dict[str, Any]:
 
 def _means(rows: list[dict[str, float]]) -> dict[str, float]:
     return {name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}
+
+
+def speed_beside_filler() -> float:
+    """Speed of a core while the other cores are busy, over its speed alone."""
+    import numpy as np
+
+    matrix = np.ones((192, 192), dtype=np.float32) / 192
+    before = os.sched_getaffinity(0)
+    first = min(before)
+
+    def products_per_s() -> float:
+        count, begin = 0, time.thread_time()
+        while time.thread_time() - begin < _PROBE_S:
+            for _ in range(50):
+                matrix @ matrix
+            count += 50
+        return count / (time.thread_time() - begin)
+
+    try:
+        os.sched_setaffinity(0, {first})
+        alone = products_per_s()
+        with FillerLoad(before - {first}):
+            beside = products_per_s()
+    finally:
+        os.sched_setaffinity(0, before)
+    return beside / alone
 
 
 def measure(options: argparse.Namespace) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from driple.catalog import device_named
 from driple.errors import ConfigError, GraphError
-from driple.runs.batched import BatchedGraph
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.prepared_job import PreparedJob, Program
+from scripts.fits.batched import BatchedGraph
 from tests.simulate.jobs import EFFICIENCY, net
 
 V100 = CalibratedDevice(device_named("V100"), EFFICIENCY, "V100")

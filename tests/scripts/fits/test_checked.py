@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from driple.runs.batched import BatchedGraph
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.tensorflow_runs import Kind, TensorFlowRun
 from driple.runs.users_table import read_runs
@@ -15,6 +14,7 @@ from driple.runs.validation.held_out import HeldOut, HeldOutPrediction
 from driple.runs.validation.predictions import Predictions, RowPrediction
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.checked import checked_rows, checked_runs
 from scripts.fits.refit import asked_s, simulated_s
 from tests.simulate.jobs import net

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from driple.catalog import device_named
-from driple.runs.batched import BatchedGraph
 from driple.runs.tensorflow_runs import TensorFlowRun
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.fit import StepRows, step_rows
 from scripts.fits.roofline import Roofline
 from tests.simulate.jobs import net

@@ -11,12 +11,12 @@ import pytest
 
 from driple.codec import to_dict
 from driple.errors import ConfigError
-from driple.runs.batched import BatchedGraph
 from driple.runs.measured_run import fold_of
 from driple.runs.steps import LoadedSteps
 from driple.runs.tensorflow_runs import TensorFlowRun
 from driple.runs.validation.shipped import Shipped
 from scripts.fits import gpu_fits
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.device_fit import FitOptions
 from scripts.fits.family_sizes import FamilySizes, work_of_sample
 from scripts.fits.gpu_fits import GpuFits, LeftOut, Tag

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from driple.catalog import device_named
-from driple.errors import ConfigError, SettingError
-from driple.runs.batched import BatchedGraph
+from driple.errors import ConfigError
 from driple.runs.tensorflow_runs import Kind, TensorFlowRun
 from driple.simulate.calibration import (
     CoreModel,
     GpuModel,
     LinkEfficiency,
     nearest_link,
-    nearest_relative,
     shipped_calibration,
 )
 from driple.simulate.run import iteration_time_s, simulate_steps
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.leave_one_out import fit_links
 from scripts.fits.links import (
     PUBLISHED,
@@ -178,24 +176,3 @@ def test_a_link_that_nothing_can_stand_in_for_is_refused() -> None:
         calibration = replace(shipped_calibration(), links=links)
         with pytest.raises(ConfigError, match=f"stand in for {name}.*calibration .{words}"):
             calibration.link(name)
-
-
-def test_a_device_takes_itself_then_the_nearest_generation_then_the_nearest_balance() -> None:
-    v100 = device_named("V100")
-    assert nearest_relative(v100, ["K80", "V100", "V100-SXM2"]) == "V100"
-    assert nearest_relative(v100, ["K80", "P100", "A100"]) == "P100"
-    balances = {
-        name: device_named(name).fp32_flops / device_named(name).bytes_per_s
-        for name in ("2080Ti", "T4")
-    }
-    own = v100.fp32_flops / v100.bytes_per_s
-    nearest = min(balances, key=lambda name: abs(np.log(balances[name] / own)))
-    assert nearest_relative(v100, ["2080Ti", "T4"]) == nearest
-
-
-def test_a_device_without_relatives_is_refused_in_our_own_words() -> None:
-    v100 = device_named("V100")
-    with pytest.raises(ConfigError, match="no measured device can stand in for V100"):
-        nearest_relative(v100, [])
-    with pytest.raises(SettingError, match="no device in the catalogue is called 'V9000'"):
-        nearest_relative(v100, ["V9000"])

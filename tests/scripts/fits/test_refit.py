@@ -18,12 +18,12 @@ from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
-from driple.runs.batched import BatchedGraph
 from driple.runs.tensorflow_runs import Kind, TensorFlowRun
 from driple.runs.validation.held_out import HeldOutPrediction, summarise
 from driple.simulate.calibration import CalibratedDevice, GpuModel, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.device_fit import FitOptions, fit_devices
 from scripts.fits.device_rows import tensorflow_steps
 from scripts.fits.fit_table import fit_table

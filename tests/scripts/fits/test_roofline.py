@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from driple.catalog import DEVICES
-from driple.runs.batched import BatchedGraph
 from driple.runs.tensorflow_runs import TensorFlowRun, read_tensorflow_runs
+from scripts.fits.batched import BatchedGraph
 from scripts.fits.fit import step_rows
 from scripts.fits.leave_one_out import Fits
 from scripts.fits.refit import read_graphs
