@@ -11,9 +11,9 @@ import typer
 from driple.cli.extras import require_tensorflow, require_torch
 from driple.cli.numbers import whole_number
 from driple.cli.outputs import check_output_file, check_output_folder
-from driple.cli.overrides import choice, override, set_option, whole
+from driple.cli.overrides import engine_name, override, set_option, whole
 from driple.cli.progress import progress_bar
-from driple.engine.engine import ENGINES, MOST_WORKERS
+from driple.engine.engine import MOST_WORKERS
 from driple.errors import ConfigError
 from driple.render.show import note, print_json
 from driple.units import counted
@@ -47,9 +47,7 @@ class _Graphs:
     """With --list."""
 
     processes: int = whole(2, "parallel processes", 1, MOST_WORKERS)
-    engine: str = choice(
-        "local", "processes of this machine, or ray: the cluster of RAY_ADDRESS", ENGINES
-    )
+    engine: str = engine_name()
 
 
 @jobs_app.command("list")

@@ -10,12 +10,12 @@ import typer
 
 from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
-from driple.cli.overrides import choice, override, set_option, text, whole
+from driple.cli.overrides import engine_name, override, set_option, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.cli.train import dataset_of, require_training
 from driple.data_folders import setting_folders
-from driple.engine.engine import ENGINES, MOST_WORKERS
+from driple.engine.engine import MOST_WORKERS
 from driple.render.errors_stated import coverage_sentence
 from driple.render.show import note, print_json, print_table
 from driple.units import counted
@@ -56,9 +56,7 @@ class _Values:
     )
     threads: int | None = whole(None, "CPU threads of a fold; all", 1, MOST_THREADS)
     processes: int = whole(1, "folds that are made at the same time", 1, MOST_WORKERS)
-    engine: str = choice(
-        "local", "processes of this machine, or ray: the cluster of RAY_ADDRESS", ENGINES
-    )
+    engine: str = engine_name()
 
 
 def evaluate(

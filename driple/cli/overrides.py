@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from typer.models import OptionInfo
 
 from driple import rules
+from driple.engine.engine import ENGINES
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = [
     "SetTable",
     "SetValue",
     "choice",
+    "engine_name",
     "number",
     "override",
     "read_values",
@@ -135,6 +137,11 @@ def texts(help_: str) -> Any:
 def choice(default: str, help_: str, names: Sequence[str]) -> Any:
     """A field with one of some names."""
     return _declared(default, help_, rules.choice(names))
+
+
+def engine_name() -> Any:
+    """A field with the engine that runs tasks."""
+    return choice("local", "processes of this machine, or ray: the cluster of RAY_ADDRESS", ENGINES)
 
 
 def switch(default: bool | None, help_: str) -> Any:
