@@ -14,7 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from driple.runs.measured_run import MeasuredRun
-from driple.runs.validation.metrics import family_weights, rank_correlation, weighted_quantile
+from driple.runs.validation.metrics import (
+    family_weights,
+    intervals_kept,
+    rank_correlation,
+    weighted_quantile,
+)
 from driple.runs.validation.predictions import RowPrediction
 from driple.runs.validation.scores import Predicted
 
@@ -101,7 +106,9 @@ def errors_on(
     measured = np.array([row.step_s for row in some])
     signed, weights = seconds / measured - 1, family_weights(some)
     errors = np.abs(signed)
-    coverage_pct, width = _intervals(pairs)
+    coverage_pct, width = intervals_kept(
+        measured, np.ones(len(pairs)), [prediction for _, prediction in pairs]
+    )
     return EntryScore(
         split=split,
         predictor=predictor,
@@ -116,18 +123,3 @@ def errors_on(
         coverage_pct=coverage_pct,
         width=width,
     )
-
-
-def _intervals(
-    pairs: Sequence[tuple[MeasuredRun, RowPrediction]],
-) -> tuple[float | None, float | None]:
-    """Share of rows within their interval, percent, and the median width of intervals."""
-    ends = [
-        (row.step_s, one.low, one.high)
-        for row, one in pairs
-        if one.low is not None and one.high is not None
-    ]
-    if not ends:
-        return None, None
-    inside = [low <= measured <= high for measured, low, high in ends]
-    return 100 * float(np.mean(inside)), float(np.median([high / low for _, low, high in ends]))

@@ -20,6 +20,7 @@ from driple.runs.validation.predictions import RowPrediction
 __all__ = [
     "Score",
     "family_weights",
+    "intervals_kept",
     "kendall_tau",
     "rank_correlation",
     "score",
@@ -68,7 +69,7 @@ def score(rows: Sequence[MeasuredRun], predicted: Sequence[RowPrediction]) -> Sc
     seconds = np.array([one.seconds for one in predicted])
     measured = np.array([row.step_s for row in rows])
     ratio, weights = seconds / measured - 1, family_weights(rows)
-    coverage, width = _intervals(measured, weights, predicted)
+    coverage, width = intervals_kept(measured, weights, predicted)
     return Score(
         rows=len(rows),
         families=len({row.family for row in rows}),
@@ -135,10 +136,16 @@ def _rank_correlation(rows: Sequence[MeasuredRun], seconds: FloatArray) -> float
     return float(np.mean(taus)) if taus else None
 
 
-def _intervals(
+def intervals_kept(
     measured: FloatArray, weights: FloatArray, predicted: Sequence[RowPrediction]
 ) -> tuple[float | None, float | None]:
-    """Coverage in percent and median width of the rows with an interval."""
+    """Coverage in percent and median width (high / low) of the rows with an interval.
+
+    Args:
+        measured: shape [n], seconds.
+        weights: shape [n], not negative, not all 0.
+        predicted: n predictions; both are None if none of them has an interval.
+    """
     some = [i for i, one in enumerate(predicted) if one.low is not None and one.high is not None]
     if not some:
         return None, None
