@@ -1,8 +1,8 @@
 """Requests that schemathesis leaves out, as no client can send them.
 
-In a form of several parts (multipart) all is text or bytes: an empty list has no part, and an object
-arrives as its text. What should be a wrong value for a field arrives as none, or as a right one, and
-is answered rightly.
+In a form of several parts (multipart) all is text or bytes: an empty list has no part, and an
+object arrives as its text. What should be a wrong value for a field arrives as none, or as a right
+one, and is answered rightly.
 """
 
 from __future__ import annotations

@@ -89,6 +89,21 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
         "web_load",
         load["date"],
     )
+    times = read["web_times"]
+    asked = times["questions"]
+    yield Row(
+        f"{asked['read_job']} questions to the server about a job that is read, {asked['graph']} "
+        f"with a graph of examples that it reads anew, one after another; {asked['batch']} in a "
+        "batch",
+        _all_or(
+            "finding",
+            len(times["findings"]),
+            f"99 % within {times['read_job_p99_s']:.2f} s and {times['graph_p99_s']:.2f} s; "
+            f"{times['batch_per_s']} predictions a second",
+        ),
+        "web_times",
+        times["date"],
+    )
     share = read["share"]
     low, high = share["interval_pct"]
     yield Row(

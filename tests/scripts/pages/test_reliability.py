@@ -23,6 +23,14 @@ RESULTS: dict[str, Any] = {
         "p99_s": 2.0,
         "date": DAY,
     },
+    "web_times": {
+        "read_job_p99_s": 0.08,
+        "graph_p99_s": 0.7,
+        "batch_per_s": 300,
+        "questions": {"read_job": 320, "graph": 100, "batch": 320},
+        "findings": [],
+        "date": DAY,
+    },
     "share": {
         "sample": 100,
         "not_run": 10,
