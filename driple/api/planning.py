@@ -138,7 +138,7 @@ def plan(
     from driple.planning.search import Asked
 
     check_choice("--set rank", rank, RANKS)
-    check_choice("--engine", engine, ENGINES)
+    check_choice("--set engine", engine, ENGINES)
     check_whole("--set processes", processes, 1, MOST_WORKERS)
     varied = names_of("--set vary", vary)
     asked_schemes = names_of("--scheme", schemes)

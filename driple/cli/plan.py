@@ -10,10 +10,10 @@ import typer
 
 from driple.cli.emitting import EmitOption, check_emit, print_choice
 from driple.cli.jobnotes import show_doubts
-from driple.cli.joboptions import CatalogOption, EngineOption, MachineOption, job_options
+from driple.cli.joboptions import CatalogOption, MachineOption, job_options
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import PageOption, TableOption, check_apart, output_file
-from driple.cli.overrides import choice, override, set_option, text, whole
+from driple.cli.overrides import choice, engine_name, override, set_option, text, whole
 from driple.cli.progress import late_bar
 from driple.engine.engine import MOST_WORKERS
 from driple.errors import ConfigError
@@ -43,6 +43,7 @@ class _Values:
         "what of a model may be changed: batch, checkpointing, precision, joined by +; or none",
     )
     processes: int = whole(1, "kinds of devices that are tried at the same time", 1, MOST_WORKERS)
+    engine: str = engine_name()
     rows: int = whole(15, "rows of the table; --json, --output and --html have all", 1, 100_000)
 
 
@@ -138,7 +139,6 @@ def plan(
             "--what-would-help", help="up to three changes that save time, 1 % or more each"
         ),
     ] = False,
-    engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     output: TableOption = None,
@@ -206,7 +206,7 @@ def plan(
             day=values.on_date,
             profiles=[_profile(given) for given in profile or []],
             would_help=what_would_help,
-            engine=engine,
+            engine=values.engine,
             processes=values.processes,
             progress=advance,
         )
