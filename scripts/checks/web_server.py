@@ -62,12 +62,23 @@ class RunningServer:
         connection.close()
         return ended
 
-    def answer(self, path: str, body: object) -> Any:
-        """The JSON of a question's answer or refusal, however long it takes."""
+    def ended(self, path: str, body: object, *, looks_s: float = 0.2) -> tuple[int, bytes]:
+        """Status and content of a question's answer or refusal, however long it takes.
+
+        Args:
+            path: of the question.
+            body: of the question, sent as JSON.
+            looks_s: between two looks at an answer that is not there at once.
+        """
         status, headers, content = self.ask("POST", path, body)
         while status == 202:
-            time.sleep(0.2)
+            time.sleep(looks_s)
             status, headers, content = self.ask("GET", headers["location"])
+        return status, content
+
+    def answer(self, path: str, body: object) -> Any:
+        """The JSON of a question's answer or refusal, however long it takes."""
+        _, content = self.ended(path, body)
         return json.loads(content)
 
 

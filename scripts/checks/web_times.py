@@ -26,14 +26,14 @@ import numpy as np
 
 from scripts.checks.web_server import ROOT, RunningServer, running_server
 
-__all__ = ["Times", "main", "times"]
+__all__ = ["Times", "cluster_names", "main", "times"]
 
 RESULT = Path(__file__).with_suffix(".json")
 EXAMPLES = ROOT / "datasets" / "examples"
 JOB = "mobilenet_v2"
 _MACHINES, _RATES = (1, 2, 4, 8, 16), (10, 25, 40, 50, 100, 200, 400, 800)
 _DEVICES = ("A100", "H100", "V100", "A100-80G", "H200", "A800", "H800", "B200")
-_LOOKS_S = 0.02  # between two looks at an answer that is not there at once
+_LOOKS_S = 0.02
 
 
 @dataclass(kw_only=True, slots=True)
@@ -59,7 +59,7 @@ class Times:
     findings: list[str] = field(default_factory=list)
 
 
-def _clusters() -> list[str]:
+def cluster_names() -> list[str]:
     """Names of clusters, no two alike."""
     return [
         f"{machines}x8x{device}/NVLink+{rate}G" if machines > 1 else f"{rate // 5}x{device}"
@@ -81,16 +81,13 @@ def times(server: RunningServer, *, questions: int, graphs: int) -> Times:
 
     def asked(path: str, body: object) -> float:
         begin_s = time.monotonic()
-        status, headers, content = server.ask("POST", path, body)
-        while status == 202:
-            time.sleep(_LOOKS_S)
-            status, headers, content = server.ask("GET", headers["location"])
+        status, content = server.ended(path, body, looks_s=_LOOKS_S)
         taken_s = time.monotonic() - begin_s
         if status != 200:
             result.findings.append(f"{path}: status {status}: {content[:200].decode()}")
         return taken_s
 
-    clusters = _clusters()[:questions]
+    clusters = cluster_names()[:questions]
     for device in _DEVICES:  # which run other kernels, so that the job is read for each
         server.answer("/v1/predict", {"job": JOB, "clusters": [f"1x{device}"]})
     read_s = [asked("/v1/predict", {"job": JOB, "clusters": [name]}) for name in clusters]

@@ -57,7 +57,7 @@ WORKER_SHARES = {4: 0.2, 8: 0.1}  # by the most workers that train at a time
 PARTS = 2  # of a run, each begun at other moments: on fair links workers keep their distance
 SKIP_S = 2.0  # of each part, left out
 TRIES = 3
-_PROBE_S = 1.0
+_PROBE_S = 1.0  # of a core's speed
 MOST_FULL, MOST_OTHER, MOST_STEAL = 0.05, 0.2, 0.05
 RATES = ("100M", "400M")
 FEW, MANY = (1, 2, 3, 4), (1, 2, 3, 4, 6, 8)
@@ -261,8 +261,6 @@ def _means(rows: list[dict[str, float]]) -> dict[str, float]:
 
 def speed_beside_filler() -> float:
     """Speed of a core while the other cores are busy, over its speed alone."""
-    import numpy as np
-
     matrix = np.ones((192, 192), dtype=np.float32) / 192
     before = os.sched_getaffinity(0)
     first = min(before)

@@ -1,7 +1,7 @@
 """Each question of the timing is answered, and each is another one."""
 
 from scripts.checks.web_server import running_server
-from scripts.checks.web_times import _clusters, times
+from scripts.checks.web_times import cluster_names, times
 
 
 def test_all_questions_are_answered() -> None:
@@ -12,4 +12,4 @@ def test_all_questions_are_answered() -> None:
     assert 0 < result.read_job_p50_s <= result.read_job_p99_s
     assert 0 < result.graph_p50_s <= result.graph_p99_s
     assert result.batch_per_s > 0
-    assert len(set(_clusters())) == len(_clusters()) == 320
+    assert len(set(cluster_names())) == len(cluster_names()) == 320
