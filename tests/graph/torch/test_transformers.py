@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from driple.graph.torch.options import ActivationCheckpointing
 from driple.graph.torch.step import StepOptions, traced_step
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.jobs.pytorch.whole_sequences import whole_sequences
+from tests.work import calls_of
 
 declare_torchvision_ops()  # before transformers, which imports torchvision
 
@@ -176,27 +176,30 @@ def test_a_model_of_70_billion_parameters_is_read_without_its_memory() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "values", "limit_s"),
+    ("name", "values", "limit"),
     [
-        ("GPT2LMHeadModel", {}, 3.0),
+        ("GPT2LMHeadModel", {}, 2_000_000),
         (
             "LlamaForCausalLM",
             {"hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80,
              "num_attention_heads": 64, "num_key_value_heads": 8},
-            20.0,
+            14_000_000,
         ),
     ],
 )  # fmt: skip
 def test_large_models_are_read_in_seconds_of_one_core(
-    name: str, values: dict[str, Any], limit_s: float
+    name: str, values: dict[str, Any], limit: int
 ) -> None:
-    """Build and trace together, in time of the processor."""
-    begin = time.process_time()
+    """Build and trace together, in calls: about a million a second."""
+    read_large(name, {**values, "num_hidden_layers": 1})  # what is imported on the way is no work
+    assert calls_of(lambda: read_large(name, values)) < limit
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2e6  # KB
+
+
+def read_large(name: str, values: dict[str, Any]) -> None:
     model_class = getattr(transformers, name)
     with torch.device("meta"):
         model = model_class(model_class.config_class(**values)).train()
         tokens = torch.zeros(1, 1024, dtype=torch.int64)
     batch = {"input_ids": tokens, "labels": tokens}
     traced_step(model, batch, None, StepOptions(precision="amp-bf16", optimizer="adamw"))
-    assert time.process_time() - begin < limit_s
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2e6  # KB
