@@ -6,7 +6,7 @@ import pytest
 
 from driple.errors import ConfigError
 from driple.plainyaml import MAX_DEPTH, MAX_YAML_BYTES, read_plain_yaml
-from tests.work import calls_of
+from tests.work import num_calls
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_is_not_plain_is_refused(text: str, words: str) -> None:
             read_plain_yaml(text, "f")
         assert len(str(error.value)) < 400
 
-    assert calls_of(refused) < 200_000
+    assert num_calls(refused) < 200_000
 
 
 def test_what_is_plain_is_read() -> None:

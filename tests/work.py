@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 
 
-def calls_of(work: Callable[[], object]) -> int:
+def num_calls(work: Callable[[], object]) -> int:
     """The calls of functions, Python's and built-in ones, that `work` makes; coverage may be on."""
     count = 0
 

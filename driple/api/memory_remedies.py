@@ -16,7 +16,7 @@ from driple.jobs.options import JobOptions
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
-    from driple.jobs.load import Job, JobSource
+    from driple.jobs.load import Job, JobReads
     from driple.memory.largest import LargestBatches
     from driple.memory.memory_estimate import MemoryEstimate
 
@@ -31,7 +31,7 @@ def with_remedies(
     memory: JobMemory | None,
     job: Job,
     setting: Setting,
-    source: JobSource,
+    reads: JobReads,
     options: JobOptions | None,
 ) -> JobMemory | None:
     """The memory of a job with the largest batch that fits; with remedies, if it may not fit.
@@ -42,17 +42,17 @@ def with_remedies(
         memory: memory of the job.
         job: that is asked about.
         setting: cluster and scheme.
-        source: where the job came from.
+        reads: where the job came from; others are read there.
         options: as it was loaded.
     """
     if memory is None or memory.estimate is None or memory.estimate.fits is None:
         return memory
-    if not isinstance(source, str | Path):
+    if not isinstance(reads.source, str | Path):
         return memory
     if memory.estimate.fits == "yes":
-        most = _most_that_fit(job, setting, str(source), options or JobOptions())
+        most = _most_that_fit(job, setting, reads, options or JobOptions())
         return replace(memory, largest=most)
-    remedies = sorted(_remedies(job, setting, str(source), options), key=_order)
+    remedies = sorted(_remedies(job, setting, reads, options), key=_order)
     return replace(memory, remedies=tuple(remedies), remedies_asked=True)
 
 
@@ -62,22 +62,22 @@ def _order(remedy: Remedy) -> tuple[bool, float]:
 
 
 def _remedies(
-    job: Job, setting: Setting, source: str, options: JobOptions | None
+    job: Job, setting: Setting, reads: JobReads, options: JobOptions | None
 ) -> Iterator[Remedy]:
     """A smaller batch, recomputed activations, sharded parameters, states of 8 bits."""
     from driple.memory.estimate import memory_of
     from driple.schemes.registry import scheme_that_holds_least
 
     asked = options or JobOptions()
-    batch = largest_batch(job, setting, source, asked)
+    batch = largest_batch(job, setting, reads, asked)
     if batch is not None:
         yield Remedy(flag=f"--batch-size {batch[0]}", memory=batch[1])
     others = {}
     if job.trains and job.activation_checkpointing == "none" and job.library is not None:
         full = replace(asked, activation_checkpointing="full")
-        others["--activation-checkpointing full"] = _loaded(source, full, setting)
+        others["--activation-checkpointing full"] = _loaded(reads, full, setting)
     if job.trains and job.optimizer.removesuffix("-fused") in _ADAM and job.library is not None:
-        others[f"--optimizer {_EIGHT_BITS}"] = _with_eight_bits(job, setting, source, asked)
+        others[f"--optimizer {_EIGHT_BITS}"] = _with_eight_bits(job, setting, reads, asked)
     for flag, changed in others.items():
         if changed is not None:
             yield Remedy(flag=flag, memory=memory_of(changed, setting))
@@ -91,7 +91,9 @@ def _remedies(
             yield Remedy(flag=f"--scheme {scheme}", memory=memory_of(job, sharded))
 
 
-def _with_eight_bits(job: Job, setting: Setting, source: str, options: JobOptions) -> Job | None:
+def _with_eight_bits(
+    job: Job, setting: Setting, reads: JobReads, options: JobOptions
+) -> Job | None:
     """The job with states of 8 bits: its own step with another update, where nothing else differs.
 
     Clipped gradients have kernels and tensors of their own, so have masters in fp32, and PyTorch 1
@@ -105,18 +107,18 @@ def _with_eight_bits(job: Job, setting: Setting, source: str, options: JobOption
         graph = with_eight_bit_adam(job.graph)
         if graph is not None:
             return replace(job, graph=graph, optimizer=_EIGHT_BITS)
-    return _loaded(source, replace(options, optimizer=_EIGHT_BITS), setting)
+    return _loaded(reads, replace(options, optimizer=_EIGHT_BITS), setting)
 
 
 def largest_batch(
-    job: Job, setting: Setting, source: str, options: JobOptions
+    job: Job, setting: Setting, reads: JobReads, options: JobOptions
 ) -> tuple[int, MemoryEstimate] | None:
     """The largest batch size below the job's that fits, and its memory; None if none is known.
 
     Args:
         job: at a batch size that may not fit.
         setting: cluster and scheme.
-        source: where the job came from; it is loaded once more, at another batch size.
+        reads: where the job came from; it is read once more, at another batch size.
         options: as the job was loaded.
     """
     from driple.memory.batch_line import batched_memory
@@ -125,7 +127,7 @@ def largest_batch(
     size = job.batch_size
     if size is None or size <= _LEAST_BATCH:
         return None
-    other = _loaded(source, replace(options, batch_size=max(_LEAST_BATCH, size // 2)), setting)
+    other = _loaded(reads, replace(options, batch_size=max(_LEAST_BATCH, size // 2)), setting)
     if other is None:
         return None
 
@@ -138,7 +140,7 @@ def largest_batch(
 
 
 def _most_that_fit(
-    job: Job, setting: Setting, source: str, options: JobOptions
+    job: Job, setting: Setting, reads: JobReads, options: JobOptions
 ) -> LargestBatches | None:
     """The largest batch sizes that fit, of a job that does; None if they are not known.
 
@@ -151,8 +153,8 @@ def _most_that_fit(
     from driple.memory.largest import largest_batches
 
     small, large = max(size, _LEAST_BATCH), 2 * max(size, _LEAST_BATCH)
-    few = job if small == size else _loaded(source, replace(options, batch_size=small), setting)
-    many = _loaded(source, replace(options, batch_size=large), setting)
+    few = job if small == size else _loaded(reads, replace(options, batch_size=small), setting)
+    many = _loaded(reads, replace(options, batch_size=large), setting)
     if few is None or many is None or many.batch_size == few.batch_size:
         return None
     try:
@@ -161,11 +163,9 @@ def _most_that_fit(
         return None
 
 
-def _loaded(source: str, options: JobOptions, setting: Setting) -> Job | None:
+def _loaded(reads: JobReads, options: JobOptions, setting: Setting) -> Job | None:
     """The job with other options; None if it does not take them."""
-    from driple.jobs.load import load_job
-
     try:
-        return load_job(source, options, setting=setting, forward=True)
+        return reads.job(options, setting)
     except (ConfigError, GraphError):
         return None

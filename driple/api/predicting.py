@@ -43,7 +43,7 @@ from driple.checks import check_choice
 from driple.cluster.setting import Setting
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError, DripleError, PredictionError
-from driple.jobs.load import Job, JobOptions, JobSource, load_job, load_jobs
+from driple.jobs.load import Job, JobOptions, JobReads, JobSource
 from driple.jobs.own_model import kept_processes
 from driple.remarks import Remark
 from driple.simulate.measured_link import with_link_bandwidth
@@ -299,10 +299,11 @@ def predict(
     usual = cache(lambda name: [plan_of(settings_of(name, catalog, None, own)[0], method, preset)])
     both = () if own is None else measured_over(own, paths_of("--catalog", catalogs))
     for source in jobs_of(jobs):
-        read = load_jobs(source, options, [plan.setting for plan in plans], forward=True)
+        reads = JobReads(source, forward=True)
+        read = [reads.job(options, plan.setting) for plan in plans]
         chosen = plans
         if not plans:
-            read = [load_job(source, options, forward=True)]
+            read = [reads.job(options, None)]
             chosen = usual(read[0].usual_setting)
         from driple.answers.ready_job import ReadyJob
 
@@ -310,7 +311,7 @@ def predict(
         for plan, job in zip(chosen, read, strict=True):
             answer = _answer(plan, ready[job], asked)
             memory = memory_beside(job, plan.setting)
-            memory = with_remedies(memory, job, plan.setting, source, options)
+            memory = with_remedies(memory, job, plan.setting, reads, options)
             remarks = device_remarks(job, plan.setting, answer.method)
             remarks += scheme_remarks(options, plan.setting)
             if own is not None:

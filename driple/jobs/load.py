@@ -2,6 +2,7 @@
 
     JOB, JobOptions            --load_job-->  Job
     JOB, JobOptions, settings  --load_jobs--> a Job for each setting
+    JobReads(JOB).job(JobOptions, setting)   the same Job for all that nothing tells apart
 
 JOB is a graph file, a SavedModel's folder, a name, `hf:PATH`, `timm:NAME`, or FILE.py:FUNCTION that
 builds a model of one's own; from Python also an `OpGraph`, or a `Job` (see `job_of_module`).
@@ -14,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from driple.cluster.setting import Setting
-from driple.errors import ConfigError
+from driple.errors import ConfigError, GraphError
 from driple.graph import OpGraph
 from driple.jobs.graph_file import GRAPH_FILE, job_of_graph
 from driple.jobs.hugging_face import HUGGING_FACE
@@ -38,6 +39,7 @@ __all__ = [
     "MAX_MIB",
     "Job",
     "JobOptions",
+    "JobReads",
     "JobSource",
     "load_job",
     "load_jobs",
@@ -131,16 +133,58 @@ def load_jobs(
     Raises:
         ConfigError, GraphError, MissingExtraError: see `load_job`.
     """
-    _check_source(source)
-    decided_by: Callable[[Setting], Hashable] = nothing_of
-    if not isinstance(source, Job | OpGraph):
-        decided_by = reader_of(str(source), options_of(options)).decided_by
-    keys = [(decided_by(setting), options_of(options).decided_by(setting)) for setting in settings]
-    read: dict[Hashable, Job] = {}
-    for key, setting in zip(keys, settings, strict=True):
-        if key not in read:
-            read[key] = load_job(source, options, setting=setting, forward=forward)
-    return [read[key] for key in keys]
+    reads = JobReads(source, forward=forward)
+    return [reads.job(options, setting) for setting in settings]
+
+
+class JobReads:
+    """One JOB with several options on several settings: read once for all that decides it.
+
+    Args:
+        source: see `load_job`.
+        forward: see `load_job`.
+
+    Attributes:
+        source: that was given.
+
+    Raises:
+        ConfigError: no such job.
+    """
+
+    def __init__(self, source: JobSource, *, forward: bool = False) -> None:
+        _check_source(source)
+        self.source = source
+        self._forward = forward
+        self._read: dict[Hashable, Job | ConfigError | GraphError] = {}
+
+    def job(self, options: JobOptions | None, setting: Setting | None) -> Job:
+        """The job; one that cannot be read is refused in the same words again.
+
+        Args:
+            options: see `load_job`.
+            setting: see `load_job`.
+
+        Raises:
+            ConfigError, GraphError, MissingExtraError: see `load_job`.
+        """
+        asked = options_of(options)
+        decided_by: Callable[[Setting], Hashable] = nothing_of
+        if not isinstance(self.source, Job | OpGraph):
+            decided_by = reader_of(str(self.source), asked).decided_by
+        key: Hashable = (repr(asked), None)
+        if setting is not None:
+            key = (repr(asked), decided_by(setting), asked.decided_by(setting))
+        if key not in self._read:
+            try:
+                self._read[key] = load_job(
+                    self.source, options, setting=setting, forward=self._forward
+                )
+            except (ConfigError, GraphError) as error:
+                self._read[key] = error
+        job = self._read[key]
+        if isinstance(job, Exception):
+            raise job
+        return job
 
 
 def _check_source(source: object) -> None:

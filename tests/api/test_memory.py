@@ -16,7 +16,7 @@ from driple.api.sweeping import sweep
 from driple.catalog import read_catalog
 from driple.cluster.setting import Setting, parse_setting
 from driple.errors import CatalogError, ConfigError
-from driple.jobs.load import JobOptions, load_job
+from driple.jobs.load import JobOptions, JobReads, load_job
 from driple.memory.batch_line import batched_memory
 from driple.memory.calibration import shipped_memory_calibration
 from driple.memory.estimate import memory_of, memory_of_places, memory_of_step
@@ -33,7 +33,7 @@ def _asked(setting: str, batch: int, **options: object):  # type: ignore[no-unty
     asked = JobOptions(batch_size=batch, optimizer="adamw", **options)  # type: ignore[arg-type]
     there = Setting.parse(setting)
     job = load_job(MODEL, asked, setting=there)
-    return with_remedies(memory_beside(job, there), job, there, MODEL, asked)
+    return with_remedies(memory_beside(job, there), job, there, JobReads(MODEL), asked)
 
 
 def test_a_small_job_fits() -> None:

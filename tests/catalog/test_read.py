@@ -11,7 +11,7 @@ from driple.catalog import Catalog, read_catalog, shipped_catalog
 from driple.catalog.fields import SIMULATION_FACTS, TUNED
 from driple.catalog.rows import MAX_BYTES
 from driple.errors import CatalogError, ConfigError
-from tests.work import calls_of
+from tests.work import num_calls
 
 ONE_ROW = """
 [[devices]]
@@ -229,7 +229,7 @@ def test_every_fault_gets_one_line(tmp_path: Path, text: str, words: str) -> Non
         assert "\n" not in message
         assert len(message) < 1200
 
-    assert calls_of(refused) < 200_000
+    assert num_calls(refused) < 200_000
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

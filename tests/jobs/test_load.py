@@ -13,7 +13,7 @@ from driple.errors import ConfigError, GraphError
 from driple.graph import read_graph
 from driple.jobs.graph_file import _other_batch
 from driple.jobs.job import Job, JobOrigin, job_of
-from driple.jobs.load import JOB_HELP, JobOptions, load_job, load_jobs
+from driple.jobs.load import JOB_HELP, JobOptions, JobReads, load_job, load_jobs
 from driple.jobs.readers import (
     JobReader,
     JobRequest,
@@ -246,6 +246,24 @@ def test_clipping_reads_all_gradients_again() -> None:
     )
     gradients = usual.sent_bytes
     assert clipped.update.moved_bytes - usual.update.moved_bytes >= 3 * gradients
+
+
+def test_what_decides_a_job_tells_its_readings_apart() -> None:
+    """Options and kernels do, links do not; a refusal is kept, too."""
+    reads = JobReads("resnet18")
+    a100, other = Setting.parse("1xA100"), Setting.parse("2x8xA100/NVLink+100G")
+    small = JobOptions(batch_size=2)
+    assert reads.job(small, a100) is reads.job(JobOptions(batch_size=2), other)
+    assert reads.job(small, a100) is not reads.job(JobOptions(batch_size=4), a100)
+    assert reads.job(small, a100) is not reads.job(small, Setting.parse("1xV100"))
+    wrong = JobOptions(seq_len=7)
+    with pytest.raises(ConfigError) as refused:
+        reads.job(wrong, a100)
+    with pytest.raises(ConfigError) as again:
+        reads.job(wrong, other)
+    assert again.value is refused.value
+    with pytest.raises(ConfigError, match="JOB is a int"):
+        JobReads(3)  # type: ignore[arg-type]
 
 
 def test_settings_share_a_job_that_is_the_same_on_all() -> None:

@@ -17,7 +17,7 @@ from driple.simulate.run import simulate, simulate_steps
 from driple.step.blocks import blocks_of
 from tests.schemes.exchanged import LAYERS, sent_bytes, transformer
 from tests.simulate.jobs import net
-from tests.work import calls_of
+from tests.work import num_calls
 
 STILL = replace(shipped_calibration(), jitter=0.0)
 ZERO1, ZERO2, FSDP, HSDP = SHARDED = ("zero1", "zero2", "fsdp", "hsdp")
@@ -187,6 +187,6 @@ def test_the_work_for_a_thousand_devices_grows_as_their_number(scheme: str) -> N
             assert len(simulation.records) == 8 * num_machines
             assert simulation.targets.values[0][0] <= 100
 
-        return calls_of(simulated)
+        return num_calls(simulated)
 
     assert work(128) < 10 * work(16)  # as pairs of devices: 64 times

@@ -21,7 +21,7 @@ from driple.graph.tf.pbtxt import raw_from_text
 from driple.graph.tf.raw import Constant, RawGraph, RawNode, Shape
 from driple.graph.tf.shape_call import RULES, broadcast, refined
 from driple.render.remarks import sentence, sentences
-from tests.work import calls_of
+from tests.work import num_calls
 
 DATA = Path(__file__).parents[2] / "data"
 FLOAT, INT32 = 1, 3
@@ -284,7 +284,7 @@ def test_a_long_chain_is_walked_once_and_without_recursion() -> None:
     nodes += [RawNode(f"n{i}", "Relu", inputs=[f"n{i - 1}"]) for i in range(1, 100_000)]
     inputs = [[], *([(i, 0)] for i in range(len(nodes) - 1))]
     shapes: list[object] = []
-    work = calls_of(
+    work = num_calls(
         lambda: shapes.extend(infer_shapes(nodes, inputs, range(len(nodes)), ReadOptions()).shapes)
     )
     assert shapes[-1] == ((32, 64),)

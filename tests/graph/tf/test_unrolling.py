@@ -9,7 +9,7 @@ from driple.graph.tf import unrolling
 from driple.graph.tf.functions import inline_functions
 from driple.graph.tf.names import check_names
 from driple.graph.tf.raw import RawFunction, RawGraph, RawNode
-from tests.work import calls_of
+from tests.work import num_calls
 
 
 def body(name: str, num_nodes: int, node_name: str = "n") -> RawFunction:
@@ -25,7 +25,7 @@ def refused(graph: RawGraph, match: str) -> None:
         with pytest.raises(GraphError, match=match):
             inline_functions(graph)
 
-    assert calls_of(inlined) < 15_000_000  # a second or two
+    assert num_calls(inlined) < 15_000_000  # a second or two
 
 
 def test_branches_are_counted_before_they_are_copied() -> None:
@@ -81,7 +81,7 @@ def test_chains_of_calls_are_followed_once() -> None:
 
     def work(length: int) -> int:
         graph, nodes = chain(length), list[RawNode]()
-        calls = calls_of(lambda: nodes.extend(inline_functions(graph).nodes))
+        calls = num_calls(lambda: nodes.extend(inline_functions(graph).nodes))
         assert all(node.inputs == ["a", "^a"] for node in nodes if node.op == "Relu")
         return calls
 

@@ -20,7 +20,7 @@ from driple.graph.torch.options import ActivationCheckpointing
 from driple.graph.torch.step import StepOptions, traced_step
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.jobs.pytorch.whole_sequences import whole_sequences
-from tests.work import calls_of
+from tests.work import num_calls
 
 declare_torchvision_ops()  # before transformers, which imports torchvision
 
@@ -192,7 +192,7 @@ def test_large_models_are_read_in_seconds_of_one_core(
 ) -> None:
     """Build and trace together, in calls: about a million a second."""
     read_large(name, {**values, "num_hidden_layers": 1})  # what is imported on the way is no work
-    assert calls_of(lambda: read_large(name, values)) < limit
+    assert num_calls(lambda: read_large(name, values)) < limit
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2e6  # KB
 
 
