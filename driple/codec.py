@@ -59,6 +59,7 @@ JSON_NAME, JSON_OPTIONAL, JSON_REST = "json_name", "json_optional", "json_rest"
 _MAY_LACK = "json_may_lack"
 _PLAIN = {bool, int, str}
 _AS_THEY_ARE = frozenset((str, float, int, bool, type(None)))
+_NEVER_REFUSED = _AS_THEY_ARE - {float}
 _T = TypeVar("_T")
 
 
@@ -194,6 +195,9 @@ def _to_json(value: Any, depth: int) -> Json:
         fields = {}
         for key, entry in value.items():
             name = key if type(key) is str else str(_plain(key))
+            if depth > 1 and type(entry) in _NEVER_REFUSED:  # most are, and need no call each
+                fields[name] = entry
+                continue
             try:
                 fields[name] = _to_json(entry, depth - 1)
             except _RefusedError as refused:
@@ -203,7 +207,13 @@ def _to_json(value: Any, depth: int) -> Json:
         kinds = set(map(type, value))  # millions of numbers of a sweep need no call each
         if depth > 1 and (kinds <= _PLAIN or (kinds == {float} and all(map(math.isfinite, value)))):
             return [*value]
-        return [_at(f"[{i}]", _to_json, item, depth - 1) for i, item in enumerate(value)]
+        items: list[Json] = []
+        try:
+            for item in value:
+                items.append(_to_json(item, depth - 1))  # says which is refused
+        except _RefusedError as refused:
+            raise _further_in(f"[{len(items)}]", refused) from refused
+        return items
     raise TypeError(f"codec does not convert {type(value).__qualname__}")
 
 

@@ -74,7 +74,7 @@ def slowest_device(
     Raises:
         SettingError: an unknown device.
     """
-    devices = [calibration.device(one) for one in dict.fromkeys(topology.workers)]
+    devices = [calibration.device(one) for one in topology.kinds]
     return max(devices, key=lambda device: job.plan(device, 1, "round_robin").compute_s)
 
 

@@ -90,7 +90,7 @@ def closed_form_error(place: Place, method: str, stated: StatedError) -> MethodE
     """
     if not stated.is_checked:
         return None
-    devices = dict.fromkeys(place.topology.workers)
+    devices = place.topology.kinds
     if any(place.calibration.device(each).measured_on != each.name for each in devices):
         return None
     return shipped_closed_forms().error_of(place.topology, method)

@@ -106,7 +106,7 @@ def _answer(
     host_is_known: bool = False,
 ) -> MethodAnswer:
     stated = error_of(ready, place)
-    host_is_known |= all(host_is_told(device) for device in place.topology.workers)
+    host_is_known |= all(host_is_told(device) for device in place.topology.kinds)
     slow: SlowHost | None = None
     if not host_is_known:
         slow = slow_host(ready.prepared, place, step_s=step_s)

@@ -78,8 +78,7 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
     model, runtime = place.calibration.model, prepared.runtime
     if not isinstance(model, GpuModel):
         return None
-    kinds = dict.fromkeys(place.topology.workers)
-    slower = {device: _slower(device, model.host) for device in kinds}
+    slower = {device: _slower(device, model.host) for device in place.topology.kinds}
     changed = [both for both in slower.items() if both[0] != both[1]]
     if not changed:
         return None
@@ -87,8 +86,7 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
     added_s = _MOST_GROWTH * _added_s(prepared, place, changed, servers) if servers else inf
     if step_s + added_s < step_s * _MATTERS:
         return None
-    workers = tuple(slower[device] for device in place.topology.workers)
-    topology = replace(place.topology, workers=workers)
+    topology = replace(place.topology, workers=place.topology.of_each(slower))
     records = simulate_steps(prepared, topology, place.calibration, num_steps=_STEPS)
     slow_s = iteration_time_s(topology, records)
     if slow_s < step_s * _MATTERS:
@@ -100,7 +98,7 @@ def slow_host(prepared: PreparedJob, place: Place, *, step_s: float) -> SlowHost
         step_s=slow_s,
         usual_us=usual_us,
         slow_us=slow_us,
-        is_tuned=any(device.find("tuned_host") is not None for device in kinds),
+        is_tuned=any(device.find("tuned_host") is not None for device in slower),
         as_measured=not runtime.compiled and runtime.library == "torch2",
     )
 

@@ -83,7 +83,7 @@ def timelines(
     is_shared = topology.degrees.is_split or bool(prepared.program.offload)
     if not isinstance(model, GpuModel) or topology.server_machine or is_shared:
         return None
-    if len(set(topology.workers)) > 1:
+    if len(topology.kinds) > 1:
         return None
     device = topology.workers[0]
 

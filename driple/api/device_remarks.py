@@ -41,7 +41,7 @@ def device_remarks(job: Job, setting: Setting, method: str) -> tuple[Remark, ...
 def _devices(setting: Setting) -> tuple[Device, ...]:
     """Each kind of device once, the worker's first."""
     described = setting.described
-    others = () if isinstance(described, UnknownCluster) else described.devices
+    others = () if isinstance(described, UnknownCluster) else described.kinds
     return tuple(dict.fromkeys((setting.worker, *others)))
 
 

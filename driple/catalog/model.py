@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from driple.catalog.fields import FORMATS, SIMULATION_FACTS
 from driple.errors import CatalogError
@@ -83,11 +83,15 @@ class Device:
     name: str
     architecture: Generation
     aliases: tuple[str, ...] = ()
-    facts: Mapping[str, Fact] = field(hash=False)
+    facts: Mapping[str, Fact]
     unknown: frozenset[str] = frozenset()
     origin: str
     source: str
     date: datetime.date | None = None
+
+    def __hash__(self) -> int:
+        """By the name alone: a cluster has thousands of devices, and few kinds."""
+        return hash(self.name)
 
     def find(self, name: str) -> Fact | None:
         """The fact of this name, None if it is not known."""

@@ -7,14 +7,22 @@ Devices and links are objects of a catalogue, so that a user's own need no secon
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from driple.catalog import Device, Link
 from driple.errors import SettingError
 
-__all__ = ["INFINITY_FABRIC", "Cluster", "Host", "Machine"]
+__all__ = ["INFINITY_FABRIC", "Cluster", "Host", "Machine", "each_once"]
 
 INFINITY_FABRIC = "InfinityFabric"  # kind of AMD's links, and the start of their names
+_Kind = TypeVar("_Kind", bound=Hashable)
+
+
+def each_once(parts: Iterable[_Kind]) -> tuple[_Kind, ...]:
+    """Unlike ones, in order; the thousand devices of a cluster are mostly one object."""
+    return tuple(dict.fromkeys({id(part): part for part in parts}.values()))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +99,11 @@ class Cluster:
     def devices(self) -> tuple[Device, ...]:
         """All devices, machine by machine."""
         return tuple(device for machine in self.machines for device in machine.devices)
+
+    @property
+    def kinds(self) -> tuple[Device, ...]:
+        """Each kind of device once, in order."""
+        return each_once(self.devices)
 
     @property
     def host_links(self) -> tuple[Link, ...]:

@@ -82,7 +82,7 @@ def read_cluster_file(path: Path, catalog: Catalog) -> Setting:
         ),
         worker=cluster.devices[0],
         num_workers=len(cluster.devices),
-        homogeneous=len(set(cluster.devices)) == 1,
+        homogeneous=len(cluster.kinds) == 1,
         network="+".join(link.name for link in (cluster.link, cluster.network) if link),
         described=cluster,
         states_scheme="scheme" in fields or servers > 0,

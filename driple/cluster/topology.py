@@ -6,15 +6,20 @@ V100-P1w2/ho-PCIe -> two workers and a server, all on machine 0, joined by PCIe3
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from driple.catalog import Device, Link, shipped_hardware
 from driple.catalog.catalog import Catalog
+from driple.cluster.cluster import each_once
 from driple.cluster.schemes import DDP, Degrees
 from driple.cluster.setting import Setting
 from driple.errors import SettingError
 
 __all__ = ["Topology", "copies_s_per_byte", "copy_s_per_byte", "topology_of"]
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +50,17 @@ class Topology:
     name: str = field(default="", compare=False)
     host_memory_bytes: float | None = None
     degrees: Degrees = field(default_factory=Degrees)
+
+    @property
+    def kinds(self) -> tuple[Device, ...]:
+        """Each kind of the workers' devices once, in order."""
+        return each_once(self.workers)
+
+    def of_each(self, values: Mapping[Device, _Value]) -> tuple[_Value, ...]:
+        """What each worker has, of values for each kind of device."""
+        if len(values) == 1:
+            return (*values.values(),) * len(self.workers)
+        return tuple(values[device] for device in self.workers)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -95,9 +111,11 @@ class Topology:
         Two are of a kind if the same servers are on their machines: what they fetch from these
         crosses no link.
         """
+        own = self.workers[0]
+        if not self.server_machine:
+            return {0: self.workers.count(own)}
         kinds: dict[tuple[int, ...], int] = {}
         kinds_count: Counter[int] = Counter()
-        own = self.workers[0]
         for worker, (device, machine) in enumerate(
             zip(self.workers, self.worker_machine, strict=True)
         ):

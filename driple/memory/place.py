@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from driple.catalog import Device
-from driple.cluster.cluster import Cluster, Machine
+from driple.cluster.cluster import Cluster, Machine, each_once
 from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting, UnknownCluster
 from driple.estimate import NEAREST_KIND_WIDER
@@ -231,8 +231,8 @@ def usable_bytes(capacity_bytes: float, usable_share: float) -> float:
 def gpu_kinds(cluster: Cluster) -> tuple[tuple[Device, Machine], ...]:
     """Each kind of GPU, with a machine of each size that has it, in the order of the cluster."""
     kinds: dict[tuple[Device, int], Machine] = {}
-    for machine in dict.fromkeys(cluster.machines):
-        for device in dict.fromkeys(machine.devices):
+    for machine in each_once(cluster.machines):
+        for device in each_once(machine.devices):
             if not device.is_cpu:
                 kinds.setdefault((device, len(machine.devices)), machine)
     return tuple((device, machine) for (device, _), machine in kinds.items())

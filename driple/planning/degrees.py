@@ -30,7 +30,7 @@ def degrees_to_try(cluster: Cluster, model: Splittable) -> list[str]:
         model: what devices can share out of it.
     """
     devices = [len(machine.devices) for machine in cluster.machines]
-    if len(set(devices)) > 1 or len(set(cluster.devices)) > 1:
+    if len(set(devices)) > 1 or len(cluster.kinds) > 1:
         return []
     total = sum(devices)
     named = {

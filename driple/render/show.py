@@ -7,7 +7,7 @@ import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from driple.codec import to_json
+from driple.codec import Json, to_json
 from driple.remarks import Remark
 from driple.render.remarks import sentences, with_sentences
 from driple.render.terminal import escaped, one_line, unescaped
@@ -66,13 +66,12 @@ def print_json(value: Mapping[str, object], question: str = "") -> None:
         value: the object; its values may be dataclasses.
         question: which part of the schema it is; empty if the object states it.
     """
-    print(json_text(value, question))
+    print(json_text(to_json({"question": question, **value} if question else value)))
 
 
-def json_text(value: Mapping[str, object], question: str = "") -> str:
-    """What `print_json` prints, without the end of the line."""
-    whole = {"question": question, **value} if question else value
-    return json.dumps(with_sentences(to_json(whole)), allow_nan=False)
+def json_text(value: Json) -> str:
+    """What `print_json` prints of a JSON value, without the end of the line."""
+    return json.dumps(with_sentences(value), allow_nan=False)
 
 
 def print_table(

@@ -184,9 +184,12 @@ def _line_of(
     """All steps of a group, and its workers of each kind."""
     update, plans = group.update, group.plans
     slowness = np.exp(random.normal(0.0, update.jitter, (num_steps, len(plans))))
-    kinds: dict[tuple[int, float], list[int]] = {}
-    for worker, (plan, update_s) in enumerate(zip(plans, update.update_s, strict=True)):
-        kinds.setdefault((id(plan), update_s), []).append(worker)
+    each = list(zip(map(id, plans), update.update_s, strict=True))
+    kinds: dict[tuple[int, float], list[int]] = {each[0]: [*range(len(each))]}
+    if len(set(each)) > 1:
+        kinds = {}
+        for worker, kind in enumerate(each):
+            kinds.setdefault(kind, []).append(worker)
     firsts = [workers[0] for workers in kinds.values()]
     line = _Line(
         update,

@@ -50,7 +50,7 @@ def with_machine(setting: Setting, machine: MachineFile) -> Setting:
     if setting.on_cpu:
         return _with_links(_with_processor(setting, machine), machine)
     own = {row.name: row for row in machine.rows}
-    kinds = dict.fromkeys(setting.cluster.devices)
+    kinds = setting.cluster.kinds
     if own and not any(device.name in own for device in kinds):
         raise ConfigError(
             f"{machine.file} was measured on {', '.join(own)}, and {setting.name} has "
@@ -86,7 +86,7 @@ def _with_processor(setting: Setting, machine: MachineFile) -> Setting:
     )
     changed = {
         device: replace(device, facts=with_pace(device.facts, pace), origin=machine.file)
-        for device in dict.fromkeys(setting.cluster.devices)
+        for device in setting.cluster.kinds
     }
     return _with_devices(setting, changed)
 

@@ -40,6 +40,6 @@ def place_of(setting: Setting) -> Place:
     """
     known = shipped_calibration(setting)
     place = Place(setting=setting, topology=topology_of(setting), calibration=known)
-    for device in dict.fromkeys(place.topology.workers):
+    for device in place.topology.kinds:
         known.device(device)
     return place

@@ -235,7 +235,7 @@ def calibration_assumptions(topology: Topology, calibration: Calibration) -> tup
         topology.within if topology.devices_per_machine > 1 else None,
         topology.between,
     )
-    return calibration.assumptions(topology.workers, [link for link in crossed if link is not None])
+    return calibration.assumptions(topology.kinds, [link for link in crossed if link is not None])
 
 
 @no_search_for_garbage()
@@ -277,7 +277,7 @@ def simulate_steps(
             f"{counted(len(topology.workers), 'worker')}{servers}; give a setting of one device, "
             "such as 1xA100"
         )
-    known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
+    known = {one: calibration.device(one) for one in topology.kinds}
     is_split = topology.degrees.is_split
     update_s = {
         one: 0.0 if scheme.uses_servers else job.update_seconds(device)
@@ -292,7 +292,7 @@ def simulate_steps(
         between=_reached(topology.between, calibration),
         host=None if topology.between is None else _host_link(topology, calibration),
         update=StepUpdate(
-            update_s=tuple(update_s[one] for one in topology.workers),
+            update_s=topology.of_each(update_s),
             jitter=calibration.jitter,
             overlapped=job.program.overlapped,
         ),
@@ -329,7 +329,7 @@ def _plans(
         else job.exchange_plan(device, rule)
         for one, device in known.items()
     }
-    return tuple(plan_of[one] for one in topology.workers)
+    return topology.of_each(plan_of)
 
 
 def _host_link(topology: Topology, calibration: Calibration) -> ReachedLink | None:
@@ -338,7 +338,7 @@ def _host_link(topology: Topology, calibration: Calibration) -> ReachedLink | No
     A device without these facts simulates as well: then the network alone counts.
     """
     links = []
-    for device in dict.fromkeys(topology.workers):
+    for device in topology.kinds:
         if not device.is_cpu:
             try:
                 links.append(shipped_hardware().host_link(device))

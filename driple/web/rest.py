@@ -12,6 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from driple.codec import to_json
 from driple.errors import DripleError
 from driple.extras import driple_version
 from driple.web.bodies import form_of, json_of
@@ -189,17 +190,15 @@ def _catalog_text() -> bytes:
 
     hardware = shipped_catalog()
     extras = {"onnx": "onnx", "timm": "timm", "config": "transformers", "workload": "tensorflow"}
-    text = json_text(
-        {
-            "version": driple_version(),
-            "data": data_fingerprint(),
-            "jobs": list(built_in_names()),
-            "workloads": [workload.name for workload in paper_workloads()],
-            "kinds": {kind: find_spec(module) is not None for kind, module in extras.items()},
-            "settings": list(dict.fromkeys([*KNOWN_SETTINGS, *settings_with_checkpoint()])),
-            "devices": list_devices(hardware),
-            "links": list_links(hardware),
-            "instances": list_instances(hardware),
-        }
-    )
-    return text.encode() + b"\n"
+    listed = {
+        "version": driple_version(),
+        "data": data_fingerprint(),
+        "jobs": list(built_in_names()),
+        "workloads": [workload.name for workload in paper_workloads()],
+        "kinds": {kind: find_spec(module) is not None for kind, module in extras.items()},
+        "settings": list(dict.fromkeys([*KNOWN_SETTINGS, *settings_with_checkpoint()])),
+        "devices": list_devices(hardware),
+        "links": list_links(hardware),
+        "instances": list_instances(hardware),
+    }
+    return json_text(to_json(listed)).encode() + b"\n"

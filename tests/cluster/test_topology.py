@@ -1,5 +1,6 @@
 """Machines of the paper's Table 6."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,18 @@ def test_machines_of_unlike_meshes_exchange_at_the_slower(tmp_path: Path) -> Non
     )
     within = topology_of(parse_setting(str(file))).within
     assert within is not None and within.bytes_per_s == pytest.approx(64e9)
+
+
+def test_kinds_of_workers_are_told_once_and_each_has_its_kinds_value() -> None:
+    """Equal devices of two catalogues are one kind, though they are two objects."""
+    unlike = topology_of(Setting.parse("V100-P5w5/he-1G"))
+    names = [device.name for device in unlike.kinds]
+    assert names == list(dict.fromkeys(unlike.devices)) and len(names) > 1
+    values = {device: device.name for device in unlike.kinds}
+    assert unlike.of_each(values) == unlike.devices
+    alike = topology_of(Setting.parse("4x8xA100/NVLink+100G"))
+    copied = replace(alike, workers=(*alike.workers[:-1], replace(alike.workers[0])))
+    assert copied.workers[-1] is not copied.workers[0]
+    assert copied.kinds == alike.kinds and len(alike.kinds) == 1
+    assert copied.labelled_workers() == {0: 32}
+    assert alike.of_each({alike.kinds[0]: 7}) == (7,) * 32

@@ -44,6 +44,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
 """Code -> a template with the names of its values, or a function of them."""
 
 _KEYS = {"code", "values"}
+_LEAVES = frozenset((str, int, float, bool, type(None)))
 
 
 def sentence(remark: Remark) -> str:
@@ -76,13 +77,16 @@ def with_sentences(value: Json) -> Json:
         value: of a result, as `to_dict` gives it.
     """
     if isinstance(value, Mapping):
-        converted = {key: with_sentences(held) for key, held in value.items()}
+        converted = {
+            key: held if type(held) in _LEAVES else with_sentences(held)
+            for key, held in value.items()
+        }
         return (
             _with_text(converted)
             if converted.keys() == _KEYS and converted["code"] in SENTENCES
             else converted
         )
-    if isinstance(value, list) and not set(map(type, value)) <= {float, int, str}:
+    if isinstance(value, list) and not set(map(type, value)) <= _LEAVES:
         return [with_sentences(held) for held in value]
     return value
 
