@@ -121,6 +121,13 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
         "pythons",
         max(python["date"] for python in pythons),
     )
+    for kind, tried in read["dependencies"].items():
+        yield Row(
+            f"wheel with the {kind} versions of {len(tried['versions'])} dependencies",
+            f"{tried['commands']} commands answer, {tried['tests']['passed']} tests pass",
+            f"dependencies {kind}",
+            tried["date"],
+        )
     readme = read["readme_commands"]
     yield Row(
         f"{len(readme['commands'])} commands of the README as typed, in a clean environment",

@@ -40,6 +40,14 @@ RESULTS: dict[str, Any] = {
         "date": DAY,
     },
     "pythons": {"3.11": {"version": "3.11.7", "commands": 6, "date": DAY}},
+    "dependencies": {
+        "lowest": {
+            "versions": {"numpy": "2.0"},
+            "commands": 6,
+            "tests": {"passed": 500},
+            "date": DAY,
+        }
+    },
     "readme_commands": {"commands": [1, 2], "without_downloads_s": 100, "date": DAY},
     "rebuild": {
         "schema": {"result": "equal", "date": DAY},
@@ -57,6 +65,7 @@ def test_each_check_has_a_line_with_its_command_and_its_day() -> None:
     assert all("`python -m scripts.checks." in line for line in lines)
     assert "**" not in text
     assert "90 random mutants of memory" in text
+    assert "lowest versions of 1 dependencies|6 commands answer, 500 tests pass|" in text
     assert "1 equal to the byte; 1 equal in the rows of a sample" in text
     assert "; 1 equal to six digits; 1 not run here|" in text
 
