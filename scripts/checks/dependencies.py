@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for kind in options.kinds or KINDS:
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
-            constraints = work / "constraints.txt"
+            constraints = work / "versions.txt"
             lines = [*TORCH, *(f"{name}=={of}" for name, of in lowest.items() if kind == "lowest")]
             constraints.write_text("".join(f"{line}\n" for line in lines))
             wheel = built_wheel(work)
