@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from scripts.checks.clean_install import dated
 from scripts.checks.web_server import RunningServer, processes_below, running_server
 
 __all__ = ["Load", "load", "main"]
@@ -144,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         below = processes_below(server.process.pid)
     result.findings += [line.rstrip() for line in server.lines[:10]]
     result.findings += [f"process {number} is left" for number in below if _is_there(number)]
-    facts = {"date": time.strftime("%Y-%m-%d"), **asdict(result)}
+    facts = dated(asdict(result))
     print(json.dumps(facts, indent=1))
     if given.write:
         RESULT.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

@@ -19,12 +19,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scripts.checks.clean_install import dated
 from scripts.checks.web_server import ROOT, running_server
 
 __all__ = ["LIMITS", "Counts", "check_requests", "main"]
@@ -134,7 +134,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         BUILD.write_text(json.dumps(asdict(total), indent=1), encoding="utf-8")
         print(f"{total.requests} requests, {len(total.findings)} findings", flush=True)
     if given.write:
-        facts = {"date": time.strftime("%Y-%m-%d"), **asdict(total)}
+        facts = dated(asdict(total))
         RESULT.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     return 1 if total.findings else 0
 

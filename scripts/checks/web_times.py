@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from scripts.checks.clean_install import dated
 from scripts.checks.web_server import ROOT, RunningServer, running_server
 
 __all__ = ["Times", "cluster_names", "main", "times"]
@@ -119,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     with running_server() as server:
         result = times(server, questions=given.questions, graphs=given.graphs)
-    facts = {"date": time.strftime("%Y-%m-%d"), **asdict(result)}
+    facts = dated(asdict(result))
     print(json.dumps(facts, indent=1))
     if given.write:
         RESULT.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
