@@ -20,6 +20,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from driple.errors import TraceError
@@ -46,6 +48,10 @@ _MOST_OF_CYCLE = 8  # kills, after which the command is left to end
 _ENDS_S = 5.0  # in which the processes of a killed command must be gone
 _BY_NAME = ("",)  # the end of each file: all of them are compared by name alone
 _NUMBERS = re.compile(r"\d+-\d{9,}")  # process and clock in names of files
+_MEASURE = (
+    "measure", "lenet-x0.25/mnist/b8/momentum/async", "--set", "iterations=10", "--set",
+    "seconds=0.5", "--set", "tries=1", "--set", "quiet_wait=0",
+)  # fmt: skip
 _STEPS = "import driple, time\nfor _ in range(300): time.sleep(0.01); driple.mark_step()\n"
 
 
@@ -85,6 +91,19 @@ class Outcome:
 
 def _jobs(folder: Path) -> None:
     write_jobs(folder / "jobs.jsonl", lines=500)
+
+
+@cache
+def _measured_runs() -> tempfile.TemporaryDirectory[str]:
+    """A folder of runs, measured once, as two measurements differ."""
+    place = tempfile.TemporaryDirectory()
+    command = [sys.executable, "-m", "driple", *_MEASURE, "-o", place.name]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return place
+
+
+def _copy_of_measured_runs(folder: Path) -> None:
+    shutil.copytree(_measured_runs().name, folder / "runs")
 
 
 def _namespaces(folder: Path) -> list[str]:
@@ -127,11 +146,11 @@ COMMANDS = {
                      "--set", "threads=1"),
         ignored=(".jsonl", "config.json"),
     ),
-    "label": Command(lambda out: ("data", "label", _DATASET, "-o", out / "data")),
+    "label": Command(
+        lambda out: ("data", "label", out / "runs", "-o", out / "data"), _copy_of_measured_runs
+    ),
     "measure": Command(
-        lambda out: ("measure", "lenet-x0.25/mnist/b8/momentum/async", "-o", out / "runs",
-                     "--set", "iterations=10", "--set", "seconds=0.5", "--set", "tries=1",
-                     "--set", "quiet_wait=0", "--dataset", out / "data"),
+        lambda out: (*_MEASURE, "-o", out / "runs", "--dataset", out / "data"),
         ignored=_BY_NAME, left=_namespaces,
     ),
     "record": Command(
