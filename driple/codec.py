@@ -209,8 +209,8 @@ def _to_json(value: Any, depth: int) -> Json:
             return [*value]
         items: list[Json] = []
         try:
-            for item in value:
-                items.append(_to_json(item, depth - 1))  # says which is refused
+            for held in value:
+                items.append(_to_json(held, depth - 1))
         except _RefusedError as refused:
             raise _further_in(f"[{len(items)}]", refused) from refused
         return items
