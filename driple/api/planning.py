@@ -42,7 +42,6 @@ from driple.errors import ConfigError
 from driple.jobs.load import Job, JobOptions, JobSource
 from driple.jobs.options import options_of
 from driple.jobs.own_model import kept_processes
-from driple.jobs.readers import reader_of
 from driple.planning.amount import AmountAsked
 from driple.planning.places import ANY_SCHEME, Refused
 from driple.planning.ranking import RANKS, Choice, Rank, TrainingLimits, choose, ranked
@@ -230,10 +229,6 @@ def _check_job(
             f"--global-batch sets the passes of each offer, and --grad-accumulation {passes} those "
             "of all; leave one of them out"
         )
-    batch_size = None if options is None else options.batch_size
-    is_file = isinstance(job, str | Path) and Path(job).exists()
-    if is_file and batch_size is None and not reader_of(str(job), options_of(options)).states_batch:
-        raise ConfigError("a graph file does not state its batch size; give --batch-size")
 
 
 @dataclass(kw_only=True, slots=True)

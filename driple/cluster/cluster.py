@@ -14,9 +14,10 @@ from typing import TypeVar
 from driple.catalog import Device, Link
 from driple.errors import SettingError
 
-__all__ = ["INFINITY_FABRIC", "Cluster", "Host", "Machine", "each_once"]
+__all__ = ["INFINITY_FABRIC", "MOST_DEVICES", "Cluster", "Host", "Machine", "each_once"]
 
 INFINITY_FABRIC = "InfinityFabric"  # kind of AMD's links, and the start of their names
+MOST_DEVICES = 131_072  # of a cluster, whose every device is simulated
 _Kind = TypeVar("_Kind", bound=Hashable)
 
 
@@ -80,7 +81,7 @@ class Cluster:
         network: joins machines; None for a single machine.
 
     Raises:
-        SettingError: no device, or several machines without a network.
+        SettingError: no device, too many, or several machines without a network.
     """
 
     machines: tuple[Machine, ...]
@@ -88,6 +89,8 @@ class Cluster:
 
     def __post_init__(self) -> None:
         """Refuse what cannot train together."""
+        if sum(len(machine.devices) for machine in self.machines) > MOST_DEVICES:
+            raise SettingError(f"a cluster has at most {MOST_DEVICES:,} devices; give fewer")
         if not self.devices:
             raise SettingError("a cluster has no device; give one at least")
         if len(self.machines) > 1 and self.network is None:

@@ -9,13 +9,14 @@ Entry point: `setting_named`, which `Setting.parse` calls.
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from pathlib import Path
 
 from driple.catalog import Device, Instance, shipped_catalog, shipped_hardware
 from driple.catalog.catalog import Catalog
 from driple.catalog.model import TCP
-from driple.cluster.cluster import Cluster, Host, Machine
+from driple.cluster.cluster import MOST_DEVICES, Cluster, Host, Machine
 from driple.cluster.links import default_link_name, link_spelling, network_link, within_link
 from driple.cluster.paper_names import paper_setting
 from driple.cluster.schemes import SchemeChoice
@@ -25,7 +26,7 @@ from driple.errors import CatalogError, SettingError
 __all__ = ["instance_cluster_setting", "machines_name", "machines_setting", "setting_named"]
 
 _MACHINES = re.compile(
-    r"(?P<counts>(?:\d{1,4}x){0,2})(?P<what>[A-Za-z0-9][A-Za-z0-9._ -]*?)"
+    r"(?P<counts>(?:\d{1,99}x){0,2})(?P<what>[A-Za-z0-9][A-Za-z0-9._ -]*?)"
     r"(?:/(?P<links>[A-Za-z0-9.-]+(?:\+[A-Za-z0-9.-]+)?)|(?P<network>\+[A-Za-z0-9.-]+))?(?:@(?P<scheme>[a-z0-9_-]+))?",
     re.IGNORECASE,
 )
@@ -76,6 +77,8 @@ def _new_name(wanted: str, known: Catalog, catalog: Catalog | None) -> Setting |
     counts = [int(word) for word in match["counts"].lower().split("x")[:-1]]
     if 0 in counts:
         raise SettingError(f"setting '{wanted}' has no machine or no device; give one at least")
+    if math.prod(counts) > MOST_DEVICES:
+        raise SettingError(f"setting '{wanted}' has over {MOST_DEVICES:,} devices; give fewer")
     device = known.find_device(match["what"])
     links = match["links"] or match["network"] or ""
     if device is not None and (counts or links or match["scheme"]):

@@ -153,7 +153,6 @@ def kept_batch(batch_size: int | None, graph: OpGraph) -> int | None:
 
 GRAPH_FILE = JobReader(
     origin=JobOrigin(name="file", is_path=True),
-    states_batch=False,
     name="a TensorFlow graph file",
     form=f"a graph file ({GRAPH_FORMATS}) or a SavedModel's folder",
     claims=_claims,

@@ -111,7 +111,6 @@ class JobReader:
             same of it.
         refuse: raises an error for what it claims but cannot be read with any option; it comes
             before options are looked at.
-        states_batch: whether its jobs have a batch size without --batch-size.
         is_certain: whether what it claims can be of no other kind; else plug-ins are asked first.
     """
 
@@ -123,7 +122,6 @@ class JobReader:
     read: Callable[[JobRequest], Job]
     decided_by: Callable[[Setting], Hashable] = lambda setting: setting
     refuse: Callable[[str], None] | None = None
-    states_batch: bool = True
     is_certain: Callable[[str], bool] = lambda text: True
 
 

@@ -22,18 +22,24 @@ _MOST_HEADER_BYTES = 4096
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
 
 
-def json_of(body: bytes) -> Mapping[str, Any]:
-    """The object in a body.
+def json_of(content: bytes, name: str = "body") -> Mapping[str, Any]:
+    """The object in a body, or in a part of a form.
+
+    Args:
+        content: the text.
+        name: of what it is from, for messages.
 
     Raises:
-        Refusal: no JSON, or no object.
+        Refusal: empty, no JSON, or no object.
     """
+    if not content.strip():
+        raise Refusal(400, f"the {name} is empty; send a JSON object")
     try:
-        value = parse_json(body)
+        value = parse_json(content)
     except (ValueError, RecursionError) as error:
-        raise Refusal(400, f"the body is no JSON: {error}; send an object") from error
+        raise Refusal(400, f"the {name} is no JSON: {error}; send an object") from error
     if not isinstance(value, Mapping):
-        raise Refusal(400, f"the body is a {type(value).__name__}; send an object")
+        raise Refusal(400, f"the {name} is no JSON object; send an object")
     return value
 
 

@@ -134,7 +134,7 @@ def _uploaded(service: Service, body: bytes, headers: Mapping[str, str]) -> View
     content = fields.get("file", [b""])[-1]
     kind = texts.get("kind", "graph")
     if kind == "config":
-        source = source_of({"config": json_of(content)})
+        source = source_of({"config": json_of(content, kind)})
         return View.of(
             {**texts, "kind": kind, "job": "", "config": (source.content or b"").decode()}
         )
@@ -152,7 +152,7 @@ def _source_of(service: Service, view: View) -> RequestJob:
         DripleError: there is none, or its file is not kept any more.
     """
     if view.kind == "config":
-        return source_of({"config": json_of(view.config.encode())})
+        return source_of({"config": json_of(view.config.encode(), "config")})
     if not view.is_upload:
         return source_of({view.kind: view.job})
     source = service.sources.get(view.job)

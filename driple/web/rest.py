@@ -129,10 +129,10 @@ def _read_form(fields: Mapping[str, Sequence[bytes]]) -> tuple[list[RequestJob],
     files = [(name, value) for name in kinds for value in fields.get(name, ())]
     if len(files) != 1:
         raise Refusal(422, f"give one file, as {', '.join(kinds)}; got {len(files)}")
-    asked = json_of(fields["request"][0]) if "request" in fields else {}
+    asked = json_of(fields["request"][0], "request") if "request" in fields else {}
     ((kind, content),) = files
     if kind == "config":
-        return [source_of({kind: json_of(content)})], asked
+        return [source_of({kind: json_of(content, kind)})], asked
     return [source_with(kind, content)], asked
 
 
@@ -189,7 +189,13 @@ def _catalog_text() -> bytes:
     from driple.render.show import json_text
 
     hardware = shipped_catalog()
-    extras = {"onnx": "onnx", "timm": "timm", "config": "transformers", "workload": "tensorflow"}
+    extras = {
+        "catalogue": "torch",
+        "onnx": "onnx",
+        "timm": "timm",
+        "config": "transformers",
+        "workload": "tensorflow",
+    }
     listed = {
         "version": driple_version(),
         "data": data_fingerprint(),

@@ -136,7 +136,10 @@ def _named(kind: str, name: str) -> RequestJob:
     from driple.jobs.names import workload_named
 
     if not WORKLOAD_NAME.fullmatch(name) or ".." in name:
-        raise ConfigError(f"job is no name of the catalogue: {name[:80]!r}; see /v1/catalog")
+        raise ConfigError(
+            f"job is no name of the catalogue: {name[:80]!r}; see /v1/catalog, or give an object "
+            f"with one of {', '.join(KINDS)}"
+        )
     if name not in built_in_names():
         if "/" not in name:
             raise unknown("job", name, built_in_names())

@@ -169,7 +169,7 @@ class View:
 
 def _whole(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 10:
-        raise ConfigError(f"{name} needs a whole number, got {text[:40]!r}")
+        raise ConfigError(f"{name} needs a whole number from 0, got {text[:40]!r}")
     return int(text)
 
 

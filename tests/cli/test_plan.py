@@ -261,9 +261,16 @@ def test_a_profile_stands_in_for_a_simulation(tmp_path: Path) -> None:
     assert offers["p3.2xlarge"]["source"] == "simulated"
 
 
+def test_a_graph_that_fixes_its_batch_need_not_be_told() -> None:
+    """As `predict` takes it, and as REST does."""
+    ask = ("plan", RESNET50, "--instance", "p3.2xlarge", "--samples", 1000, "--json")
+    done = driple(*ask)
+    assert json.loads(done.stdout)["job"]["batch_size"] == 32
+    assert done.stdout == driple(*ask, "--batch-size", 32).stdout
+
+
 def test_bad_input_gets_one_line() -> None:
     assert "give a JOB" in refused("plan")
-    assert "--batch-size" in refused("plan", RESNET50)
     for job in (RESNET50, "mobilenet_v2"):
         assert "--batch-size must be" in refused("plan", job, "--batch-size", 0)
     assert "did you mean resnet50" in refused("plan", "resnet51")

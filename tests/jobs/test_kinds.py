@@ -61,7 +61,6 @@ FILE = JobReader(
     read=lambda request: job_of(
         request.text, FILE.origin, read_graph(EXAMPLE), batch_size=request.options.batch_size
     ),
-    states_batch=False,
 )
 
 

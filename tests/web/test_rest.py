@@ -108,6 +108,7 @@ def test_inspect_sweep_and_plan_answer_by_the_same_schema(asker: Asker) -> None:
         ({"job": "../x.pb"}, "no name of the catalogue"),
         ({"job": "train.py:build_model"}, "no name of the catalogue"),
         ({"job": "os:getcwd"}, "no name of the catalogue"),
+        ({"job": "timm:resnet50"}, "give an object with one of catalogue, timm, config"),
         ({"job": {"hf": "gpt2"}}, "unknown kind of job"),
         ({"job": {"timm": "hf-hub:a/b"}}, "no name of a model of timm"),
         ({"job": {"graph": "?"}}, "no base64"),
@@ -115,6 +116,7 @@ def test_inspect_sweep_and_plan_answer_by_the_same_schema(asker: Asker) -> None:
         ({"job": {"config": {"model_type": "nope"}}}, "nope"),
         ({"job": "mobilenet_v2", "cluster": "1xA100"}, "did you mean clusters"),
         ({"job": "mobilenet_v2", "clusters": ["1xZ900"]}, "1xZ900"),
+        ({"job": "mobilenet_v2", "clusters": ["9999x9999xA100/NVLink+400G"]}, "devices"),
         ({"job": "mobilenet_v2", "clusters": ["my.yaml"]}, "is no name"),
         ({"job": "mobilenet_v2", "clusters": ["/etc/x.yaml "]}, "is no name"),
         ({"job": "mobilenet_v2", "link_bandwidth": "/etc/passwd"}, "needs a rate"),
@@ -161,6 +163,17 @@ def test_a_body_that_is_no_json_is_refused(asker: Asker, body: bytes, status: in
     answer = asker.post("/v1/predict", content=body, headers={"content-type": "application/json"})
     assert answer.status_code in (status, 422)
     assert answer.json()["reason"]
+
+
+@pytest.mark.parametrize(("content", "words"), [(b"", "is empty"), (b"{", "is no JSON")])
+@pytest.mark.parametrize("part", ["config", "request"])
+def test_a_part_of_a_form_that_is_no_json_is_named(
+    asker: Asker, graph: bytes, part: str, content: bytes, words: str
+) -> None:
+    files = {part: content} if part == "config" else {part: content, "graph": graph}
+    answer = asker.post("/v1/predict", files=files)
+    assert answer.status_code == 400
+    assert f"the {part} {words}" in answer.json()["reason"]
 
 
 @pytest.mark.parametrize(
@@ -219,6 +232,8 @@ def test_the_catalogue_health_and_metrics_answer(asker: Asker) -> None:
     catalogue = asker.client.get("/v1/catalog")
     assert "mobilenet_v2" in catalogue.json()["jobs"]
     assert len(catalogue.json()["workloads"]) == 832
+    kinds = dict.fromkeys(("catalogue", "onnx", "timm", "config", "workload"), True)
+    assert catalogue.json()["kinds"] == kinds
     etag = {"if-none-match": catalogue.headers["etag"]}
     assert asker.client.get("/v1/catalog", headers=etag).status_code == 304
     assert asker.client.get("/healthz").json()["status"] == "ok"
