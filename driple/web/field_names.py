@@ -25,6 +25,11 @@ _OTHER_NAMES = {
     "what-would-help": "would_help",
     "input": "options.inputs or options.input_shape",
 }
+# Advice that has another form for who cannot raise a limit.
+_OTHER_WORDS = {
+    "raise the limit with --set max_mib=N": "ask driple on the command line, which has --set "
+    "max_mib=N"
+}
 
 
 @cache
@@ -39,4 +44,6 @@ def _names() -> Mapping[str, str]:
 
 def with_fields(message: str) -> str:
     """A message with the names of fields in place of flags; flags without a field stay."""
+    for words, others in _OTHER_WORDS.items():
+        message = message.replace(words, others)
     return _FLAG.sub(lambda match: _names().get(match[1] or match[2], match[0]), message)

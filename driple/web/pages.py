@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import APIRouter, Request, Response
@@ -53,10 +54,7 @@ def page_router(service: Service) -> APIRouter:
     @router.get("/")
     async def page(request: Request) -> Response:
         view, shown, status = await _shown(service, request.query_params)
-        text = _template("index.html").render(
-            view=view, answer=shown, jobs=built_in_names(), clusters=_CLUSTERS
-        )
-        return _page(text, status)
+        return _page(_whole(view, shown), status)
 
     @router.get("/view")
     async def answer(request: Request) -> Response:
@@ -77,10 +75,7 @@ def page_router(service: Service) -> APIRouter:
             view = _uploaded(service, await request.body(), request.headers)
         except DripleError as error:
             text, status = _refused(error)
-            whole = _template("index.html").render(
-                view=View(), answer=text, jobs=built_in_names(), clusters=_CLUSTERS
-            )
-            return _page(whole, status)
+            return _page(_whole(View(), text), status)
         return Response(status_code=303, headers={"location": view.url})
 
     @router.get("/static/{name}")
@@ -110,6 +105,19 @@ def _environment() -> Environment:
 
 def _template(name: str) -> Any:
     return _environment().get_template(name)
+
+
+def _whole(view: View, answer: str) -> str:
+    """The page with an answer, which may be empty."""
+    return str(
+        _template("index.html").render(
+            view=view,
+            answer=answer,
+            jobs=built_in_names(),
+            clusters=_CLUSTERS,
+            reads_names=find_spec("torch") is not None,
+        )
+    )
 
 
 @cache

@@ -111,7 +111,8 @@ def _read(
     asked = dict(json_of(body))
     key = "jobs" if many else "job"
     if key not in asked:
-        raise Refusal(422, f"{key} is missing; give a name, or an object with a config or a file")
+        what = "names, or objects" if many else "a name, or an object"
+        raise Refusal(422, f"{key} is missing; give {what} with a config or a file")
     given = asked.pop(key)
     if not many:
         given = [given]

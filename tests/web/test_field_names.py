@@ -2,6 +2,8 @@
 
 import pytest
 
+from driple.errors import GraphError
+from driple.graph.filebytes import unpacked
 from driple.web.field_names import with_fields
 
 
@@ -14,7 +16,18 @@ from driple.web.field_names import with_fields
         ("--set host_us_per_op and --machine", "host_us_per_op and --machine"),
         ("give --samples N or --tokens N", "give samples N or tokens N"),
         ("driple plan --catalog mine.toml", "driple plan --catalog mine.toml"),
+        (
+            "file has 9 bytes; raise the limit with --set max_mib=N",
+            "file has 9 bytes; ask driple on the command line, which has --set max_mib=N",
+        ),
     ],
 )
 def test_flags_become_fields(message: str, expected: str) -> None:
     assert with_fields(message) == expected
+
+
+def test_a_graph_that_is_too_large_is_told_so() -> None:
+    """The words of the reader, which stand in a table here."""
+    with pytest.raises(GraphError) as refused:
+        unpacked(b"12", 1)
+    assert "the command line" in with_fields(str(refused.value))

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 import driple.web
+import driple.web.pages
 from tests.web.conftest import Asker
 
 VIEW = "/?job=mobilenet_v2&clusters=1xA100,8xH100"
@@ -28,6 +29,16 @@ def test_the_page_shows_lines_pictures_modules_and_sources(asker: Asker) -> None
     assert len(pictures) == 3
     for picture in pictures:
         ElementTree.fromstring(picture)  # noqa: S314  # made here
+
+
+def test_a_page_without_pytorch_says_what_it_answers(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a name is typed, and only there."""
+    words = "Names and configs need PyTorch"
+    assert words not in asker.page("/").text
+    monkeypatch.setattr(driple.web.pages, "find_spec", lambda name: None)
+    assert words in asker.page("/").text
 
 
 def test_nothing_is_inline(asker: Asker) -> None:
