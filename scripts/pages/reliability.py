@@ -121,7 +121,7 @@ def rows(read: Mapping[str, Any]) -> Iterator[Row]:
         "pythons",
         max(python["date"] for python in pythons),
     )
-    for kind, tried in read["dependencies"].items():
+    for kind, tried in read.get("dependencies", {}).items():
         yield Row(
             f"wheel with the {kind} versions of {len(tried['versions'])} dependencies",
             f"{tried['commands']} commands answer, {tried['tests']['passed']} tests pass",
