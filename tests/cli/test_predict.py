@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from driple.cluster.setting import Setting
 from driple.features import FEATURES_VERSION
 from driple.graph import READER_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
+from driple.inspector.checkpoint_places import checkpoint_path
 from driple.quantities import rounded
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 from tests.texts import texts
@@ -268,7 +270,8 @@ def test_all_tells_the_interval_that_predict_tells(tmp_path: Path) -> None:
     shipped = driple(*ALL, MEASURED, *setting, "--set", "steps=6")
     stated = json.loads(shipped.stdout)["answers"][0]["methods"]["inspector"]
     name = "checkpoints/CPU-P1w2_ho-200M/default.safetensors"
-    checkpoint = load_checkpoint(ROOT / name)
+    installed = checkpoint_path(Setting.parse("CPU-P1w2"), "default")  # of a wheel, too
+    checkpoint = load_checkpoint(installed)
     assert (stated["iteration_time_s"]["interval"] is None) == (
         checkpoint.reader_version < READER_VERSION
     )
