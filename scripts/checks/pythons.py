@@ -105,7 +105,7 @@ def smoke(
     if not base:
         output_of([*pip, *_FOR_TESTS], work, variables)
         output = output_of(
-            ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m",
+            ["python", "-m", "pytest", "-p", "no:cacheprovider", "-m",
              "not slow and not machine", *SMOKE_TESTS],
             work, variables,
         )  # fmt: skip
