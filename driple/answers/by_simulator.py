@@ -136,7 +136,7 @@ def _with_host(
     host_us = options.host_us_per_op
     if host_us is None:
         return place, ()
-    for device in place.topology.workers:
+    for device in place.topology.kinds:
         if host_is_told(device):
             raise ConfigError(
                 f"--set host_us_per_op and tuned_host of {device.origin} both say how fast the "

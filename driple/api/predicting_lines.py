@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from driple.api.arguments import (
 from driple.api.results import Cell
 from driple.checks import check_text
 from driple.errors import ConfigError, DripleError
-from driple.jobs.load import JobOptions, load_job
+from driple.jobs.load import JobOptions, load_job, reading_key
 from driple.jobs.options import JOB_OPTIONS
 from driple.storedfiles import parse_json
 from driple.trace.targets import FIGURES, RESOURCES
@@ -273,7 +273,8 @@ class _KeptJobs:
         Raises:
             DripleError: it cannot be read, or is user code.
         """
-        key = (text, repr(options), *_decided_by(text, options, setting))
+        _refuse_code(text, options)
+        key = (text, reading_key(text, options, setting))
         if key in self._kept:
             self._kept.move_to_end(key)
         else:
@@ -301,11 +302,11 @@ def _nodes(job: Job | str) -> int:
     return 1000 if isinstance(job, str) else 1000 + job.graph.num_nodes
 
 
-def _decided_by(text: str, options: JobOptions, setting: Setting | None) -> Iterator[Hashable]:
-    """What of a setting decides the job.
+def _refuse_code(text: str, options: JobOptions) -> None:
+    """Refuse a job that is code of a user.
 
     Raises:
-        ConfigError: the job is code of a user.
+        ConfigError: it is, or no such job.
     """
     from driple.jobs.own_model import OWN_MODEL
     from driple.jobs.readers import reader_of
@@ -316,10 +317,6 @@ def _decided_by(text: str, options: JobOptions, setting: Setting | None) -> Iter
             f"{text[:80]} is code, which no line of a file runs; ask driple predict {text[:80]} "
             "for it alone, or give the graph that torch.onnx.export writes"
         )
-    yield setting is None
-    if setting is not None:
-        yield reader.decided_by(setting)
-        yield options.decided_by(setting)
 
 
 _JOBS = _KeptJobs()

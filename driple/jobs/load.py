@@ -43,6 +43,7 @@ __all__ = [
     "JobSource",
     "load_job",
     "load_jobs",
+    "reading_key",
 ]
 
 for _reader in (HUGGING_FACE, TIMM, OWN_MODEL, ONNX_FILE, GRAPH_FILE, PYTORCH, CATALOGUE):
@@ -167,13 +168,7 @@ class JobReads:
         Raises:
             ConfigError, GraphError, MissingExtraError: see `load_job`.
         """
-        asked = options_of(options)
-        decided_by: Callable[[Setting], Hashable] = nothing_of
-        if not isinstance(self.source, Job | OpGraph):
-            decided_by = reader_of(str(self.source), asked).decided_by
-        key: Hashable = (repr(asked), None)
-        if setting is not None:
-            key = (repr(asked), decided_by(setting), asked.decided_by(setting))
+        key = reading_key(self.source, options, setting)
         if key not in self._read:
             try:
                 self._read[key] = load_job(
@@ -185,6 +180,26 @@ class JobReads:
         if isinstance(job, Exception):
             raise job
         return job
+
+
+def reading_key(source: JobSource, options: JobOptions | None, setting: Setting | None) -> Hashable:
+    """What tells readings of one JOB apart: those with equal keys give the same job.
+
+    Args:
+        source: see `load_job`.
+        options: see `load_job`.
+        setting: see `load_job`.
+
+    Raises:
+        ConfigError: no such job.
+    """
+    asked = options_of(options)
+    if setting is None:
+        return repr(asked), None
+    decided_by: Callable[[Setting], Hashable] = nothing_of
+    if not isinstance(source, Job | OpGraph):
+        decided_by = reader_of(str(source), asked).decided_by
+    return repr(asked), decided_by(setting), asked.decided_by(setting)
 
 
 def _check_source(source: object) -> None:

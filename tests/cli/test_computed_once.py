@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
 
 import pytest
 
@@ -28,26 +23,10 @@ from driple.simulate.gpu_times import gpu_op_times
 from driple.simulate.place import place_of
 from driple.simulate.prepared_job import OpKinds
 from driple.step.plan import execution_order, plan_step
+from tests.work import calls_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "datasets" / "examples" / "resnet50.pbtxt"
 ONE, OTHER = "V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe"
-
-
-@contextmanager
-def calls_of(*functions: Callable[..., Any]) -> Iterator[Counter[str]]:
-    """How often each function is called meanwhile, by its name; wherever it was imported."""
-    names: dict[CodeType, str] = {one.__code__: one.__qualname__ for one in functions}
-    counts: Counter[str] = Counter(dict.fromkeys(names.values(), 0))
-
-    def count(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code in names:
-            counts[names[frame.f_code]] += 1
-
-    sys.setprofile(count)
-    try:
-        yield counts
-    finally:
-        sys.setprofile(None)
 
 
 def driple(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
