@@ -206,7 +206,7 @@ STAGES = (
     Stage(
         name="gpu-fit",
         command="scripts.fits.calibration_gpu",
-        reads=(*_FITTED, *_KERNELS, _HOSTS),
+        reads=(*_FITTED, *_KERNELS),
         writes=_FIT,
         takes="half an hour",
     ),

@@ -4,8 +4,10 @@
 
 GPUs are fitted to the steps on one device: TensorFlow runs, PyTorch rows, single ops. Links of the
 file stay unless `--links` fits them to the runs on clusters. With `--servers` the devices of the
-file stay, and only the links of parameter servers are fitted. What answers state as their errors is
-made by scripts/fits/heldout.py, with fits that have not seen what they predict.
+file stay, and only the links of parameter servers are fitted. The host is that of the published
+steps: scripts/fits/host_factors.py puts the usual one in its place, present_kernels.py fits its
+kernels after that, and nothing of both is read here, or each round would give other numbers. What
+answers state as their errors is made by heldout.py, with fits that have not seen what they predict.
 """
 
 from __future__ import annotations
@@ -82,11 +84,16 @@ def main() -> None:
     if given.servers:
         write(with_servers(shipped_calibration()))
         return
-    fits, runs = load_fits(TABLES, GRAPHS, lambda what: print(what, flush=True), cache=CACHE)
-    best, known = fits.without(), shipped_calibration()
+    known = shipped_calibration()
+    if not isinstance(known.model, GpuModel):
+        raise ConfigError(f"{TARGET.name} is not of GPUs")
+    fits, runs = load_fits(
+        TABLES, GRAPHS, lambda what: print(what, flush=True), cache=CACHE, usual=False
+    )
+    best = fits.without()
     calibration = replace(
         known,
-        model=best.model,
+        model=replace(best.model, present=known.model.present),
         memory_activity=memory_activity(fits.graphs, best),
         about={
             "sources": sorted({run.source for run in runs} | {"driple_paper", "neusight", "timm"}),

@@ -184,7 +184,7 @@ class GpuFits:
         usual = with_usual_host(self.fitted(left_out), known_hosts())
         return with_present(usual, left_out.fold)
 
-    def fitted(self, left_out: LeftOut) -> GpuModel:
+    def fitted(self, left_out: LeftOut = NOTHING) -> GpuModel:
         """The same with the published host and without present kernels."""
         if left_out not in self._known:
             file = None if self._cache is None else self._cache / f"{self._key(left_out)}.json"
@@ -216,7 +216,7 @@ class GpuFits:
         if not seen:
             raise ConfigError(f"no published step is left without {left_out.name}")
         if len(seen) == len(tags) and left_out != NOTHING:
-            return self.fitted(NOTHING)
+            return self.fitted()
         self._progress(
             "fit of all devices" if left_out == NOTHING else f"fit without {left_out.name}"
         )
@@ -300,7 +300,7 @@ class GpuFits:
             spread=False,
             progress=self._progress,
         )
-        calibration = replace(shipped_calibration(), model=first.without())
+        calibration = replace(shipped_calibration(), model=first.fitted())
         self._progress("steps on several devices")
         computing = computing_of(rows, self._shipped.steps, calibration)
         if file is not None:

@@ -1,6 +1,6 @@
 """Fit the kernels of PyTorch's present libraries: scripts/fits/present.json and the calibration.
 
-    python -m scripts.fits.present_kernels
+    python -m scripts.fits.present_kernels [--processes 2]
 
 Kernels of datasets/runs/measured-h100, each priced by the fit of `scripts.fits.heldout` that has
 not seen its family, are fitted with each fold of families left out, and all together. The last is
@@ -10,7 +10,9 @@ Kernels of datasets/runs/measured-h200 and of scripts/studies/own_jobs are not s
 
 from __future__ import annotations
 
+import argparse
 import json
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
 from driple.codec import to_dict
@@ -29,9 +31,17 @@ from scripts.fits.present_fit import ALL, PRESENT_FILE, PartOps, fit_present, pa
 FOLDS = range(10)
 
 
+def _without_fold(fold: int) -> GpuModel:
+    return fits(training=False).fitted(LeftOut(fold=fold))
+
+
 def main() -> None:
     """Fit all, and write both files."""
-    models = {fold: fits(training=False).fitted(LeftOut(fold=fold)) for fold in FOLDS}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--processes", type=int, default=2, help="parallel processes")
+    processes = parser.parse_args().processes
+    with ProcessPoolExecutor(processes) as pool:
+        models = dict(zip(FOLDS, pool.map(_without_fold, FOLDS), strict=True))
     parts: list[tuple[int, PartOps]] = []
     for family, _, kinds, step in kernel_steps(ROOT / "datasets" / "runs" / MEASURED_FOLDER, 1.0):
         fold = fold_of(family, shipped(training=False).folds)

@@ -105,6 +105,7 @@ def load_fits(
     progress: Callable[[str], None] = lambda _: None,
     *,
     cache: Path | None = None,
+    usual: bool = True,
 ) -> tuple[Fits, list[TensorFlowRun]]:
     """Fits to the published steps, and the published runs whose graphs there are; as `validate`.
 
@@ -113,6 +114,7 @@ def load_fits(
         graphs: store of the runs' graphs.
         progress: told what is being fitted.
         cache: folder that keeps finished fits.
+        usual: whether with the usual host and present kernels, which are fitted later.
 
     Raises:
         ConfigError: a table is missing or damaged.
@@ -136,7 +138,8 @@ def load_fits(
 
     def fit_without(model: str, device: str) -> GpuModel:
         fold = gpu_fits.fold_of_model(model) if model else None
-        return gpu_fits.without(LeftOut(fold=fold, device=device))
+        left_out = LeftOut(fold=fold, device=device)
+        return gpu_fits.without(left_out) if usual else gpu_fits.fitted(left_out)
 
     return Fits(runs, known, fit_without), runs
 

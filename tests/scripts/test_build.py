@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.build import ROOT, Build, main
+from scripts.build import PART, ROOT, Build, main
 from scripts.stages import STAGES, Stage
 
 MAKE_TABLE = """
@@ -180,6 +180,26 @@ def test_each_stage_reads_what_ships_or_what_a_stage_writes() -> None:
     for stage in STAGES:
         for glob in (*stage.reads, *stage.writes):
             assert build.hashes([glob]), f"{stage.name}: {glob} names no file"
+
+
+def test_no_stage_reads_what_a_later_one_writes() -> None:
+    """Else each round of all stages would give other numbers."""
+    build = Build(root=ROOT)
+    later: set[str] = set()
+    for stage in reversed(STAGES):
+        for place in build.hashes(stage.reads):
+            circles = [name for name in later if _overlap(place, name)]
+            assert not circles, f"{stage.name} reads {place}"
+        later |= set(build.hashes(stage.writes))
+
+
+def _overlap(first: str, second: str) -> bool:
+    """Whether two files or parts of files have anything in common."""
+    whole = {name.partition(PART)[0] for name in (first, second)}
+    if len(whole) > 1:
+        return False
+    parts = [name.partition(PART)[2].split("/") for name in (first, second)]
+    return all(not left or not right or left == right for left, right in zip(*parts, strict=False))
 
 
 def test_every_shipped_file_has_a_maker() -> None:
