@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from driple.api.plan_results import PlanResult
 from driple.api.planning import plan
 from driple.jobs.load import JobOptions
+from driple.jobs.own_model import kept_processes
 from driple.planning.amount import Amount
 from driple.planning.changes import MOST_CHANGES, helpful_changes
 from driple.planning.evaluator import Evaluator
@@ -35,6 +37,13 @@ def options_of(batch_size: int = 32, **options: object) -> JobOptions:
     return JobOptions(
         batch_size=batch_size, input_shape=(3, 128, 128), precision="amp-bf16", **options  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_process() -> Iterator[None]:
+    """Reads the net for all tests: half a minute of imports in place of two."""
+    with kept_processes():
+        yield
 
 
 @pytest.fixture(scope="module")
