@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driple.errors import ConfigError, DripleError, GraphError, MissingExtraError
+from driple.errors import ConfigError, GraphError
 from driple.graph.cost import cost_of_graph
 from driple.graph.torch.options import kernels_like
-from driple.jobs.load import Job, JobOptions, JobSource, load_job
+from driple.jobs.load import Job, JobOptions, JobReads, JobSource, load_job
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
@@ -94,7 +94,7 @@ class JobVariants:
     """
 
     def __init__(self, source: JobSource, options: JobOptions | None = None) -> None:
-        self._source, self._options = source, options or JobOptions()
+        self._options = options or JobOptions()
         self.given = load_job(source, options)
         if self.given.batch_size is None:
             raise ConfigError("a graph does not state its batch size; give --batch-size")
@@ -107,13 +107,13 @@ class JobVariants:
             channels_last=self._options.channels_last,
             cuda_graphs=self.given.cuda_graphs,
         )
-        self._read: dict[tuple[Variant, tuple[int, int] | None], Job | DripleError] = {}
+        self._reads = JobReads(source)
         self._jobs: dict[tuple[Variant, tuple[int, int] | None], Job] = {}
 
     @property
     def can_vary(self) -> bool:
         """Whether batch, passes, recomputation and precision can be changed: of PyTorch models."""
-        return self.given.origin.is_model and not isinstance(self._source, Job)
+        return self.given.origin.is_model and not isinstance(self._reads.source, Job)
 
     def job(self, variant: Variant, setting: Setting) -> Job:
         """The job of a variant, with the kernels that a setting's devices run.
@@ -142,34 +142,22 @@ class JobVariants:
                 return replace(compiled, step=replace(compiled.step, cuda_graphs=True))
         one_pass = variant.grad_accumulation == 1
         probe = replace(variant, grad_accumulation=1 if one_pass else _PROBE_PASSES)
-        job = self._probe(probe, like, setting)
+        job = self._reads.job(self._asked(probe), setting)
         return job if one_pass else with_passes(job, variant.grad_accumulation)
 
-    def _probe(self, variant: Variant, like: tuple[int, int] | None, setting: Setting) -> Job:
-        """A job that is read; one that cannot be is refused in the same words again."""
-        key = (variant, like)
-        if key not in self._read:
-            options = replace(
-                self._options,
-                batch_size=variant.batch_size,
-                grad_accumulation=variant.grad_accumulation,
-                activation_checkpointing=variant.activation_checkpointing,
-                precision=variant.precision or None,
-                compiled=variant.compiled,
-                channels_last=variant.channels_last,
-                cuda_graphs=variant.cuda_graphs,
-                optimizer=variant.optimizer or self._options.optimizer,
-            )
-            try:
-                self._read[key] = load_job(self._source, options, setting=setting)
-            except MissingExtraError:
-                raise
-            except DripleError as error:
-                self._read[key] = error
-        job = self._read[key]
-        if isinstance(job, DripleError):
-            raise job
-        return job
+    def _asked(self, variant: Variant) -> JobOptions:
+        """What the user added, as the variant has it."""
+        return replace(
+            self._options,
+            batch_size=variant.batch_size,
+            grad_accumulation=variant.grad_accumulation,
+            activation_checkpointing=variant.activation_checkpointing,
+            precision=variant.precision or None,
+            compiled=variant.compiled,
+            channels_last=variant.channels_last,
+            cuda_graphs=variant.cuda_graphs,
+            optimizer=variant.optimizer or self._options.optimizer,
+        )
 
 
 def with_passes(probe: Job, passes: int) -> Job:
