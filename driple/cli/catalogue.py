@@ -10,7 +10,7 @@ import typer
 
 from driple.cli.extras import require_tensorflow, require_torch
 from driple.cli.numbers import whole_number
-from driple.cli.outputs import check_output_file, check_output_folder
+from driple.cli.outputs import JsonOption, check_output_file, check_output_folder
 from driple.cli.overrides import engine_name, override, set_option, whole
 from driple.cli.progress import progress_bar
 from driple.engine.engine import MOST_WORKERS
@@ -59,7 +59,7 @@ def list_workloads(
         str,
         typer.Option("--list", help="paper (the 832 of its size), cpu (narrow ones), or all"),
     ] = "all",
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """List the workloads of the catalogue: the paper's, and those measured on CPU settings.
 
@@ -108,7 +108,7 @@ def build(
         ),
     ] = None,
     set_: Annotated[list[str] | None, set_option(_Samples, _Graphs)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Build the training graph of a workload on a setting, all graphs of a list, or samples.
 

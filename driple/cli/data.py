@@ -10,7 +10,7 @@ import typer
 from driple.cli.data_label import label, print_made
 from driple.cli.data_simulate import simulate
 from driple.cli.joboptions import file_options
-from driple.cli.outputs import output_folder
+from driple.cli.outputs import JsonOption, output_folder
 from driple.cli.progress import progress_bar
 from driple.cli.train import datasets_folder
 from driple.data_folders import HERE
@@ -37,7 +37,7 @@ data_app.command()(simulate)
 @data_app.command("list")
 def list_(
     folder: Annotated[Path, typer.Argument(help="a data set, or a folder of data sets")] = HERE,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """List the data sets of a folder, or describe one: workloads, families, labels, origin.
 
@@ -129,7 +129,7 @@ def _print_origin(about: Provenance) -> None:
 def show(
     dataset: Annotated[Path, typer.Argument(help="data set folder")],
     workload: Annotated[str, typer.Argument(help="name of a workload in it")],
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Show the label of one workload: what its run really used.
 
@@ -196,7 +196,7 @@ def import_(
             callback=output_folder,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Make a data set from what Driple's authors published, or from what their DriplePerf wrote.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.joboptions import job_options
-from driple.cli.outputs import output_folder
+from driple.cli.outputs import JsonOption, output_folder
 from driple.cli.overrides import number, override, set_option, switch, text
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
@@ -63,7 +63,7 @@ def label(
         str | None, typer.Option(help="of records: the setting that it ran on")
     ] = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Label recorded runs and write them as a data set, for driple train and driple transfer.
 

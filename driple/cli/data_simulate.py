@@ -10,7 +10,7 @@ import typer
 
 from driple.checks import MOST_SEED
 from driple.cli.joboptions import EngineOption
-from driple.cli.outputs import output_folder
+from driple.cli.outputs import JsonOption, output_folder
 from driple.cli.overrides import override, set_option, whole
 from driple.cli.progress import progress_bar
 from driple.render.show import note, print_json
@@ -42,7 +42,7 @@ def simulate(
     ] = None,
     engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Simulate every graph of a folder on every setting, and write a data set of each setting.
 

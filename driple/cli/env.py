@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from driple.cli.outputs import JsonOption
 from driple.extras import driple_version
 from driple.render.show import print_json
 
@@ -83,7 +82,7 @@ class _Machine:
 
 
 def env(
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Show what works on this machine, and how to install the rest.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.numbers import MOST_THREADS
-from driple.cli.outputs import output_folder
+from driple.cli.outputs import JsonOption, RunFolderOption
 from driple.cli.overrides import engine_name, override, set_option, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
@@ -79,17 +79,9 @@ def evaluate(
             "workloads"
         ),
     ] = "all",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="folder to write; continued if it is there",
-            callback=output_folder,
-        ),
-    ] = None,
+    output: RunFolderOption = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Train and score methods on workloads, or whole families, that they have never seen.
 

@@ -10,7 +10,7 @@ import typer
 from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, MachineOption, job_options
 from driple.cli.numbers import whole_number
-from driple.cli.outputs import PageOption, check_apart, output_file
+from driple.cli.outputs import JsonOption, PageOption, check_apart, output_file
 from driple.jobs.load import JobOptions
 from driple.render.show import note, print_json
 
@@ -55,7 +55,7 @@ def inspect(
         Path | None,
         typer.Option(help="draw the memory over a step; implies --memory", callback=output_file),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Show where the work of a training step is, and what Driple could not find out.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driple.checks import check_choice
+from driple.cli.outputs import JsonOption
 from driple.errors import ConfigError
 from driple.render.show import note, print_json, print_table
 
@@ -32,7 +33,7 @@ def list_(
             metavar="FILE", help="your own devices, links, instances and prices (.toml), which win"
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """List what Driple knows by name: devices, links, instances, settings, checkpoints.
 

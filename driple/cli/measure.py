@@ -10,7 +10,7 @@ import typer
 
 from driple.cli.extras import require_tensorflow
 from driple.cli.measure_machine import measure_this_machine
-from driple.cli.outputs import check_output_folder, output_folder, output_place
+from driple.cli.outputs import JsonOption, check_output_folder, output_folder, output_place
 from driple.cli.overrides import number, override, set_option, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
@@ -107,7 +107,7 @@ def measure(
         ),
     ] = False,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Measure workloads: real parameter-server training in network namespaces of this machine.
 

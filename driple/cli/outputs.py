@@ -17,7 +17,9 @@ from driple.errors import ConfigError
 from driple.files import is_nameable
 
 __all__ = [
+    "JsonOption",
     "PageOption",
+    "RunFolderOption",
     "TableOption",
     "check_apart",
     "check_output_file",
@@ -32,6 +34,13 @@ def output_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """A file whose folder is there and may be written; an option left out passes."""
     if value is not None:
         check_output_file(_flag_of(param), value)
+    return value
+
+
+def output_folder(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """A folder that is there or can be made; an option left out passes."""
+    if value is not None:
+        check_output_folder(_flag_of(param), value)
     return value
 
 
@@ -53,6 +62,7 @@ def table_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
     return value
 
 
+JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object")]
 PageOption = Annotated[
     Path | None,
     typer.Option(
@@ -72,13 +82,15 @@ TableOption = Annotated[
         callback=table_file,
     ),
 ]
-
-
-def output_folder(param: typer.CallbackParam, value: Path | None) -> Path | None:
-    """A folder that is there or can be made; an option left out passes."""
-    if value is not None:
-        check_output_folder(_flag_of(param), value)
-    return value
+RunFolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        help="folder to write; continued if it is there",
+        callback=output_folder,
+    ),
+]
 
 
 def output_place(param: typer.CallbackParam, value: Path | None) -> Path | None:

@@ -12,7 +12,7 @@ from driple.cli.emitting import EmitOption, check_emit, print_choice
 from driple.cli.jobnotes import show_doubts
 from driple.cli.joboptions import CatalogOption, MachineOption, job_options
 from driple.cli.numbers import finite_number, whole_number
-from driple.cli.outputs import PageOption, TableOption, check_apart, output_file
+from driple.cli.outputs import JsonOption, PageOption, TableOption, check_apart, output_file
 from driple.cli.overrides import choice, engine_name, override, set_option, text, whole
 from driple.cli.progress import late_bar
 from driple.engine.engine import MOST_WORKERS
@@ -140,7 +140,7 @@ def plan(
         ),
     ] = False,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
     output: TableOption = None,
     html: PageOption = None,
     plot: Annotated[

@@ -21,7 +21,7 @@ from driple.cli.joboptions import (
     SettingOption,
     job_options,
 )
-from driple.cli.outputs import PageOption, check_apart, output_file
+from driple.cli.outputs import JsonOption, PageOption, check_apart, output_file
 from driple.cli.overrides import number, override, set_option, text, whole
 from driple.engine.engine import MOST_WORKERS
 from driple.errors import ConfigError
@@ -139,7 +139,7 @@ def predict(
     ] = None,
     engine: EngineOption = "local",
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
     html: PageOption = None,
     plot: Annotated[
         Path | None,

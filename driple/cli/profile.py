@@ -11,7 +11,7 @@ import typer
 
 from driple.cli.extras import require_torch
 from driple.cli.numbers import BANDWIDTH_HELP, whole_number
-from driple.cli.outputs import output_file, output_folder
+from driple.cli.outputs import JsonOption, output_file, output_folder
 from driple.cli.overrides import number, override, set_option, text, texts, whole
 from driple.cli.profile_links import links
 from driple.cli.progress import progress_bar
@@ -70,7 +70,7 @@ def run(
         ),
     ] = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Profile a PyTorch training script, unchanged, in five steps.
 
@@ -152,7 +152,7 @@ def _profile(
 @profile_app.command("show")
 def show(
     profile: Annotated[Path, typer.Argument(help="folder of driple profile run")],
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
     plot: Annotated[
         Path | None,
         typer.Option(help="draw where the time goes (.png, .svg, .pdf)", callback=output_file),

@@ -11,7 +11,7 @@ import typer
 from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import BANDWIDTH_HELP
-from driple.cli.outputs import check_output_file
+from driple.cli.outputs import JsonOption, check_output_file
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
 from driple.render.show import note, print_json, print_table
@@ -57,7 +57,7 @@ def links(
             "other links are calibrated"
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Fit links to measured stalls, or predict the stalls of a job: T = L (tau + G / (L B)).
 

@@ -18,7 +18,7 @@ from driple.cli.joboptions import (
     MachineOption,
     job_options,
 )
-from driple.cli.outputs import PageOption, TableOption, check_apart, output_file
+from driple.cli.outputs import JsonOption, PageOption, TableOption, check_apart, output_file
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.progress import late_bar
 from driple.errors import ConfigError
@@ -136,7 +136,7 @@ def sweep(
         typer.Option(help="of a JOB: share of gradients not sent: 0.5, or 0-0.9 in tenths"),
     ] = None,
     set_: Annotated[list[str] | None, set_option(_JobValues, _TraceValues)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
     output: TableOption = None,
     html: PageOption = None,
     plot: Annotated[

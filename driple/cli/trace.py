@@ -11,7 +11,7 @@ import typer
 
 from driple.cli.extras import require_tensorflow
 from driple.cli.numbers import BANDWIDTH_HELP, finite_number, whole_number
-from driple.cli.outputs import output_file
+from driple.cli.outputs import JsonOption, output_file
 from driple.cli.overrides import number, override, set_option, whole
 from driple.errors import ConfigError
 from driple.render.show import note, print_json
@@ -57,7 +57,7 @@ def run(
     setting: Annotated[str, typer.Option(help="CPU setting with one worker")] = "CPU-P1w1/ho-200M",
     link: Annotated[Path | None, typer.Option(help=_LINK)] = None,
     set_: Annotated[list[str] | None, set_option(_RunValues)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Train a workload with one worker on this machine, and trace its steps op by op.
 
@@ -105,7 +105,7 @@ def import_(
         ),
     ] = None,
     link: Annotated[Path | None, typer.Option(help=_LINK)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Make a trace from TensorFlow's own records of your job, with one worker.
 
@@ -143,7 +143,7 @@ def link(
     ] = None,
     bandwidth: Annotated[str, typer.Option(help=BANDWIDTH_HELP)] = "200M",
     set_: Annotated[list[str] | None, set_option(_LinkValues)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
     plot: Annotated[
         Path | None,
         typer.Option(help="draw costs and fitted line (.png, .svg, .pdf)", callback=output_file),

@@ -10,7 +10,7 @@ import typer
 
 from driple.checks import MOST_SEED
 from driple.cli.numbers import MOST_THREADS
-from driple.cli.outputs import output_folder
+from driple.cli.outputs import JsonOption, RunFolderOption
 from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
@@ -50,17 +50,9 @@ def train(
         Path | None,
         typer.Option(help="data set folder; default: the setting's in datasets/"),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="folder to write; continued if it is there",
-            callback=output_folder,
-        ),
-    ] = None,
+    output: RunFolderOption = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Train an inspector; writes checkpoint.safetensors, log.jsonl and config.json.
 

@@ -11,7 +11,7 @@ import typer
 from driple.checks import MOST_SEED
 from driple.cli.joboptions import MachineOption
 from driple.cli.numbers import MOST_THREADS, whole_number
-from driple.cli.outputs import output_folder
+from driple.cli.outputs import JsonOption, RunFolderOption
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.progress import progress_bar
 from driple.cli.stopping import ending_on_sigterm
@@ -86,15 +86,7 @@ def transfer(
             "table of your own runs: job, setting, seconds"
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="folder to write; continued if it is there",
-            callback=output_folder,
-        ),
-    ] = None,
+    output: RunFolderOption = None,
     workloads: Annotated[
         int | None,
         typer.Option(
@@ -105,7 +97,7 @@ def transfer(
     ] = None,
     machine: MachineOption = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Tune a trained inspector on the data set of another setting (paper, section 4).
 

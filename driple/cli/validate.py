@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.outputs import JsonOption
 from driple.cli.progress import named_steps
 from driple.cli.train import datasets_folder
 from driple.data_folders import HERE
@@ -60,7 +61,7 @@ def validate(
             help="every workload: forward passes too",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Compare the simulator with published measurements that were held out of its fits.
 
