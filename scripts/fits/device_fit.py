@@ -46,6 +46,7 @@ __all__ = ["FitOptions", "fit_devices"]
 SHARES = ("half", "tf32", "plain", "memory")
 PACES = ("op_s", "torch1_op_s", "tensorflow_op_s", "compiled_s", "update_s", "step_s")
 _MOST_ROUNDS, _ROUNDING = 200, 1e-9
+_FILLS = ("fill", "fill_like")  # write memory and do nothing else, as element-wise kinds
 _MS = 1e3  # the fit computes in milliseconds, in single precision
 
 
@@ -57,8 +58,9 @@ class FitOptions:
         steps: of the optimizer.
         rate: its learning rate.
         width: of the hidden layers.
-        kind_penalty: on squares of offsets of kinds and of linear weights: with a smaller one, a
-            kind that few families use takes up what else is odd about them (decision 0076).
+        kind_penalty: on squares of offsets of kinds and of linear weights.
+        map_penalty: on those of element-wise kinds, whose kernels are alike: without it, a kind
+            that one family alone uses takes up what else is odd about that family.
         net_penalty: on squares of the network's weights.
         share_penalty: on squares of deviations of devices.
         source_penalty: on mean squares of what sources add.
@@ -71,7 +73,8 @@ class FitOptions:
     steps: int = 400
     rate: float = 0.02
     width: int = 32
-    kind_penalty: float = 1e-3
+    kind_penalty: float = 3e-5
+    map_penalty: float = 1e-3
     net_penalty: float = 1e-5
     share_penalty: float = 3e-4
     source_penalty: float = 10.0
@@ -218,6 +221,12 @@ class _Parameters:
         self._log_peaks = torch.tensor(
             [[peaks(self._devices[name])[share] for share in SHARES] for name in names]
         ).log()
+        is_map = np.zeros(len(table.kinds), dtype=np.bool_)
+        is_map[table.kind_of[table.inputs[:, INPUTS.index("map")] > 0]] = True
+        is_map |= np.isin(table.kinds, _FILLS)
+        self._kind_penalties = torch.tensor(
+            np.where(is_map, options.map_penalty, options.kind_penalty), dtype=torch.float32
+        )
         width, kinds, count = options.width, len(table.kinds), len(INPUTS)
 
         def zeros(*shape: int) -> Any:
@@ -266,7 +275,8 @@ class _Parameters:
         """What it costs to be far from where the fit begins."""
         options = self._options
         square = {name: (value**2).sum() for name, value in self.weights.items()}
-        of_kinds = square["kind_offset"] + square["kind_last_offset"] + square["linear"]
+        offsets = (self.weights["kind_offset"] ** 2 + self.weights["kind_last_offset"] ** 2).sum(1)
+        of_kinds = (self._kind_penalties * offsets).sum() + options.kind_penalty * square["linear"]
         net = square["hidden"] + square["second"] + square["out"]
         shares = (
             (self.of_device**2).sum() * 4
@@ -276,7 +286,7 @@ class _Parameters:
         )
         sources = (self._source_weights * (self.of_source - self._mean_source()) ** 2).sum()
         return (
-            options.kind_penalty * of_kinds
+            of_kinds
             + options.net_penalty * net
             + options.share_penalty * shares
             + options.source_penalty * sources
