@@ -208,14 +208,14 @@ STAGES = (
         command="scripts.fits.calibration_gpu",
         reads=(*_FITTED, *_KERNELS),
         writes=_FIT,
-        takes="half an hour",
+        takes="a quarter of an hour",
     ),
     Stage(
         name="present-kernels",
         command="scripts.fits.present_kernels",
         reads=(*_FIT, *_FITTED),
         writes=(_PRESENT, f"{_GPU}#model/present"),
-        takes="hours, with the fits that heldout keeps",
+        takes="twenty minutes",
     ),
     Stage(
         name="host-factors",

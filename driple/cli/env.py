@@ -81,9 +81,7 @@ class _Machine:
         }
 
 
-def env(
-    json: JsonOption = False,
-) -> None:
+def env(json: JsonOption = False) -> None:
     """Show what works on this machine, and how to install the rest.
 
     Example:

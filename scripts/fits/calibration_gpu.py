@@ -5,9 +5,10 @@
 GPUs are fitted to the steps on one device: TensorFlow runs, PyTorch rows, single ops. Links of the
 file stay unless `--links` fits them to the runs on clusters. With `--servers` the devices of the
 file stay, and only the links of parameter servers are fitted. The host is that of the published
-steps: scripts/fits/host_factors.py puts the usual one in its place, present_kernels.py fits its
-kernels after that, and nothing of both is read here, or each round would give other numbers. What
-answers state as their errors is made by heldout.py, with fits that have not seen what they predict.
+steps, and present kernels of the file stay: present_kernels.py fits these and host_factors.py puts
+the usual host in its place, both after this. The fit depends on neither, or each round would give
+other numbers. What answers state as their errors is made by heldout.py, with fits that have not
+seen what they predict.
 """
 
 from __future__ import annotations
@@ -85,15 +86,14 @@ def main() -> None:
         write(with_servers(shipped_calibration()))
         return
     known = shipped_calibration()
-    if not isinstance(known.model, GpuModel):
-        raise ConfigError(f"{TARGET.name} is not of GPUs")
+    present = gpu_model_of(known).present
     fits, runs = load_fits(
         TABLES, GRAPHS, lambda what: print(what, flush=True), cache=CACHE, usual=False
     )
     best = fits.without()
     calibration = replace(
         known,
-        model=replace(best.model, present=known.model.present),
+        model=replace(best.model, present=present),
         memory_activity=memory_activity(fits.graphs, best),
         about={
             "sources": sorted({run.source for run in runs} | {"driple_paper", "neusight", "timm"}),
@@ -108,14 +108,23 @@ def main() -> None:
     write(calibration)
 
 
+def gpu_model_of(calibration: Calibration) -> GpuModel:
+    """Its model.
+
+    Raises:
+        ConfigError: it is not of GPUs.
+    """
+    if not isinstance(calibration.model, GpuModel):
+        raise ConfigError(f"{TARGET.name} is not of GPUs; fit it by scripts.fits.calibration_gpu")
+    return calibration.model
+
+
 def with_servers(known: Calibration) -> Calibration:
     """The calibration with links of parameter servers fitted to the published runs on servers."""
     graphs = read_graphs(GRAPHS)
     runs = [run for run in read_tensorflow_runs(TABLES) if (run.job, run.half) in graphs]
     served = [run for run in runs if run.num_servers]
-    if not isinstance(known.model, GpuModel):
-        raise ConfigError(f"{TARGET.name} is not of GPUs; fit it without --servers first")
-    prepared = prepare_runs(served, graphs, Fit(known.model), runs)
+    prepared = prepare_runs(served, graphs, Fit(gpu_model_of(known)), runs)
     fit = fit_links(prepared, most_passed_by_servers(TABLES))
     crossed = {link_kind(run.link) for run in served}
     new = {kind: link for kind, link in fit.links.items() if kind in crossed}

@@ -22,7 +22,7 @@ from driple.runs.step_store import StepStore
 from driple.runs.tuning import TunedStep, factors_of, tuned_step
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.device_models import GpuModel
-from scripts.fits.calibration_gpu import ROOT, write
+from scripts.fits.calibration_gpu import ROOT, gpu_model_of, write
 from scripts.fits.hosts import HOSTS_FILE, PUBLISHED, KnownHosts, with_usual_host
 from scripts.fits.measured_gpu import MEASURED_FILE, read_profiled_runs
 from scripts.fits.measured_kernels import stored_job
@@ -76,10 +76,7 @@ def on_published_host(model: GpuModel) -> GpuModel:
 def main() -> None:
     """Measure, and write both files."""
     shipped = shipped_calibration()
-    model = shipped.model
-    if not isinstance(model, GpuModel):
-        raise ConfigError("the shipped calibration is not of GPUs")
-    published = on_published_host(model)
+    published = on_published_host(gpu_model_of(shipped))
     known = KnownHosts(
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         published_op_s=published.host.op_s,

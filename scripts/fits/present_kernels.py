@@ -21,7 +21,7 @@ from driple.files import atomic_write
 from driple.runs.measured_run import fold_of
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.device_models import GpuModel
-from scripts.fits.calibration_gpu import ROOT, write
+from scripts.fits.calibration_gpu import ROOT, gpu_model_of, write
 from scripts.fits.gpu_fits import LeftOut
 from scripts.fits.heldout import fits, shipped
 from scripts.fits.measured_gpu import MEASURED_FOLDER
@@ -53,9 +53,7 @@ def main() -> None:
     text = json.dumps({name: to_dict(one, where=name) for name, one in fitted.items()}, indent=1)
     atomic_write(PRESENT_FILE, text.encode() + b"\n", error=ConfigError)
     known = shipped_calibration()
-    if not isinstance(known.model, GpuModel):
-        raise ConfigError("the shipped calibration is not of GPUs")
-    write(replace(known, model=replace(known.model, present=fitted[ALL])))
+    write(replace(known, model=replace(gpu_model_of(known), present=fitted[ALL])))
 
 
 if __name__ == "__main__":

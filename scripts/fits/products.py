@@ -17,10 +17,11 @@ import pandas as pd
 
 from driple.catalog import device_named
 from driple.runs.solver import least_squares
-from driple.simulate.calibration import GpuModel, shipped_calibration
+from driple.simulate.calibration import shipped_calibration
 from driple.simulate.gpu_kernels import smooth_max
 from driple.simulate.gpu_times import most_shares, peak_seconds
 from driple.simulate.optable import OpTable
+from scripts.fits.calibration_gpu import gpu_model_of
 from scripts.published.kernels import wide_table
 from scripts.studies.chips.today import CHIPS, product_ops
 
@@ -31,9 +32,7 @@ _START = (np.log(0.8), np.log(0.8), 0.15, np.log(3.0))
 
 def sharpness() -> float:
     """Exponent in which computing and memory meet, of the shipped calibration."""
-    model = shipped_calibration().model
-    if not isinstance(model, GpuModel):
-        raise TypeError("the shipped calibration is not of GPUs")
+    model = gpu_model_of(shipped_calibration())
     return model.kernels.sharpness
 
 

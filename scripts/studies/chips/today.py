@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from driple.catalog import Device, device_named
-from driple.errors import ConfigError
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.signature import OpSignature, Tensor
 from driple.simulate.calibration import GpuModel, shipped_calibration
@@ -23,6 +22,7 @@ from driple.simulate.gpu_times import (
     peak_seconds,
 )
 from driple.simulate.optable import OpTable
+from scripts.fits.calibration_gpu import gpu_model_of
 
 __all__ = [
     "CHIPS",
@@ -91,9 +91,7 @@ def expert_ops(shapes: pd.DataFrame) -> OpTable:
 
 
 def _shipped_model() -> GpuModel:
-    model = shipped_calibration().model
-    if not isinstance(model, GpuModel):
-        raise ConfigError("the shipped calibration is not of GPUs")
+    model = gpu_model_of(shipped_calibration())
     return model
 
 
