@@ -13,7 +13,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -179,11 +179,11 @@ def simulate_store(
 def _key(
     store: GraphStore, shard: str, plan: SimulationPlan, calibration: Calibration | None
 ) -> str:
-    """Hash of all that decides a part."""
+    """Hash of all that decides a part; what a calibration states as its errors does not."""
     graphs = sorted((job, key) for job, (place, key) in store.places.items() if place == shard)
     settings = [setting.name for setting in plan.settings]
     reached = [calibration or shipped_calibration(setting) for setting in plan.settings]
-    numbers = [one.to_dict() for one in reached]
+    numbers = [replace(one, errors={}, about={}).to_dict() for one in reached]
     decides = [graphs, settings, plan.num_steps, plan.seed, numbers]
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:24]
 

@@ -175,12 +175,13 @@ def main() -> None:
         kept = read_predictions(file).by_split if file.exists() else {}
         write_predictions(Predictions({**kept, **new.by_split}), file)
         return
+    new = predict_all(given.only or MADE, given.processes, training=given.training)
+    # Last, as most of its fits are those of parts, which several processes have made.
     if given.refit_tensorflow or not (PUBLISHED / TENSORFLOW_FILE).exists():
         held_out = predict_tensorflow(
             PUBLISHED, GRAPHS, lambda what: print(what, flush=True), cache=STATE / "fits"
         )
         write_tensorflow(held_out, PUBLISHED)
-    new = predict_all(given.only or MADE, given.processes, training=given.training)
     predictions = new
     if given.only:  # other splits keep what is there
         known = read_predictions(file).by_split
