@@ -22,6 +22,7 @@ from driple.schemes.records import Computing, WorkerRecord
 from driple.schemes.scheme import ProgramExchange, RunsLike, SchemeStep, Sharding
 from driple.schemes.servers import ClusterSpec, simulate_cluster, spread
 from driple.step.exchange import ExchangeRule
+from driple.units import counted
 
 __all__ = [
     "ClusterSpec",
@@ -36,6 +37,7 @@ __all__ = [
 # measured steps. 100 steps average over the phases of heterogeneous workers; 200 steps of all
 # workers together are as precise.
 _WARM_UP, _MOST_STEPS, _LEAST_ASYNC_STEPS, _WORKER_STEPS = 5, 100, 20, 200
+_MOST_PAIRS = 1_000  # of a worker and a server: a simulation takes the square of their number
 
 
 class ParameterServers:
@@ -100,6 +102,10 @@ class ParameterServers:
 
         Asynchronous workers start one after another, spread over a step. After a warm-up they run
         200 steps together, and 20 to 100 each, whatever `num_steps` is.
+
+        Raises:
+            SettingError: the link is not known, or there are too many pairs of a worker and a
+                server.
         """
         topology, servers = step.topology, step.servers
         link = step.within if step.between is None else step.between
@@ -108,6 +114,7 @@ class ParameterServers:
                 "the link between workers and parameter servers is not known; name it, as in "
                 "V100-P1w2/ho-PCIe"
             )
+        _check_pairs(len(topology.worker_machine), len(topology.server_machine))
         cluster = ClusterSpec(
             worker_machine=topology.worker_machine,
             server_machine=topology.server_machine,
@@ -128,4 +135,18 @@ class ParameterServers:
             steps = _LEAST_ASYNC_STEPS  # they repeat
         return simulate_cluster(
             spread(cluster, step.plans), step.plans, 1 + steps, seed, warm_up=_WARM_UP
+        )
+
+
+def _check_pairs(workers: int, servers: int) -> None:
+    """Refuse what would take hours.
+
+    Raises:
+        SettingError: too many pairs of a worker and a server.
+    """
+    if workers * servers > _MOST_PAIRS:
+        raise SettingError(
+            f"{counted(workers, 'worker')} on {counted(servers, 'parameter server')} exchange "
+            f"messages in {workers * servers:,} pairs, and at most {_MOST_PAIRS:,} are simulated; "
+            "ask for fewer, or for a ring, such as V100-R128/ho-10G"
         )
