@@ -2,7 +2,8 @@
 
     python -m scripts.fits.calibration_gpu [--links | --servers]
 
-GPUs are fitted to the steps on one device: TensorFlow runs, PyTorch rows, single ops. Links of the
+GPUs are fitted to the steps on one device: TensorFlow runs, PyTorch rows, single ops; that fit is
+one of those that `scripts.fits.part_fits` makes. Links of the
 file stay unless `--links` fits them to the runs on clusters. With `--servers` the devices of the
 file stay, and only the links of parameter servers are fitted. The host is that of the published
 steps, and present kernels of the file stay: present_kernels.py fits these and host_factors.py puts
@@ -44,7 +45,7 @@ ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "datasets" / "runs" / "published"
 GRAPHS = ROOT / "datasets" / "graphs" / "calibration"
 TARGET = ROOT / "driple" / "simulate" / "calibration-gpu.json"
-CACHE = ROOT / "build" / "heldout" / "fits"
+FITS = ROOT / "scripts" / "fits" / "parts"
 
 
 def memory_activity(graphs: Graphs, fit: Fit) -> float:
@@ -88,7 +89,7 @@ def main() -> None:
     known = shipped_calibration()
     present = gpu_model_of(known).present
     fits, runs = load_fits(
-        TABLES, GRAPHS, lambda what: print(what, flush=True), cache=CACHE, usual=False
+        TABLES, GRAPHS, lambda what: print(what, flush=True), cache=FITS, usual=False
     )
     best = fits.without()
     calibration = replace(

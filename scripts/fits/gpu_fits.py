@@ -4,12 +4,14 @@
     FitTable --without a part--> GpuModel
 
 A finished fit is written to a folder, so that a program that was stopped goes on where it was.
+Those of `scripts.fits.part_fits` ship.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -187,18 +189,18 @@ class GpuFits:
     def fitted(self, left_out: LeftOut = NOTHING) -> GpuModel:
         """The same with the published host and without present kernels."""
         if left_out not in self._known:
-            file = None if self._cache is None else self._cache / f"{self._key(left_out)}.json"
+            file = self.file_of(left_out)
             if file is not None and file.exists():
-                self._known[left_out] = from_json(
-                    GpuModel, json.loads(file.read_text(encoding="utf-8")), where=file.name
-                )
+                self._known[left_out] = from_json(GpuModel, _read(file), where=file.name)
             else:
                 self._known[left_out] = self._fitted(left_out)
                 if file is not None:
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    text = json.dumps(to_dict(self._known[left_out], where="fit"))
-                    atomic_write(file, text.encode(), error=ConfigError)
+                    _write(file, to_dict(self._known[left_out], where="fit"))
         return self._known[left_out]
+
+    def file_of(self, left_out: LeftOut) -> Path | None:
+        """File that keeps a fit; None if none is kept."""
+        return None if self._cache is None else self._cache / f"{self._key(left_out)}.json.xz"
 
     def _key(self, left_out: LeftOut) -> str:
         """Name of a kept fit: another choice of options or rows is another fit."""
@@ -285,11 +287,20 @@ class GpuFits:
         rows = telling_rows(self._shipped.rows)
         if not rows:
             return []
-        file = None if self._cache is None else self._cache / f"{self._key(NOTHING)}-spread.json"
+        file = self._spread_file()
         if file is not None and file.exists():
-            seconds = json.loads(file.read_text(encoding="utf-8"))
+            seconds = _read(file)
             return [replace(row, step_s=seconds[row.id]) for row in rows if row.id in seconds]
-        first = GpuFits(
+        calibration = replace(shipped_calibration(), model=self._first().fitted())
+        self._progress("steps on several devices")
+        computing = computing_of(rows, self._shipped.steps, calibration)
+        if file is not None:
+            _write(file, {row.id: row.step_s for row in computing})
+        return computing
+
+    def _first(self) -> GpuFits:
+        """Fits to steps on one device."""
+        return GpuFits(
             shipped=self._shipped,
             runs=self._runs,
             graphs=self._graphs,
@@ -300,13 +311,17 @@ class GpuFits:
             spread=False,
             progress=self._progress,
         )
-        calibration = replace(shipped_calibration(), model=first.fitted())
-        self._progress("steps on several devices")
-        computing = computing_of(rows, self._shipped.steps, calibration)
-        if file is not None:
-            text = json.dumps({row.id: row.step_s for row in computing})
-            atomic_write(file, text.encode(), error=ConfigError)
-        return computing
+
+    def _spread_file(self) -> Path | None:
+        """File that keeps the steps on several devices without what their exchange adds."""
+        name = f"{self._key(NOTHING)}-spread.json.xz"
+        return None if self._cache is None else self._cache / name
+
+    @property
+    def files_of_rows(self) -> list[Path]:
+        """Files that keep what all fits begin with."""
+        files = (self._first().file_of(NOTHING), self._spread_file())
+        return [file for file in files if file is not None]
 
     def _fold(self, row: MeasuredRun) -> int:
         return fold_of(row.family, self._shipped.folds)
@@ -330,6 +345,18 @@ class GpuFits:
             scale.get(row.task, _TRAINING) * weight / totals[row.task]
             for row, weight in zip(rows, raw, strict=True)
         ]
+
+
+def _read(file: Path) -> Any:
+    """What is kept in a file."""
+    return json.loads(lzma.decompress(file.read_bytes()))
+
+
+def _write(file: Path, kept: Any) -> None:
+    """Keep something in a file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    content = lzma.compress(json.dumps(kept).encode(), preset=9 | lzma.PRESET_EXTREME)
+    atomic_write(file, content, error=ConfigError)
 
 
 def _family_of(model: str) -> str:

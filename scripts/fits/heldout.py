@@ -6,7 +6,7 @@
 Each fold of families, each device and each source is left out of a fit of its own, which then
 predicts what was left out; so are the largest sizes of each fold with the smallest of another. A
 finished part is kept in build/heldout, so that the script goes on where it was stopped; delete the
-folder after a change of the device model. At the end it writes
+folder after other fits. Fits are those of `scripts.fits.part_fits`. At the end it writes
 
     datasets/runs/published/heldout.csv.gz            id, split, predicted seconds
     datasets/runs/published/heldout_tensorflow.csv.gz the same of TensorFlow runs, by id of the run
@@ -74,6 +74,7 @@ CHECKED = ROOT / "driple" / "answers" / FILE
 CALIBRATION = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 SPLIT = PUBLISHED / "split_runs.json"  # by scripts.checks.split_rows
 STATE = ROOT / "build" / "heldout"
+FITS = ROOT / "scripts" / "fits" / "parts"  # by scripts.fits.part_fits
 MADE = (*HELD_OUT, "size")  # splits whose fits are made
 
 
@@ -88,16 +89,34 @@ def shipped(*, training: bool) -> Shipped:
 
 @cache
 def fits(*, training: bool, kernels: bool = True) -> GpuFits:
-    """Fits to the rows and to measured kernels, once in each process; finished ones are kept."""
+    """Fits to the rows and to measured kernels, once in each process; finished ones are kept.
+
+    Those without rows of forward passes or without kernels do not ship.
+    """
     return GpuFits(
         shipped=shipped(training=training),
         runs=read_tensorflow_runs(PUBLISHED),
         graphs=read_graphs(GRAPHS),
         published=PUBLISHED,
         measured=measured_beside(PUBLISHED) if kernels else None,
-        cache=STATE / "fits",
+        cache=FITS if kernels and not training else STATE / "fits",
         progress=lambda what: print(what, flush=True),
     )
+
+
+def parts_made(splits: Sequence[str], *, training: bool) -> list[HeldOutPart]:
+    """Parts of some splits."""
+    benchmark = shipped(training=training)
+    parts = [
+        part
+        for split in splits
+        if split != "size"
+        for part in parts_of(benchmark.rows, split, benchmark.folds)
+    ]
+    if "size" in splits:
+        ends = sizes_of(benchmark.rows, benchmark.steps).ends
+        parts += parts_of_sizes(benchmark.rows, ends, benchmark.folds)
+    return parts
 
 
 def state_of(part: HeldOutPart) -> Path:
@@ -127,16 +146,7 @@ def predict_all(
     splits: Sequence[str], processes: int, *, training: bool, only_part: str = ""
 ) -> Predictions:
     """Predictions of every part, made or kept, or of the parts of one name."""
-    benchmark = shipped(training=training)
-    parts = [
-        part
-        for split in splits
-        if split != "size"
-        for part in parts_of(benchmark.rows, split, benchmark.folds)
-    ]
-    if "size" in splits:
-        ends = sizes_of(benchmark.rows, benchmark.steps).ends
-        parts += parts_of_sizes(benchmark.rows, ends, benchmark.folds)
+    parts = parts_made(splits, training=training)
     if only_part:
         parts = [part for part in parts if part.name == only_part]
         if not parts:
@@ -179,7 +189,7 @@ def main() -> None:
     # Last, as most of its fits are those of parts, which several processes have made.
     if given.refit_tensorflow or not (PUBLISHED / TENSORFLOW_FILE).exists():
         held_out = predict_tensorflow(
-            PUBLISHED, GRAPHS, lambda what: print(what, flush=True), cache=STATE / "fits"
+            PUBLISHED, GRAPHS, lambda what: print(what, flush=True), cache=FITS
         )
         write_tensorflow(held_out, PUBLISHED)
     predictions = new

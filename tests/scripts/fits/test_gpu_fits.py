@@ -53,7 +53,7 @@ def own() -> list[tuple[str, float]]:
     return [(family, work) for family, work, *_ in kernel_steps(MEASURED, 1.0)]
 
 
-def fits_of(runs: list[TensorFlowRun], folder: Path) -> GpuFits:
+def fits_of(runs: list[TensorFlowRun], folder: Path, cache: Path | None = None) -> GpuFits:
     """Fits to runs of TensorFlow alone, a few steps of the optimizer long."""
     with gzip.open(folder / OPS_FILE, "wt", encoding="utf-8") as file:
         file.write("op,device,dtype,inputs,output,forward_s\n")
@@ -62,6 +62,7 @@ def fits_of(runs: list[TensorFlowRun], folder: Path) -> GpuFits:
         runs=runs,
         graphs=GRAPHS,
         published=folder,
+        cache=cache,
         options=FitOptions(steps=30, width=4),
     )
 
