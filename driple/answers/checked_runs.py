@@ -1,8 +1,9 @@
 """Published runs that the simulator was checked against, each with its error when held out.
 
-    CheckedRun, ... <-> checked_runs.json, which is installed
+    checked_runs.json, which is installed -> RunColumns -> CheckedRun, ...
 
-`stated_error` takes from them the error that belongs to one answer.
+`stated_error` takes from them the error that belongs to one answer; `scripts.fits.checked_files`
+writes them.
 """
 
 from __future__ import annotations
@@ -23,16 +24,13 @@ from driple.runs.measured_run import MeasuredRun
 __all__ = [
     "CheckedRun",
     "RunColumns",
-    "runs_from_json",
-    "runs_to_json",
-    "shipped_checked_runs",
     "shipped_run_columns",
     "size_class",
 ]
 
 FORMAT = 4
 FILE = "checked_runs.json"
-_PER_MILLE = 1000  # how finely shares are stored
+PER_MILLE = 1000  # how finely shares are stored
 _SIZES = ((1, "one device"), (8, "2 to 8 devices"), (64, "9 to 64 devices"))
 _LARGEST = "more than 64 devices"
 
@@ -99,68 +97,20 @@ class CheckedRun:
         return self.run.weight
 
 
-_FIELDS = (  # in the order of the columns
+FIELDS = (  # in the order of the columns
     "kind", "held_out", "framework", "task", "family", "devices", "num_devices", "num_servers",
     "several_machines", "link", "half", "compiled", "log_ratio", "weight", "distance", "end", "mix",
 )  # fmt: skip
 _LATER = "end"  # that a file of before lacks
 _OF_RUN = ("framework", "task", "family", "compiled", "weight")
-_OWN = tuple(name for name in _FIELDS if name not in _OF_RUN)
-_FLAGS = frozenset({"half", "compiled", "several_machines"})
+_OWN = tuple(name for name in FIELDS if name not in _OF_RUN)
+FLAGS = frozenset({"half", "compiled", "several_machines"})
 _TEXTS = frozenset({"kind", "held_out", "framework", "task", "family", "link", "end"})
-_DIGITS = {"log_ratio": 4, "distance": 3}  # as they are stored
 
 
 def size_class(num_devices: int) -> str:
     """Group of clusters by their number of devices, in words."""
     return next((words for most, words in _SIZES if num_devices <= most), _LARGEST)
-
-
-def runs_to_json(runs: Sequence[CheckedRun]) -> str:
-    """Text of checked_runs.json: the mixes and the words once each, then a list per field."""
-    mixes = sorted({_rounded(run.mix) for run in runs})
-    mix_at = {mix: number for number, mix in enumerate(mixes)}
-    columns = [_column(name, runs, mix_at) for name in _FIELDS]
-    texts = ({value for value in column if isinstance(value, str)} for column in columns)
-    words = sorted(set().union(*texts))
-    word_at: dict[object, int] = {word: number for number, word in enumerate(words)}
-    coded = [
-        [word_at[value] if isinstance(value, str) else value for value in column]
-        for column in columns
-    ]
-    head = f'"format": {FORMAT}, "mix_kinds": {json.dumps(MIX_KINDS)}'
-    stored_mixes = ",\n".join(map(_compact, mixes))
-    stored = ",\n".join(
-        f'"{name}": {_compact(column)}' for name, column in zip(_FIELDS, coded, strict=True)
-    )
-    return (
-        f'{{{head}, "words": {json.dumps(words)}, "mixes": [\n{stored_mixes}\n], '
-        f'"columns": {{\n{stored}\n}}}}\n'
-    )
-
-
-def _compact(values: Sequence[object]) -> str:
-    return json.dumps(values, separators=(",", ":"))
-
-
-def _rounded(mix: Sequence[float]) -> tuple[int, ...]:
-    return tuple(round(_PER_MILLE * share) for share in mix)
-
-
-def _column(
-    name: str, runs: Sequence[CheckedRun], mix_at: dict[tuple[int, ...], int]
-) -> list[object]:
-    """One field of all runs, as numbers and texts."""
-    if name == "mix":
-        return [mix_at[_rounded(run.mix)] for run in runs]
-    if name == "devices":
-        return ["+".join(run.devices) for run in runs]
-    if name == "weight":
-        return [float(f"{run.weight:.3g}") for run in runs]
-    values = [getattr(run, name) for run in runs]
-    if name in _FLAGS:
-        return [int(value) for value in values]
-    return [round(value, _DIGITS[name]) for value in values] if name in _DIGITS else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +126,11 @@ class RunColumns:
     @classmethod
     def of(cls, runs: Sequence[CheckedRun]) -> RunColumns:
         """Of runs."""
-        return cls({name: [getattr(run, name) for run in runs] for name in _FIELDS})
+        return cls({name: [getattr(run, name) for run in runs] for name in FIELDS})
 
     @classmethod
     def from_json(cls, text: str) -> RunColumns:
-        """The inverse of `runs_to_json`.
+        """Runs of the text of checked_runs.json.
 
         Raises:
             ConfigError: not such a text.
@@ -245,17 +195,17 @@ def _decoded(values: dict[str, Any]) -> dict[str, Sequence[Any]]:
             "make it again: scripts/fits/heldout.py"
         )
     columns: dict[str, Sequence[Any]] = dict(values["columns"])
-    if not set(_FIELDS) - {_LATER} <= set(columns) <= set(_FIELDS):
+    if not set(FIELDS) - {_LATER} <= set(columns) <= set(FIELDS):
         raise ConfigError(
             f"{FILE} has the columns {', '.join(columns)}; make it again: scripts/fits/heldout.py"
         )
     words, mixes = values["words"], values["mixes"]
-    shares = [tuple(share / _PER_MILLE for share in mix) for mix in mixes]
+    shares = [tuple(share / PER_MILLE for share in mix) for mix in mixes]
     devices = [tuple(word.split("+")) for word in words]
     lists: dict[str, Sequence[Any]] = {
         "mix": shares,
         "devices": devices,
-        **dict.fromkeys(_FLAGS, (False, True)),
+        **dict.fromkeys(FLAGS, (False, True)),
     }
     lists |= dict.fromkeys(_TEXTS & columns.keys(), words)
     columns |= {
@@ -268,22 +218,7 @@ def _decoded(values: dict[str, Any]) -> dict[str, Sequence[Any]]:
     return columns
 
 
-def runs_from_json(text: str) -> tuple[CheckedRun, ...]:
-    """The inverse of `runs_to_json`.
-
-    Raises:
-        ConfigError: not such a text.
-    """
-    return RunColumns.from_json(text).runs()
-
-
 @cache
 def shipped_run_columns() -> RunColumns:
     """The file that is installed with Driple."""
     return RunColumns.from_json((files("driple.answers") / FILE).read_text(encoding="utf-8"))
-
-
-@cache
-def shipped_checked_runs() -> tuple[CheckedRun, ...]:
-    """The checked runs that are installed with Driple."""
-    return shipped_run_columns().runs()

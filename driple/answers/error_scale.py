@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from driple.answers.checked_runs import RunColumns, size_class
 from driple.answers.op_mix import network_of
-from driple.codec import Json, from_json, to_json
+from driple.codec import from_json
 from driple.estimate import LEVEL
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "ErrorScale",
     "Spread",
     "error_quantiles",
-    "scale_to_json",
     "shipped_scale",
     "traits_of",
 ]
@@ -52,7 +51,6 @@ _MOST_OF_FAMILY, _MOST_OF_DEVICE = 1.0, 10.0  # that the runs of one weigh toget
 _RIDGE = 4.0  # families that hold each effect at none
 _LEAST_LOG = 0.01  # added to each residual: repeated runs differ by as much
 _FAR = 0.4  # distance from which on residuals grow no more
-_DIGITS = 4
 _MOST_ROUNDS, _MOST_MOVE, _SMALL_MOVE = 30, 1.5, 1e-3
 
 
@@ -196,20 +194,6 @@ class ErrorScale:
 def shipped_scale() -> ErrorScale:
     """The scale of the installed runs."""
     return from_json(ErrorScale, json.loads(FILE.read_text(encoding="utf-8")), where=FILE.name)
-
-
-def scale_to_json(scale: ErrorScale) -> str:
-    """Text of error_scale.json: four digits, and no effect that these round to none."""
-    return json.dumps(_rounded(to_json(scale)), indent=1, sort_keys=True) + "\n"
-
-
-def _rounded(value: Json) -> Json:
-    if isinstance(value, float):
-        return round(value, _DIGITS)
-    if isinstance(value, Mapping):
-        rounded = {name: _rounded(inner) for name, inner in value.items()}
-        return {name: inner for name, inner in rounded.items() if inner != 0}
-    return value
 
 
 class _Runs:

@@ -51,10 +51,12 @@ def op_mix(graph: OpGraph, cost: GraphCost) -> tuple[float, ...]:
         graph: of one worker's step.
         cost: of this graph.
     """
-    kinds = np.array([_kind_of(op) for op in graph.signatures], dtype=np.int64)
     moved = cost.bytes_read + cost.bytes_written
     return shares_of_time(
-        kinds[graph.signature_of], cost.flops, moved, cost.executions.astype(np.float64)
+        kinds_of(graph.signatures)[graph.signature_of],
+        cost.flops,
+        moved,
+        cost.executions.astype(np.float64),
     )
 
 

@@ -35,7 +35,6 @@ __all__ = [
     "list_devices",
     "list_instances",
     "list_links",
-    "nearest_devices",
     "read_catalog",
     "shipped_catalog",
     "shipped_hardware",
@@ -66,11 +65,6 @@ def device_named(name: str) -> Device:
         SettingError: there is none; the message offers the nearest names.
     """
     return shipped_hardware().device(name)
-
-
-def nearest_devices(name: str, most: int = 3) -> tuple[str, ...]:
-    """The installed catalogue's devices that come closest to a name that it does not have."""
-    return shipped_hardware().nearest_devices(name, most)
 
 
 def find_link(name: str) -> Link | None:

@@ -17,7 +17,7 @@ from driple.jobs.training_config.config import USUAL_REUSE_ELEMENTS
 from driple.schemes.registry import registered_schemes, scheme_named
 from driple.schemes.scheme import Sharding
 
-__all__ = ["MemoryPlace", "gpu_kinds", "modelled_schemes", "usable_bytes"]
+__all__ = ["MemoryPlace", "gpu_kinds", "modelled_schemes"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,11 +221,6 @@ class MemoryPlace:
 def modelled_schemes() -> tuple[str, ...]:
     """Names of the schemes whose memory is modelled."""
     return tuple(scheme.name for scheme in registered_schemes() if scheme.sharding is not None)
-
-
-def usable_bytes(capacity_bytes: float, usable_share: float) -> float:
-    """Memory that a process can have, without what the driver reserves."""
-    return capacity_bytes * usable_share
 
 
 def gpu_kinds(cluster: Cluster) -> tuple[tuple[Device, Machine], ...]:

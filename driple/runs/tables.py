@@ -21,24 +21,17 @@ from typing import TextIO, TypeVar, get_type_hints
 from driple.errors import ConfigError
 from driple.remarks import Remark, remark
 
-__all__ = ["MEASURED", "MEMORY", "PUBLISHED", "TENSORFLOW", "USERS", "UTILISATION", "Line",
+__all__ = ["PUBLISHED", "TENSORFLOW", "USERS", "UTILISATION", "Line",
            "ignored_columns", "read_records", "read_table"]  # fmt: skip
 
 _Record = TypeVar("_Record")
 
-# Of users, of `pytorch_rows.csv.gz`, `utilisation_runs.csv.gz`, `measured-h100/rows.csv.gz` and
-# `memory_rows.csv.gz`.
+# Of users, of `pytorch_rows.csv.gz` and of `utilisation_runs.csv.gz`.
 USERS = {
     "task": "mode", "step_s": "seconds", "channels_last": "layout", "input_shape": "input",
 }  # fmt: skip
 PUBLISHED = {"num_devices": "devices", "batch_size": "batch", "utilisation_pct": "util_pct"}
 UTILISATION = {**PUBLISHED, "id": "row", "utilisation_pct": "util_mean"}
-MEASURED = {"job": "name", "batch_size": "batch", "activation_checkpointing": "checkpointing"}
-MEMORY = {
-    "num_devices": "devices", "batch_size": "batch", "activation_checkpointing": "checkpointing",
-    "allocated_bytes": "allocated_gib", "reserved_bytes": "reserved_gib",
-    "device_bytes": "device_gib", "capacity_bytes": "capacity_gib",
-}  # fmt: skip
 _TF_CNN = {
     "device": "gpu", "num_devices": "n_gpus", "job": "model", "batch_size": "batch_per_gpu",
     "step_s": "step_time_s",

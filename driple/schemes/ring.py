@@ -7,18 +7,16 @@ form serves links that `driple profile links` fitted, and closed forms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.checks import check_number
-from driple.schemes.records import WorkerRecord, check_rate
-from driple.schemes.timeline import StepCollectives, StepUpdate, simulate_timeline
-from driple.step.plan import StepPlan
+from driple.schemes.records import check_rate
+from driple.schemes.timeline import StepUpdate
 
-__all__ = ["RingExchange", "RingSpec", "one_after_another", "passing", "simulate_ring"]
+__all__ = ["RingExchange", "RingSpec", "one_after_another", "passing"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -52,11 +50,6 @@ class RingExchange:
             2 * (self.count - 1) / self.count * sizes / self.bytes_per_s + tensors * self.tensor_s
         )
         return took_s
-
-    def passed_bytes(self, sizes: FloatArray) -> FloatArray:
-        """Bytes of each message that a worker sends, shape [num_messages]."""
-        passed: FloatArray = 2 * (self.count - 1) / self.count * sizes
-        return passed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,20 +91,6 @@ class RingSpec:
         """Update, jitter and overlap of this ring."""
         check_number("share", self.share, least=0)
         return StepUpdate(update_s=self.update_s, jitter=self.jitter, overlapped=self.overlapped)
-
-
-def simulate_ring(
-    spec: RingSpec, plans: Sequence[StepPlan], num_steps: int, seed: int = 0
-) -> list[WorkerRecord]:
-    """Simulate every worker; messages are those of the plans."""
-    messages = [one for segment in plans[0].segments for one in segment.sends] if plans else []
-    sizes = spec.share * np.array([one.nbytes for one in messages], dtype=np.float64)
-    tensors = np.array([one.tensors for one in messages], dtype=np.int64)
-    ring = spec.exchange()
-    exchange = StepCollectives(
-        send_s=ring.seconds(sizes, tensors), send_bytes=ring.passed_bytes(sizes)
-    )
-    return simulate_timeline(spec.step(), exchange, plans, num_steps, seed)
 
 
 def passing(

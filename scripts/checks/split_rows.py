@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.answers.checked_runs import CheckedRun, runs_to_json, shipped_run_columns
+from driple.answers.checked_runs import CheckedRun, shipped_run_columns
 from driple.answers.job_kind import JobKind
 from driple.answers.like_cluster import ClusterKind
 from driple.catalog import device_named
@@ -49,6 +49,7 @@ from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulated_step_s
 from scripts.fits.checked import kind_of_prepared
+from scripts.fits.checked_files import runs_to_json
 from scripts.published.models import definition_of, traced_job
 
 ROWS = Path(__file__).parents[2] / "datasets" / "runs" / "published" / TRAINING_FILE

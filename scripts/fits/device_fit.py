@@ -11,6 +11,7 @@ which predictions leave out.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -198,8 +199,10 @@ def _sums_of_rows(counts: Any, torch: Any) -> Callable[[Any], Any]:
     By compressed rows of the matrix and of its transpose, which takes a fifteenth of what PyTorch's
     own product of pairs of coordinates takes.
     """
-    matrix = counts.coalesce().to_sparse_csr()
-    transpose = counts.t().coalesce().to_sparse_csr()
+    with warnings.catch_warnings():  # that compressed rows are in beta state
+        warnings.simplefilter("ignore")
+        matrix = counts.coalesce().to_sparse_csr()
+        transpose = counts.t().coalesce().to_sparse_csr()
 
     class Sums(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod

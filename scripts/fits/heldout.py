@@ -30,9 +30,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from driple.answers.checked_runs import FILE, RunColumns, runs_from_json, runs_to_json
+from driple.answers.checked_runs import FILE, RunColumns
 from driple.answers.error_scale import FILE as SCALE
-from driple.answers.error_scale import ErrorScale, scale_to_json
+from driple.answers.error_scale import ErrorScale
 from driple.errors import ConfigError
 from driple.files import atomic_write
 from driple.runs.tensorflow_runs import read_tensorflow_runs
@@ -58,6 +58,7 @@ from scripts.fits.checked import (
     with_distances,
     without_repeats,
 )
+from scripts.fits.checked_files import runs_to_json, scale_to_json
 from scripts.fits.coverage import coverage_of, cross_conformal
 from scripts.fits.gpu_fits import GpuFits, left_out_of
 from scripts.fits.measured_gpu import measured_beside
@@ -215,7 +216,7 @@ def state_errors(predictions: Predictions, *, training: bool) -> None:
     calibration = replace(shipped_calibration(), errors=errors)
     text = json.dumps(calibration.to_dict()) + "\n"
     atomic_write(CALIBRATION, text.encode(), error=ConfigError)
-    split = runs_from_json(SPLIT.read_text(encoding="utf-8"))
+    split = RunColumns.from_json(SPLIT.read_text(encoding="utf-8")).runs()
     # Rows of one job that differ by their degrees alone are no repeats of each other.
     runs = [*without_repeats([*checked_runs(tensorflow, graphs), *rows]), *split]
     runs = with_distances(runs)

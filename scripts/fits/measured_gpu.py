@@ -16,12 +16,23 @@ from pathlib import Path
 from driple.checks import check_choice, check_whole
 from driple.errors import ConfigError
 from driple.runs.measured_run import TASKS, MeasuredRun
-from driple.runs.tables import MEASURED, read_records
+from driple.runs.tables import read_records
 from scripts.fits.writing import write_records
 
-__all__ = ["FACTS", "MEASURED_FILE", "MEASURED_FOLDER", "MEASURED_STEPS_FILE", "ProfiledRun",
-           "measured_beside", "read_profiled_runs", "write_profiled_runs"]  # fmt: skip
+__all__ = [
+    "FACTS",
+    "MEASURED",
+    "MEASURED_FILE",
+    "MEASURED_FOLDER",
+    "MEASURED_STEPS_FILE",
+    "ProfiledRun",
+    "measured_beside",
+    "read_profiled_runs",
+    "write_profiled_runs",
+]
 
+# Columns of `measured-h100/rows.csv.gz` that are named otherwise than fields.
+MEASURED = {"job": "name", "batch_size": "batch", "activation_checkpointing": "checkpointing"}
 MEASURED_FOLDER = "measured-h100"  # beside the folder of published tables
 MEASURED_FILE, MEASURED_STEPS_FILE = "rows.csv.gz", "memory_steps.xz"
 _CHECKPOINTING = ("none", "full")  # in the table 0 and 1

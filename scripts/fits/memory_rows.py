@@ -15,13 +15,18 @@ from pathlib import Path
 from driple.checks import check_choice, check_whole
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.step_key import StepKey
-from driple.runs.tables import MEMORY, read_records
+from driple.runs.tables import read_records
 from driple.schemes.registry import replica_schemes
 from scripts.fits.writing import write_records
 
 __all__ = ["GIB", "MEMORY_FILE", "MemoryRun", "read_memory_runs", "write_memory_runs"]
 
 MEMORY_FILE = "memory_rows.csv.gz"
+_COLUMNS = {  # that are named otherwise than fields
+    "num_devices": "devices", "batch_size": "batch", "activation_checkpointing": "checkpointing",
+    "allocated_bytes": "allocated_gib", "reserved_bytes": "reserved_gib",
+    "device_bytes": "device_gib", "capacity_bytes": "capacity_gib",
+}  # fmt: skip
 GIB = 2.0**30
 # In the order of the columns; facts in bytes stand there in GiB.
 FACTS = (
@@ -118,7 +123,7 @@ def read_memory_runs(file: Path) -> list[MemoryRun]:
     Raises:
         ConfigError: it cannot be read, or has wrong cells.
     """
-    return [_scaled(run, GIB) for run in read_records(file, MemoryRun, FACTS, MEMORY)]
+    return [_scaled(run, GIB) for run in read_records(file, MemoryRun, FACTS, _COLUMNS)]
 
 
 def write_memory_runs(file: Path, runs: Iterable[MemoryRun]) -> None:
@@ -127,7 +132,7 @@ def write_memory_runs(file: Path, runs: Iterable[MemoryRun]) -> None:
     Raises:
         ConfigError: the file cannot be written.
     """
-    write_records(file, FACTS, [_scaled(run, 1 / GIB) for run in runs], MEMORY)
+    write_records(file, FACTS, [_scaled(run, 1 / GIB) for run in runs], _COLUMNS)
 
 
 def _scaled(run: MemoryRun, factor: float) -> MemoryRun:

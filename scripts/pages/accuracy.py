@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.answers.checked_runs import CheckedRun, shipped_checked_runs
+from driple.answers.checked_runs import CheckedRun, shipped_run_columns
 from driple.evaluation.foldfiles import read_fold
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.published_runs import as_asked, read_published
@@ -118,7 +118,7 @@ class Picture:
         """Its dots: runs whose model family was left out."""
         return [
             run
-            for run in shipped_checked_runs()
+            for run in shipped_run_columns().runs()
             if (run.kind, run.task, run.held_out) == (self.kind, self.task, "model")
         ]
 
@@ -172,7 +172,7 @@ def errors_of_tasks() -> tuple[Reached, ...]:
 @cache
 def covered_runs() -> tuple[CoveredRun, ...]:
     """Runs with intervals that were made without them."""
-    return tuple(cross_conformal(shipped_checked_runs(), read_folds(PUBLISHED / FOLDS)))
+    return tuple(cross_conformal(shipped_run_columns().runs(), read_folds(PUBLISHED / FOLDS)))
 
 
 @cache

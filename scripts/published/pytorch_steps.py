@@ -39,7 +39,6 @@ from driple.graph.stored_graph import graph_to_bytes, read_stored_graph
 from driple.graph.torch.options import StepOptions
 from driple.runs.published_runs import library_of
 from driple.runs.step_key import TIMM, UNFUSED, StepKey, attention_of
-from driple.runs.step_pack import StepPacker
 from driple.runs.step_store import (
     ATTENTION,
     FLASH_FROM,
@@ -48,6 +47,7 @@ from driple.runs.step_store import (
     StoredStep,
     follows_from,
 )
+from scripts.published.step_pack import StepPacker
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = (

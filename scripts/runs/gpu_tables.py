@@ -31,10 +31,9 @@ from driple.errors import ConfigError, DatasetError, DripleError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.memory.step_memory import BatchedMemory, StepMemory
-from driple.runs.step_pack import StepPacker
-from driple.runs.tables import MEASURED
 from scripts.fits.measured_gpu import (
     FACTS,
+    MEASURED,
     MEASURED_FILE,
     MEASURED_STEPS_FILE,
     ProfiledRun,
@@ -50,6 +49,7 @@ from scripts.fits.measured_kernels import (
 )
 from scripts.fits.memory_store import write_memory_steps
 from scripts.published.rows.cells import read_raw
+from scripts.published.step_pack import StepPacker
 from scripts.runs.gpu_jobs import configured
 from scripts.runs.gpu_survey import family_of
 from scripts.runs.kernel_parts import parts_of

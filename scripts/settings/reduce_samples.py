@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from driple.jobs.workload import Workload
-from driple.measure.testbed.archive import reduce_archive
+from scripts.settings.archive import reduce_archive
 
 DATASETS = Path(__file__).parents[2] / "datasets" / "settings"
 _COMPARED = ("resnet56-x0.5/cifar10/b12/rmsprop/async",)

@@ -15,7 +15,7 @@ from math import exp
 
 import numpy as np
 
-from driple.answers.checked_runs import CheckedRun, shipped_checked_runs
+from driple.answers.checked_runs import CheckedRun, shipped_run_columns
 from driple.answers.job_kind import JobKind
 from driple.answers.like_cluster import ClusterKind
 from driple.answers.nearest_kind import RunKind
@@ -48,7 +48,7 @@ def asked(run: CheckedRun) -> tuple[JobKind, ClusterKind]:
 
 def main() -> None:
     """Print the table and the means over kinds."""
-    runs = shipped_checked_runs()
+    runs = shipped_run_columns().runs()
     by_kind: dict[RunKind, list[CheckedRun]] = defaultdict(list)
     for run in runs:
         by_kind[RunKind.of(*asked(run))].append(run)

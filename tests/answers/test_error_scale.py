@@ -17,11 +17,11 @@ from driple.answers.error_scale import (
     Spread,
     TaskScale,
     error_quantiles,
-    scale_to_json,
     shipped_scale,
     traits_of,
 )
 from driple.codec import from_json
+from scripts.fits.checked_files import scale_to_json
 from tests.answers.checked import checked_run
 
 TASK = TaskScale(

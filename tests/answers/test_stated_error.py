@@ -16,9 +16,6 @@ import pytest
 from driple.answers.checked_runs import (
     CheckedRun,
     RunColumns,
-    runs_from_json,
-    runs_to_json,
-    shipped_checked_runs,
     shipped_run_columns,
     size_class,
 )
@@ -33,10 +30,16 @@ from driple.remarks import Remark
 from driple.render.errors_stated import stated_error_sentence
 from driple.render.remarks import sentence
 from scripts.fits.checked import with_distances, without_repeats
+from scripts.fits.checked_files import runs_to_json
 from scripts.fits.coverage import coverage_of, cross_conformal
 from tests.answers.checked import CONV, checked_run, mix_of
 
 ROOT = Path(__file__).parents[2]
+
+
+def runs_of(text: str) -> tuple[CheckedRun, ...]:
+    """Runs of a file."""
+    return RunColumns.from_json(text).runs()
 
 
 ATTENTION = mix_of(matmul=0.6, attention=0.2, norm=0.1, elementwise=0.1)
@@ -622,14 +625,14 @@ def test_a_file_without_sizes_still_loads() -> None:
     """Files made before sizes were left out lack the column, and answers state errors by them."""
     values = json.loads(runs_to_json(RUNS))
     values["columns"].pop("end")
-    back = runs_from_json(json.dumps(values))
+    back = runs_of(json.dumps(values))
     assert {run.end for run in back} == {""}
     alone = Setting.parse("V100-R1/ho-PCIe")
     assert stated_error(alone, CNN, runs=back).num_runs == stated("V100").num_runs > 0
 
 
 def test_runs_come_back_from_the_file_and_a_wrong_one_is_refused() -> None:
-    back = runs_from_json(runs_to_json(RUNS))
+    back = runs_of(runs_to_json(RUNS))
     assert [run.family for run in back] == [run.family for run in RUNS]
     assert [run.log_ratio for run in back] == pytest.approx(
         [run.log_ratio for run in RUNS], abs=1e-4
@@ -637,11 +640,11 @@ def test_runs_come_back_from_the_file_and_a_wrong_one_is_refused() -> None:
     assert back[0].mix == pytest.approx(CONV)
     for odd in ("", "[]", json.dumps({"format": 1}), runs_to_json(RUNS).replace("half", "other")):
         with pytest.raises(ConfigError, match=r"checked_runs\.json"):
-            runs_from_json(odd)
+            runs_of(odd)
 
 
 def test_the_installed_runs_hold_every_kind_of_cluster_and_of_held_out_part() -> None:
-    runs: Sequence[CheckedRun] = shipped_checked_runs()
+    runs: Sequence[CheckedRun] = shipped_run_columns().runs()
     assert {"single", "ring", "servers"} <= {run.kind for run in runs}
     assert {run.held_out for run in runs} - {"size"} == {"model", "device"}
     assert {run.end for run in runs if run.held_out == "size"} <= {"largest", "smallest"}
@@ -653,7 +656,7 @@ def test_the_installed_runs_hold_every_kind_of_cluster_and_of_held_out_part() ->
 @pytest.mark.parametrize("device", ["A100", "V100", "H100"])
 def test_several_machines_are_never_surer_than_one(device: str, half: bool) -> None:
     """Neither end of the interval is nearer, by the published runs themselves."""
-    mixes = {run.mix for run in shipped_checked_runs() if run.kind == "ring"}
+    mixes = {run.mix for run in shipped_run_columns().runs() if run.kind == "ring"}
     compared = 0
     for mix in sorted(mixes)[:40]:
         kind = JobKind(framework="pytorch", network=network_of(mix), half=half, mix=mix)

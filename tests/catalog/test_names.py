@@ -2,7 +2,7 @@
 
 import pytest
 
-from driple.catalog import DEVICES, LINKS, device_named, find_device, link_named, nearest_devices
+from driple.catalog import DEVICES, LINKS, device_named, find_device, link_named, shipped_hardware
 from driple.cluster.setting import KNOWN_SETTINGS, Setting
 from driple.errors import ConfigError, SettingError
 
@@ -81,14 +81,14 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
 )
 def test_the_nearest_devices_are_of_the_same_kind(name: str, nearest: tuple[str, ...]) -> None:
     """Maker, generation and class first, spelling last."""
-    names = nearest_devices(name)
+    names = shipped_hardware().nearest_devices(name)
     assert set(nearest) <= set(names)
     makers = {DEVICES[item].maker for item in names}
     assert makers == {DEVICES[nearest[0]].maker}
 
 
 def test_a_name_without_any_likeness_is_offered_the_newest_data_centre_devices() -> None:
-    for name in nearest_devices("TPU-v4"):
+    for name in shipped_hardware().nearest_devices("TPU-v4"):
         assert DEVICES[name].datacentre
         assert DEVICES[name].generation == "Blackwell"
 

@@ -11,7 +11,7 @@ from driple.cluster.schemes import Degrees
 from driple.cluster.setting import Setting, parse_setting
 from driple.estimate import NEAREST_KIND_WIDER
 from driple.jobs.training_config.config import USUAL_REUSE_ELEMENTS
-from driple.memory.place import MemoryPlace, gpu_kinds, modelled_schemes, usable_bytes
+from driple.memory.place import MemoryPlace, gpu_kinds, modelled_schemes
 from driple.schemes.registry import scheme_names
 
 
@@ -47,7 +47,6 @@ def test_room_is_that_of_the_catalogue_or_what_is_known_better() -> None:
     assert place("8xH100").generation == device.generation
     assert place("8xH100").per_machine == 8
     assert place("2xCPU").capacity_bytes is None
-    assert usable_bytes(80.0, 0.95) == 76.0
 
 
 def test_machines_that_nobody_described_have_one_device_each() -> None:

@@ -21,7 +21,7 @@ from driple.graph.torch.step import traced_step
 from driple.jobs.load import JobOptions, load_job
 from driple.runs.measured_run import MeasuredRun
 from driple.runs.step_key import UNFUSED, StepKey, attention_of
-from driple.runs.step_pack import StepPacker, read_packed_steps
+from driple.runs.step_pack import read_packed_steps
 from driple.runs.step_store import ATTENTION, StepStore, StoredStep
 from driple.runs.stored_steps import StoredSteps
 from driple.simulate.calibration import shipped_calibration
@@ -39,6 +39,7 @@ from scripts.published.pytorch_steps import (
     traced,
     updates,
 )
+from scripts.published.step_pack import StepPacker
 
 ADDED = StepKey(job="timm:resnet18", size=64, accumulates=True, activation_checkpointing="full")
 TRAINED = StepKey(job="timm:resnet18", size=96, precision="amp-fp16", channels_last=True)

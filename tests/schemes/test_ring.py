@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from driple.errors import ConfigError
-from driple.schemes.ring import RingSpec, passing, simulate_ring
+from driple.schemes.ring import RingSpec, passing
 from driple.step.plan import Message, Segment, StepPlan
+from tests.schemes.rings import simulate_ring
 
 MB = 1e6
 

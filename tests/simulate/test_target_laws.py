@@ -17,12 +17,13 @@ from driple.catalog import device_named, link_named
 from driple.cluster.setting import Setting
 from driple.graph.placement import Strategy
 from driple.schemes.ps import ClusterSpec, WorkerRecord, simulate_cluster
-from driple.schemes.ring import RingSpec, simulate_ring
+from driple.schemes.ring import RingSpec
 from driple.simulate.calibration import CalibratedDevice, LinkEfficiency
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate, targets_of_record
 from driple.step.plan import Message, Segment, StepPlan
 from driple.trace.targets import TARGET_NAMES
+from tests.schemes.rings import simulate_ring
 from tests.simulate.jobs import CALIBRATION, net
 
 MB = 1e6

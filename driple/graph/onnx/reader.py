@@ -2,7 +2,7 @@
 
     file --parse, check--> model --sizes--> forward pass --rules--> loss, backward pass --> OpGraph
 
-Entry point: `read_onnx`. External data is never opened: the shapes of weights are in the file.
+Entry point: `read_onnx_step`. External data is never opened: the shapes of weights are in the file.
 """
 
 from __future__ import annotations
@@ -25,49 +25,11 @@ from driple.graph.opgraph import OpGraph, ReadReport
 from driple.graph.options import ReadOptions
 from driple.remarks import Remark, remark
 
-__all__ = ["read_onnx", "read_onnx_step"]
+__all__ = ["read_onnx_step"]
 
 _NO_OPTIONS = ReadOptions()
 _FEW = 3
 _FOLDED = "FuseBatchNormIntoConv"
-
-
-def read_onnx(
-    path: str | Path,
-    *,
-    max_bytes: int = DEFAULT_MAX_BYTES,
-    options: ReadOptions = _NO_OPTIONS,
-    optimizer: str = DEFAULT_OPTIMIZER,
-    loss: str = LOSSES[0],
-    precision: str = "fp32",
-) -> OpGraph:
-    """The training step of an ONNX model: its forward pass, and what follows from it.
-
-    The loss is that of the first output by labels. Floating-point weights are trained;
-    batch norms and dropout work as in training. The optimizer is not in the file.
-
-    Args:
-        path: the file, gzipped or not.
-        max_bytes: largest file that is read, and largest size after gunzip.
-        options: batch size, and shapes of inputs by their names.
-        optimizer: of the update, such as `adamw`.
-        loss: `cross-entropy`, `bce` or `mse`.
-        precision: `fp32`, `bf16`, `fp16`, or with `amp-` before it: only products are in half.
-
-    Raises:
-        GraphError: no such file, too large, cut off, no ONNX model, an opset that is too new,
-            operators that are not ONNX's own, quantised, loops, or options that contradict it.
-        ConfigError: no such optimizer.
-        MissingExtraError: the package onnx is not installed.
-    """
-    return read_onnx_step(
-        path,
-        max_bytes=max_bytes,
-        options=options,
-        optimizer=optimizer,
-        loss=loss,
-        precision=precision,
-    )[0]
 
 
 def read_onnx_step(
@@ -80,9 +42,28 @@ def read_onnx_step(
     precision: str = "fp32",
     content: bytes | None = None,
 ) -> tuple[OpGraph, int | None]:
-    """What `read_onnx` gives, and the samples of a batch, None if open or unknown.
+    """The training step of an ONNX model: its forward pass, and what follows from it.
 
-    Where `content` is given, it is what the file holds, and `path` is its name in messages.
+    The loss is that of the first output by labels. Floating-point weights are trained;
+    batch norms and dropout work as in training. The optimizer is not in the file.
+
+    Args:
+        path: the file, gzipped or not.
+        max_bytes: largest file that is read, and largest size after gunzip.
+        options: batch size, and shapes of inputs by their names.
+        optimizer: of the update, such as `adamw`.
+        loss: `cross-entropy`, `bce` or `mse`.
+        precision: `fp32`, `bf16`, `fp16`, or with `amp-` before it: only products are in half.
+        content: what the file holds, where it is read already; `path` is its name in messages.
+
+    Returns:
+        The graph, and the samples of a batch, None if open or unknown.
+
+    Raises:
+        GraphError: no such file, too large, cut off, no ONNX model, an opset that is too new,
+            operators that are not ONNX's own, quantised, loops, or options that contradict it.
+        ConfigError: no such optimizer.
+        MissingExtraError: the package onnx is not installed.
     """
     try:
         if content is None:

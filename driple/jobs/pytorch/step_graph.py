@@ -1,6 +1,6 @@
-"""Training steps of PyTorch models by name: built-in workloads, or functions of a file.
+"""Training steps of built-in PyTorch workloads.
 
-resnet50, or FILE.py:FUNCTION -> model on the meta device -> OpGraph
+resnet50 -> model on the meta device -> OpGraph
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from driple.checks import check_whole
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
-from driple.jobs.own_request import OwnModel
-from driple.jobs.pytorch.own_model import step_of_own_model
 from driple.jobs.pytorch.workloads import PyTorchWorkload
 
-__all__ = ["graph_of_functions", "graph_of_workload"]
+__all__ = ["graph_of_workload"]
 
 
 def graph_of_workload(
@@ -51,22 +49,3 @@ def graph_of_workload(
             labels = torch.zeros(size, dtype=torch.int64)
     loss = workload.loss()
     return traced_step(model, inputs, lambda outputs: loss(outputs, labels), step or StepOptions())
-
-
-def graph_of_functions(
-    model: str, dataset: str, loss: str | None, batch_size: int
-) -> tuple[OpGraph, int | None]:
-    """A step of a user's own model, whose file is run in this process, and samples of an epoch.
-
-    Args:
-        model: `FILE.py:FUNCTION` that builds the model.
-        dataset: likewise the data set, of (input, label); one sample is read.
-        loss: likewise of outputs and labels; cross entropy without.
-        batch_size: samples of a device in an iteration.
-
-    Raises:
-        ConfigError: there are no such functions, or they fail.
-        GraphError: the step cannot be followed by shapes alone.
-    """
-    step = step_of_own_model(OwnModel(model=model, data=dataset, loss=loss, batch_size=batch_size))
-    return step.graph, step.samples

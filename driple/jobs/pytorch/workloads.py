@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     "IMAGENET_SAMPLES",
     "MACRO",
-    "MICRO",
     "WORKLOADS",
     "PyTorchWorkload",
     "pytorch_workload_named",
@@ -125,12 +124,6 @@ WORKLOADS: Mapping[str, PyTorchWorkload] = MappingProxyType(_workloads())
 # Table II, and the models of figure 16.
 MACRO = ("alexnet", "mobilenet_v2", "squeezenet", "shufflenet", "resnet18", "resnet50", "vgg11",
          "bert-large")  # fmt: skip
-MICRO = (
-    *(f"resnet{depth}" for depth in (18, 34, 50, 101, 152)),
-    *(f"vgg{depth}" for depth in (11, 13, 16, 19)),
-    "resnet50-nores",
-    "resnet50-nonorm",
-)
 
 
 def pytorch_workload_named(name: str) -> PyTorchWorkload:

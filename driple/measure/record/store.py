@@ -17,7 +17,6 @@ from array import array
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +53,6 @@ _MAX_FILE_BYTES = 2 * 2**30  # packed; a week at 10 ms
 _MAX_VALUES = 500_000_000  # of all rows
 _MAX_COLUMNS = 1000
 _FAST = 1  # zlib level: differences are mostly small numbers
-_JUMP_NS = 100_000_000  # of the wall clock against the monotonic one between two blocks
 _OPTIONAL = json_field(optional=True)
 
 Int64Array = npt.NDArray[np.int64]
@@ -161,13 +159,6 @@ class HostRecord:
         """Begin and end on the wall clock, seconds since 1970."""
         ends = self.samples.before_ns[[0, -1]] + self.wall_offset_ns
         return float(ends[0]) / 1e9, float(ends[1]) / 1e9
-
-    @property
-    def clock_jumps_s(self) -> list[float]:
-        """Jumps of the wall clock during the record; times of samples do not depend on it."""
-        offsets = (self.clock_ns[:, 0] - self.clock_ns[:, 1]).tolist()
-        steps = [after - before for before, after in pairwise(offsets)]
-        return [step / 1e9 for step in steps if abs(step) > _JUMP_NS]
 
 
 class BlockWriter:

@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, Example
 from driple.jobs import Workload
-from driple.measure.testbed.archive import read_archive
 from driple.measure.testbed.campaign import DisturbanceLimits
 from driple.measure.testbed.collect import GRID_S
 from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.measure.testbed.network import Port
 from driple.trace.provenance import Repeatability, RunPlan
 from driple.trace.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
+from scripts.settings.archive import read_archive
 from scripts.settings.shipped import SETTINGS, measured_datasets
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import COLOURS, plain, save

@@ -17,12 +17,12 @@ from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset
 from driple.errors import DatasetError, DripleError
 from driple.files import atomic_write
-from driple.measure.testbed.archive import read_archive
 from driple.measure.testbed.cluster import RunRecord
 from driple.measure.testbed.collect import traces_of_run
 from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.trace import Trace
 from driple.trace.targets import NETWORK
+from scripts.settings.archive import read_archive
 from scripts.settings.shipped import SETTINGS, measured_datasets
 
 FACTS = Path(__file__).parent / "trace-facts.json"

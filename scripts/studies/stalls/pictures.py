@@ -8,11 +8,11 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from driple.jobs.pytorch.workloads import MICRO
 from driple.plot.stalls import COLOURS
 from driple.profiler.linkfit import LinkFit
 from driple.profiler.stall_profile import StallProfile
 from scripts.studies.kit.pictures import plain
+from scripts.studies.stalls.models import MICRO
 from scripts.studies.stalls.run import MODELS, RATES, Run
 
 __all__ = ["macro_picture", "micro_picture", "model_picture"]

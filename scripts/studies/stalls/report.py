@@ -15,7 +15,6 @@ from driple.catalog import link_named
 from driple.codec import to_dict
 from driple.errors import DripleError
 from driple.files import atomic_write
-from driple.jobs.pytorch.workloads import MICRO
 from driple.plot.stalls import plot_profile
 from driple.profiler.communication import calibrated_channel
 from driple.profiler.linkfit import (
@@ -32,6 +31,7 @@ from driple.units import parse_rate
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import save
 from scripts.studies.kit.tables import markdown
+from scripts.studies.stalls.models import MICRO
 from scripts.studies.stalls.pictures import macro_picture, micro_picture, model_picture
 from scripts.studies.stalls.rented import Offers, cheapest_first, picture, read_offers
 from scripts.studies.stalls.run import MODELS, PACK, RATES, Run, runs_of

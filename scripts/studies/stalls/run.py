@@ -31,11 +31,12 @@ from driple.cli.progress import progress_bar
 from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.jobs.pytorch.samples import make_images, make_tokens
-from driple.jobs.pytorch.workloads import MACRO, MICRO, WORKLOADS
+from driple.jobs.pytorch.workloads import MACRO, WORKLOADS
 from driple.profiler.steps import Plan
 from driple.profiler.steps_runner import profile_script
 from driple.units import parse_rate
 from scripts.settings.shipped import ROOT
+from scripts.studies.stalls.models import MICRO
 
 PACK = Path(__file__).parent / "profiles.tar.xz"
 

@@ -12,13 +12,18 @@ import torch
 from torch import nn
 
 from driple.graph.cost import cost_of_graph
-from driple.graph.onnx.reader import read_onnx
+from driple.graph.onnx.reader import read_onnx_step
 from driple.graph.opgraph import OpGraph
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.graph.options import ReadOptions
 from driple.graph.torch.step import StepOptions, traced_step
 
-__all__ = ["exported", "product_flops", "read_model", "traced"]
+__all__ = ["exported", "product_flops", "read_model", "read_onnx", "traced"]
+
+
+def read_onnx(path: Path, **more: Any) -> OpGraph:
+    """The step of an ONNX file, with options of `read_onnx_step`."""
+    return read_onnx_step(path, **more)[0]
 
 
 def exported(

@@ -12,11 +12,10 @@ import torch
 from torch import nn
 
 from driple.graph.cost import cost_of_graph
-from driple.graph.onnx.reader import read_onnx
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.graph.options import ReadOptions
 from driple.graph.torch.step import StepOptions, traced_step
-from tests.graph.onnx.exports import exported, product_flops, read_model, traced
+from tests.graph.onnx.exports import exported, product_flops, read_model, read_onnx, traced
 
 BATCH = 3
 

@@ -15,11 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from driple.errors import ConfigError, GraphError
 from driple.graph.cost import cost_of_graph
-from driple.graph.onnx.reader import read_onnx
 from driple.graph.opkind import KINDS
 from driple.graph.options import ReadOptions
 from driple.graph.step_facts import Phase, TensorRole
 from driple.render.remarks import sentence, sentences
+from tests.graph.onnx.exports import read_onnx
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 # Parameters as published: Simonyan and Zisserman 2015 (VGG-19), torchvision's model pages

@@ -15,8 +15,8 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.torch_graph import graph_of_step
-from driple.jobs.pytorch.step_graph import graph_of_functions
 from driple.planning.assumptions import precision_of
+from tests.graph.torch.own_steps import graph_of_functions
 
 FLOAT, HALF, BFLOAT16 = (NUMBER_OF[f"DT_{name}"] for name in ("FLOAT", "HALF", "BFLOAT16"))
 

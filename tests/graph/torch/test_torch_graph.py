@@ -18,9 +18,10 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.opkind import KINDS, PRODUCT_FAMILIES, family_of
 from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.torch_graph import graph_of_step
-from driple.jobs.pytorch.step_graph import graph_of_functions, graph_of_workload
+from driple.jobs.pytorch.step_graph import graph_of_workload
 from driple.jobs.pytorch.workloads import MACRO, WORKLOADS, pytorch_workload_named
 from driple.simulate.prepared_job import PreparedJob
+from tests.graph.torch.own_steps import graph_of_functions
 from tests.simulate.jobs import CALIBRATION
 
 ALL = sorted(WORKLOADS)

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from driple.errors import ConfigError
-from driple.jobs.pytorch.workloads import MACRO, MICRO, WORKLOADS, pytorch_workload_named
+from driple.jobs.pytorch.workloads import MACRO, WORKLOADS, pytorch_workload_named
+from scripts.studies.stalls.models import MICRO
 
 # torchvision 0.21 model documentation (1000 classes); BERT: the published BertModel checkpoints
 # bert_uncased_L-2_H-128_A-2, bert-base-uncased and bert-large-uncased, and 2 (width + 1) of a head

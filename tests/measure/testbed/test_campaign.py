@@ -16,10 +16,11 @@ from driple.locks import locked
 from driple.measure.counters.samples import Samples
 from driple.measure.testbed import archive, network
 from driple.measure.testbed import campaign as campaign_module
-from driple.measure.testbed.archive import read_archive, reduce_archive, write_archive
+from driple.measure.testbed.archive import write_archive
 from driple.measure.testbed.campaign import Campaign, DisturbanceLimits, read_run
 from driple.measure.testbed.cluster import RunPlan, RunRecord
 from driple.trace.provenance import MeasuringHost
+from scripts.settings.archive import read_archive
 
 SETTING = Setting.parse("CPU-P1w2")
 JOBS = [Workload.parse(f"lenet/mnist/b{size}/sgd/sync") for size in (1, 2, 3)]
@@ -193,26 +194,6 @@ def test_archive_holds_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert record.step_times_ns == expected.step_times_ns
 
 
-def test_a_reduced_archive_keeps_the_named_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The samples of one run of two stay, and are the same as before."""
-    measure(tmp_path / "runs", JOBS[:2])
-    monkeypatch.setattr(archive, "_RUNS_PER_FILE", 1)
-    write_archive(tmp_path / "runs", tmp_path)
-    kept = f"{JOBS[1].file_name}.r0"
-    before = read_archive(tmp_path)[kept]
-    with pytest.raises(MeasureError, match=r"holds no samples of lenet.*; name one of its runs"):
-        reduce_archive(tmp_path, ["lenet_mnist_b9_sgd_sync.r0"])
-    assert reduce_archive(tmp_path, [kept]) == 1
-    assert [file.name for file in tmp_path.glob("*.parquet")] == ["samples-0.parquet"]
-    after = read_archive(tmp_path)
-    assert set(after) == {kept}
-    assert (after[kept].samples.values == before.samples.values).all()
-    assert (after[kept].samples.before_ns == before.samples.before_ns).all()
-    assert after[kept].step_times_ns == before.step_times_ns
-
-
 def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:
     """Missing or foreign files are one-line errors."""
     with pytest.raises(MeasureError, match="no whole run"):
@@ -220,11 +201,6 @@ def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"workload": "x"}))
     with pytest.raises(MeasureError, match="no whole run"):
         read_run(tmp_path)
-    with pytest.raises(MeasureError, match="holds no samples"):
-        read_archive(tmp_path)
-    (tmp_path / "samples-0.parquet").write_bytes(b"PAR1")
-    with pytest.raises(MeasureError, match="no archive"):
-        read_archive(tmp_path)
 
 
 def test_a_second_run_deletes_nothing_of_the_first(tmp_path: Path) -> None:

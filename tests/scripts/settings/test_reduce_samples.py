@@ -11,7 +11,8 @@ import pytest
 
 from driple.errors import MeasureError
 from driple.jobs.workload import Workload
-from driple.measure.testbed.archive import read_archive, write_archive
+from driple.measure.testbed.archive import write_archive
+from scripts.settings.archive import read_archive
 from tests.measure.runs import run_folder
 
 ROOT = Path(__file__).parents[3]
