@@ -51,7 +51,7 @@ def page_router(service: Service) -> APIRouter:
     """
     router = APIRouter()
 
-    @router.get("/")
+    @router.api_route("/", methods=["GET", "HEAD"])
     async def page(request: Request) -> Response:
         view, shown, status = await _shown(service, request.query_params)
         return _page(_whole(view, shown), status)
@@ -78,7 +78,7 @@ def page_router(service: Service) -> APIRouter:
             return _page(_whole(View(), text), status)
         return Response(status_code=303, headers={"location": view.url})
 
-    @router.get("/static/{name}")
+    @router.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def static(name: str, request: Request) -> Response:
         if name not in _STATIC:
             raise Refusal(404, "there is no such file")

@@ -65,7 +65,7 @@ def rest_router(service: Service) -> APIRouter:
         headers = {"etag": done.etag, "cache-control": "private, no-cache"}
         return Response(done.text, media_type=_JSON, headers=headers)
 
-    @router.get("/healthz")
+    @router.api_route("/healthz", methods=["GET", "HEAD"])
     async def health() -> Response:
         facts = {"status": "ok", "version": driple_version()}
         return Response(json.dumps(facts), media_type=_JSON, headers={"cache-control": "no-store"})

@@ -154,6 +154,13 @@ def test_an_upload_beyond_the_limit_is_refused(asker: Asker) -> None:
     assert answer.status_code == 413
 
 
+@pytest.mark.parametrize("path", ["/", "/healthz", "/static/driple.css"])
+def test_a_monitor_may_ask_for_headers_alone(asker: Asker, path: str) -> None:
+    head, whole = asker.client.head(path), asker.client.get(path)
+    assert head.status_code == whole.status_code == 200
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/", 200), ("GET", "/healthz", 200), ("GET", "/nothing", 404),
