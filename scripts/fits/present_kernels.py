@@ -1,8 +1,8 @@
 """Fit the kernels of PyTorch's present libraries: scripts/fits/present.json and the calibration.
 
-    python -m scripts.fits.present_kernels [--processes 2]
+    python -m scripts.fits.present_kernels
 
-Kernels of datasets/runs/measured-h100, each priced by the fit of `scripts.fits.heldout` that has
+Kernels of datasets/runs/measured-h100, each priced by the fit of `scripts.fits.part_fits` that has
 not seen its family, are fitted with each fold of families left out, and all together. The last is
 shipped in driple/simulate/calibration-gpu.json; fits without a fold have those without that fold.
 Kernels of datasets/runs/measured-h200 and of scripts/studies/own_jobs are not seen: they check it.
@@ -10,9 +10,7 @@ Kernels of datasets/runs/measured-h200 and of scripts/studies/own_jobs are not s
 
 from __future__ import annotations
 
-import argparse
 import json
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
 from driple.codec import to_dict
@@ -20,7 +18,6 @@ from driple.errors import ConfigError
 from driple.files import atomic_write
 from driple.runs.measured_run import fold_of
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.device_models import GpuModel
 from scripts.fits.calibration_gpu import ROOT, gpu_model_of, write
 from scripts.fits.gpu_fits import LeftOut
 from scripts.fits.heldout import fits, shipped
@@ -31,17 +28,9 @@ from scripts.fits.present_fit import ALL, PRESENT_FILE, PartOps, fit_present, pa
 FOLDS = range(10)
 
 
-def _without_fold(fold: int) -> GpuModel:
-    return fits(training=False).fitted(LeftOut(fold=fold))
-
-
 def main() -> None:
     """Fit all, and write both files."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--processes", type=int, default=2, help="parallel processes")
-    processes = parser.parse_args().processes
-    with ProcessPoolExecutor(processes) as pool:
-        models = dict(zip(FOLDS, pool.map(_without_fold, FOLDS), strict=True))
+    models = {fold: fits(training=False).fitted(LeftOut(fold=fold)) for fold in FOLDS}
     parts: list[tuple[int, PartOps]] = []
     for family, _, kinds, step in kernel_steps(ROOT / "datasets" / "runs" / MEASURED_FOLDER, 1.0):
         fold = fold_of(family, shipped(training=False).folds)

@@ -4,7 +4,7 @@
 
 Steps that we measured on an H100 and an H200, by fits that have not seen their model's family; ten
 of them, drawn `DRAWS` times, tune the device as `driple transfer --from gpu` does, and those of
-other models are predicted. Needs the fits that `scripts.fits.heldout` keeps in build/heldout.
+other models are predicted. The fits are those of `scripts.fits.part_fits`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Prints errors of each device's steps in half precision whose time the products change by over 3 %:
 by the shares of its generation, by products as measured back to back, and by those of steps. The
-fits without a device are those that `scripts/fits/heldout.py` keeps in build/heldout/fits.
+fits without a device are those of `scripts/fits/part_fits.py`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Each fold of model families is left out of two fits: to published steps alone, and with the times of
 kernels of datasets/runs/measured-h100. Both predict the published steps of the fold on one device,
-and the kernels of the measured ones. Fits are kept in build/heldout, where those with kernels are
-of `scripts/fits/heldout.py`. What is done is not done again.
+and the kernels of the measured ones. Fits with kernels are those of `scripts/fits/part_fits.py`,
+others are kept in build/heldout. What is done is not done again.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Each device with enough published steps is left out of the fit of kernels, as a 
 5, 10, 20 and 40 of its steps then tune it, as `driple transfer --from gpu` does, and all others
 are predicted. The same with the steps that we measured on an H100 and an H200, each by a fit that
 has seen neither its time nor kernels of its model's family. Fits are those of
-`scripts/fits/heldout.py`, kept in build/heldout. What is done is not done again.
+`scripts/fits/part_fits.py`. What is done is not done again.
 """
 
 from __future__ import annotations
