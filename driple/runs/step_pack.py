@@ -1,6 +1,6 @@
 """Steps of many jobs in one compact file: arrays of small numbers, compressed together.
 
-    bytes (xz) -> PackedSteps
+    bytes (xz), by scripts.published.step_pack -> PackedSteps
 
 Sizes that grow with the batch are multiples of the mark, a large prime, and are stored as multiples
 of the batch size. Tensors and signatures are stored once for all jobs of a file; each job has its
