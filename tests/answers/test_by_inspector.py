@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from math import exp, expm1, hypot, inf, log, log1p
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from driple.answers.by_inspector import _interval
+from driple.answers.by_inspector import _interval, ask_inspector
+from driple.answers.checked import predict
 from driple.answers.error_statement import StatedError
+from driple.answers.ready_job import ReadyJob
+from driple.cluster.setting import Setting
+from driple.inspector.checkpoint import load_checkpoint
+from driple.inspector.checkpoint_places import checkpoint_path
+from driple.jobs.load import load_job
 from driple.remarks import Remark
+
+EXAMPLE = Path(__file__).parents[2] / "datasets" / "examples" / "resnet20.pbtxt"
 
 
 def interval(p90_pct: float | None = None, *, stated: bool = False, **changes: Any) -> Any:
@@ -66,3 +75,15 @@ def test_without_ends_the_mean_error_of_the_test_set_counts(
     assert ends == pytest.approx((2 / (1 + expected), 2 / (1 - expected)))
     assert level == 0.9
     assert interval(metrics={"test_iteration_time_mape_pct": 50.0})[1][1] == inf
+
+
+def test_the_inspector_that_is_given_answers() -> None:
+    """Of another preset than the usual one, which answers where none is given."""
+    setting = Setting.parse("V100-P1w2")
+    ready = ReadyJob(load_job(EXAMPLE))
+    paper = load_checkpoint(checkpoint_path(setting, "paper"))
+    given = ask_inspector(ready, setting, checkpoint=paper).prediction
+    usual = ask_inspector(ready, setting).prediction
+    assert given is not None and usual is not None
+    alone = predict(ready.job.graph, paper, job=ready.prepared)
+    assert given.iteration_time_s == alone.iteration_time_s != usual.iteration_time_s

@@ -10,10 +10,12 @@ import pytest
 
 from driple.analytic.closed_forms import shipped_closed_forms
 from driple.analytic.quick import quick_step_s
-from driple.answers.checked import allowed_error, compared
+from driple.answers.checked import allowed_error, compared, predict
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.graph import OpGraph, read_graph
+from driple.inspector.checkpoint import load_checkpoint
+from driple.inspector.checkpoint_places import checkpoint_path
 from driple.inspector.predict import Prediction
 from driple.inspector.trained_on import TrainedOn
 from driple.remarks import Remark
@@ -92,6 +94,21 @@ def test_a_step_time_far_from_the_closed_form_is_a_guess(graph: OpGraph) -> None
         assert far.ends is not None
         assert far.ends[12, 0] <= closed_s * 1.000001
         assert far.ends[12, 1] >= closed_s * 0.999999
+
+
+class OwnHost:
+    """Stands in for what a user measured of his host."""
+
+    def applied(self, prediction: Prediction) -> Prediction:
+        """Twice the step."""
+        return replace(prediction, iteration_time_s=2 * prediction.iteration_time_s)
+
+
+def test_an_answer_is_for_the_users_host_where_he_measured_it(graph: OpGraph) -> None:
+    checkpoint = load_checkpoint(checkpoint_path(Setting.parse(SETTING), "default"))
+    usual = predict(graph, checkpoint)
+    his = predict(graph, checkpoint, host=OwnHost())  # type: ignore[arg-type]
+    assert his.iteration_time_s == 2 * usual.iteration_time_s
 
 
 def test_without_a_closed_form_strangeness_is_the_warning(graph: OpGraph) -> None:

@@ -98,6 +98,14 @@ def test_every_scheme_that_is_modelled_says_what_it_shards() -> None:
         assert MemoryPlace(scheme=name, replicas=4, shards=4).sharding is not None
 
 
+def test_gradients_of_a_split_model_are_wide_beside_masters_alone() -> None:
+    split = MemoryPlace.of(Setting.parse("8xH100@tp2"))
+    plain, masters = split.sharding, replace(split, has_masters=True).sharding
+    assert plain is not None and not plain.has_wide_gradients
+    assert masters is not None and masters.has_wide_gradients
+    assert isinstance(split.shards, int)
+
+
 FSDP = MemoryPlace(scheme="fsdp", shards=8, replicas=8)
 
 

@@ -42,6 +42,17 @@ def test_what_counters_read_is_made_once_and_only_if_asked_for() -> None:
     assert readings == [(0, 1)]
 
 
+def test_beside_a_step_its_neighbours_are_made() -> None:
+    made = []
+    record = WorkerRecord(
+        step_ends_s=[1.0, 2.0, 3.0, 4.0],
+        make_use=lambda begin, end: made.append((begin, end)) or ([], [], []),
+    )
+    for number in range(4):
+        record.use_beside(number)
+    assert made == [(0, 2), (0, 3), (1, 4), (2, 4)]
+
+
 def test_records_are_equal_by_content_however_they_were_made() -> None:
     plain = WorkerRecord(step_ends_s=[1.0], computing=[SEGMENT], tx=[(0.0, 5.0)], rx=[(0.0, 7.0)])
     late = WorkerRecord(

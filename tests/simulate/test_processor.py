@@ -47,6 +47,12 @@ def test_a_product_takes_its_multiply_adds_after_a_start() -> None:
     np.testing.assert_allclose(op_seconds(table, PACE)[rows], wanted, rtol=1e-6)
 
 
+def test_what_moves_nothing_takes_no_time() -> None:
+    table = prepared(nn.Linear(64, 2), 8, 64).kinds.table
+    still = replace(table, moved=np.zeros_like(table.moved), inner_kernels=0 * table.inner_kernels)
+    assert op_seconds(still, PACE).tolist() == [0.0] * len(still.moved)
+
+
 def test_what_computes_little_takes_its_bytes() -> None:
     """Memory of half the rate doubles what is left after the start."""
     table = prepared(nn.Sequential(nn.ReLU(), nn.Linear(1024, 2)), 512, 1024).kinds.table

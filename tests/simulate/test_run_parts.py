@@ -130,6 +130,22 @@ def test_kernels_exchange_where_there_are_no_servers(setting: str, kernels: bool
     assert step.step_s == pytest.approx(iteration_time_s(topology, records))
 
 
+def test_counters_are_read_at_once_on_processors_and_when_asked_for_on_gpus() -> None:
+    """A processor's answer is of counters, and what they cannot show is refused."""
+    on_cpu, on_gpu = Setting.parse("CPU-P1w2"), Setting.parse("1xV100")
+    read = simulate(JOB, on_cpu, shipped_calibration(on_cpu), num_steps=3)
+    assert "_seen" in vars(read)
+    assert "_seen" not in vars(simulate(JOB, on_gpu, GPUS, num_steps=3))
+
+
+def test_traces_end_with_the_last_step() -> None:
+    """Of steps so long that few of them fill the windows of a counter."""
+    simulation = simulate(PreparedJob(net(10**6)), Setting.parse("1xV100"), GPUS, num_steps=3)
+    record, trace = simulation.records[0], simulation.traces["device_util"]
+    shown_s = len(trace.amount) * trace.period_s
+    assert shown_s >= 2 * record.iteration_time_s - trace.period_s
+
+
 def test_traces_begin_after_the_first_step_and_have_a_sample_every_twentieth_of_one() -> None:
     """Between a millisecond and a twentieth of a second; 60 windows of the counter and more."""
     setting = Setting.parse("1xV100")
