@@ -39,6 +39,7 @@ def test_tensor_groups_share_sequences_and_may_span_machines() -> None:
         "num_devices": 4, "devices_per_machine": 2,
     }  # fmt: skip
     assert across == inside
+    assert isinstance(inside["batch_of_replica"]["num_replicas"], int)
 
 
 def test_experts_are_taken_to_get_even_shares() -> None:

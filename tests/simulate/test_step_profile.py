@@ -148,3 +148,13 @@ def test_the_step_nearest_to_the_mean_stands_for_all() -> None:
 def test_steps_without_time_are_refused() -> None:
     with pytest.raises(SimulationError, match="no step to show"):
         profile_of(WorkerRecord(step_ends_s=[1.0]), kernels_exchange=False)
+
+
+def test_kernels_that_run_longer_than_their_part_are_refused() -> None:
+    """With the shares as they were found."""
+    part = PhasePart("forward", 1.0, 1.5, 0.25)
+    record = WorkerRecord(
+        computing=[Computing(1.0, 2.0, 1.0, 0.25, (part,))], step_ends_s=[1.0, 2.0]
+    )
+    with pytest.raises(SimulationError, match="simulated forward of 150 % kernels and 25 % memory"):
+        profile_of(record, kernels_exchange=False)
