@@ -43,14 +43,16 @@ def test_what_counters_read_is_made_once_and_only_if_asked_for() -> None:
 
 
 def test_beside_a_step_its_neighbours_are_made() -> None:
-    made = []
-    record = WorkerRecord(
-        step_ends_s=[1.0, 2.0, 3.0, 4.0],
-        make_use=lambda begin, end: made.append((begin, end)) or ([], [], []),
-    )
+    ranges = []
+
+    def use(begin: int, end: int) -> Use:
+        ranges.append((begin, end))
+        return [], [], []
+
+    record = WorkerRecord(step_ends_s=[1.0, 2.0, 3.0, 4.0], make_use=use)
     for number in range(4):
         record.use_beside(number)
-    assert made == [(0, 2), (0, 3), (1, 4), (2, 4)]
+    assert ranges == [(0, 2), (0, 3), (1, 4), (2, 4)]
 
 
 def test_records_are_equal_by_content_however_they_were_made() -> None:
