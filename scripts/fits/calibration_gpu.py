@@ -36,6 +36,7 @@ from driple.simulate.calibration import (
     shipped_calibration,
 )
 from driple.simulate.prepared_job import Program
+from scripts.fits.gpu_fits import FITS
 from scripts.fits.leave_one_out import Fit, FittedLinks, Graphs, fit_links, prepare_runs
 from scripts.fits.refit import load_fits, read_graphs
 from scripts.fits.server_rate import FACTS, most_passed_by_servers
@@ -45,7 +46,6 @@ ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "datasets" / "runs" / "published"
 GRAPHS = ROOT / "datasets" / "graphs" / "calibration"
 TARGET = ROOT / "driple" / "simulate" / "calibration-gpu.json"
-FITS = ROOT / "scripts" / "fits" / "parts"
 
 
 def memory_activity(graphs: Graphs, fit: Fit) -> float:

@@ -43,8 +43,9 @@ from scripts.fits.sampled import sampled_forward
 from scripts.fits.sizes import fold_of_smallest, sizes_of
 from scripts.fits.spread_rows import computing_of, telling_rows
 
-__all__ = ["FAMILY_OF_TENSORFLOW", "GpuFits", "LeftOut", "Tag", "left_out_of"]
+__all__ = ["FAMILY_OF_TENSORFLOW", "FITS", "GpuFits", "LeftOut", "Tag", "left_out_of"]
 
+FITS = Path(__file__).with_name("parts")  # fits that ship, by scripts.fits.part_fits
 # Families of TensorFlow's models among those of the PyTorch rows; others are their own.
 FAMILY_OF_TENSORFLOW: Mapping[str, str] = {
     **dict.fromkeys(("resnet50", "resnet101", "resnet152"), "resnet"),

@@ -60,7 +60,7 @@ from scripts.fits.checked import (
 )
 from scripts.fits.checked_files import runs_to_json, scale_to_json
 from scripts.fits.coverage import coverage_of, cross_conformal
-from scripts.fits.gpu_fits import GpuFits, left_out_of
+from scripts.fits.gpu_fits import FITS, GpuFits, left_out_of
 from scripts.fits.measured_gpu import measured_beside
 from scripts.fits.refit import read_graphs
 from scripts.fits.refit import validate as predict_tensorflow
@@ -75,7 +75,6 @@ CHECKED = ROOT / "driple" / "answers" / FILE
 CALIBRATION = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 SPLIT = PUBLISHED / "split_runs.json"  # by scripts.checks.split_rows
 STATE = ROOT / "build" / "heldout"
-FITS = ROOT / "scripts" / "fits" / "parts"  # by scripts.fits.part_fits
 MADE = (*HELD_OUT, "size")  # splits whose fits are made
 
 

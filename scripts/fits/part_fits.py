@@ -16,8 +16,8 @@ import argparse
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from driple.runs.tensorflow_runs import read_tensorflow_runs
-from scripts.fits.gpu_fits import NOTHING, LeftOut, left_out_of
-from scripts.fits.heldout import FITS, GRAPHS, MADE, PUBLISHED, fits, parts_made
+from scripts.fits.gpu_fits import FITS, NOTHING, LeftOut, left_out_of
+from scripts.fits.heldout import GRAPHS, MADE, PUBLISHED, fits, parts_made
 from scripts.fits.refit import read_graphs
 
 __all__ = ["left_out_of_parts", "main"]
