@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from driple.plot.canvas import pyplot
 from driple.plot.pattern import save_picture
@@ -52,7 +52,7 @@ def plot_scatter(points: Sequence[tuple[float, float, str]], path: Path, *, titl
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_xlabel("distance of the job's mix of ops from the nearest one that the fit had seen")
     axis.set_ylabel("simulated / published time")
-    _save(figure, axis, path, "upper right")
+    _save(figure, axis, path)
 
 
 def plot_utilisation(points: Sequence[tuple[float, float, str]], path: Path, *, title: str) -> None:
@@ -74,7 +74,7 @@ def plot_utilisation(points: Sequence[tuple[float, float, str]], path: Path, *, 
     axis.set_ylim(0, 102)
     axis.set_xlabel("measured mean utilisation (%)")
     axis.set_ylabel("simulated (%)")
-    _save(figure, axis, path, "lower left")
+    _save(figure, axis, path)
 
 
 def _axes(title: str) -> tuple[Figure, Axes]:
@@ -98,9 +98,8 @@ def _draw(axis: Axes, dots: Sequence[tuple[float, float, str]], count: int) -> N
             )  # fmt: skip
 
 
-def _save(
-    figure: Figure, axis: Axes, path: Path, place: Literal["upper right", "lower left"]
-) -> None:
-    axis.legend(fontsize=8, frameon=False, loc=place)
+def _save(figure: Figure, axis: Axes, path: Path) -> None:
+    """Write the picture with its legend beside the dots, which may be anywhere."""
+    axis.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     figure.tight_layout()
     save_picture(figure, path)

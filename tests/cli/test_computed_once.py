@@ -25,6 +25,7 @@ from driple.simulate.prepared_job import OpKinds
 from driple.step.plan import execution_order, plan_step
 from tests.work import calls_of
 
+pytestmark = pytest.mark.reads_anew
 EXAMPLE = Path(__file__).resolve().parents[2] / "datasets" / "examples" / "resnet50.pbtxt"
 ONE, OTHER = "V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe"
 
