@@ -62,12 +62,12 @@ def processor_error(setting: Setting) -> StatedError:
     wide = 1.0 if is_told else float(np.exp(ANY_HOST_LOG))
     return StatedError(
         num_runs=steps.programs,
-        runs=remark("processor_steps", num_steps=steps.programs),
+        runs=remark("processor_steps"),
         median_pct=steps.median_pct,
         p90_pct=steps.p90_pct,
         runs_median_pct=steps.median_pct,
         runs_p90_pct=steps.p90_pct,
-        short=remark("processor_steps", num_steps=steps.programs),
+        short=remark("processor_steps"),
         low_factor=steps.low_factor / wide,
         high_factor=steps.high_factor * wide,
         nearest_because=None if is_told else remark("cores_not_measured"),

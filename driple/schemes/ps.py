@@ -114,7 +114,7 @@ class ParameterServers:
                 "the link between workers and parameter servers is not known; name it, as in "
                 "V100-P1w2/ho-PCIe"
             )
-        _check_pairs(len(topology.worker_machine), len(topology.server_machine))
+        _check_pairs(topology)
         cluster = ClusterSpec(
             worker_machine=topology.worker_machine,
             server_machine=topology.server_machine,
@@ -138,15 +138,16 @@ class ParameterServers:
         )
 
 
-def _check_pairs(workers: int, servers: int) -> None:
+def _check_pairs(topology: Topology) -> None:
     """Refuse what would take hours.
 
     Raises:
         SettingError: too many pairs of a worker and a server.
     """
+    workers, servers = len(topology.worker_machine), len(topology.server_machine)
     if workers * servers > _MOST_PAIRS:
         raise SettingError(
             f"{counted(workers, 'worker')} on {counted(servers, 'parameter server')} exchange "
             f"messages in {workers * servers:,} pairs, and at most {_MOST_PAIRS:,} are simulated; "
-            "ask for fewer, or for a ring, such as V100-R128/ho-10G"
+            f"ask for fewer, or for a ring, such as {topology.workers[0].name}-R128/ho-10G"
         )

@@ -21,6 +21,7 @@ from scripts.studies.kit.written import Table
 __all__ = ["sentences"]
 
 _OLD_GPU = "K80"  # the only generation of which no other device has rows
+_LSTM_FAMILY = "gnmt, single"  # whose steps are LSTM layers, where others have a few
 _SOURCE_TASKS = {
     "forward_source": "one GPU, vision, forward pass (three GPUs)",
     "ddp_source": "DDP, 2 to 320 GPUs",
@@ -69,6 +70,7 @@ def sentences(
         "old_gpu_inside": str(old.inside),
         "old_gpu_runs": str(old.runs),
         "doubt_area": doubt["area"],
+        "lstm_ratio": _lstm_ratio(tables),
         "low_split_ratio": _low_split_ratio(low_rows),
         **{place: _source(tables, task) for place, task in _SOURCE_TASKS.items()},
     }
@@ -92,6 +94,12 @@ def _source(tables: Mapping[str, Table], task: str) -> str:
     """Median and 90th percentile with a whole source left out."""
     row = _row(tables["tasks"], task=task, left_out="source")
     return f"{float(row['median_pct']):.0f} and {float(row['p90_pct']):.0f} %"
+
+
+def _lstm_ratio(tables: Mapping[str, Table]) -> str:
+    """Simulated over published time of steps of LSTM layers, without their family in the fit."""
+    row = _row(tables["families"], family=_LSTM_FAMILY)
+    return f"{1 + float(row['signed_median_pct']) / 100:.1f}"
 
 
 def _beyond(covered: Sequence[Coverage], *, low: bool) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from driple.answers.processor_steps import processor_error
 from driple.cluster.setting import Setting
+from driple.render.remarks import sentence
 from driple.simulate.processor import ProcessorPace, with_pace
 
 SETTING = Setting.parse("2x1xCPU/400M")
@@ -25,3 +26,11 @@ def test_cores_that_nobody_measured_have_a_wider_interval() -> None:
     )
     assert wider == pytest.approx(1.779**2, rel=1e-3)
     assert with_facts.median_pct == untold.median_pct
+
+
+def test_the_number_of_steps_is_said_once() -> None:
+    """Sentences of an error have the number of its runs before these words."""
+    untold = processor_error(SETTING)
+    assert untold.short is not None
+    assert sentence(untold.runs) == sentence(untold.short)
+    assert not any(word.isdigit() for word in sentence(untold.runs).split())

@@ -234,8 +234,9 @@ def test_bad_input_of_closed_forms_gets_one_line() -> None:
     assert "driple predict JOB --method simulator" in ring
     assert "no worker" in refused(*ANALYTIC, EXAMPLE, "--setting", "V100-P1w0/ho-1G")
     assert "no parameter server" in refused(*ANALYTIC, EXAMPLE, "--setting", "V100-P0w2/ho-1G")
-    many = refused(*SIMULATE, EXAMPLE, "--setting", "V100-P100w9999/ho-10G")
+    many = refused(*SIMULATE, EXAMPLE, "--setting", "A100-P100w9999/ho-10G")
     assert "9999 workers on 100 parameter servers exchange messages in 999,900 pairs" in many
+    assert "such as A100-R128/ho-10G" in many
     assert "no graph file" in refused(*ANALYTIC, "nowhere.pb")
     assert "is no file" in refused(*ANALYTIC, "nowhere/mnist/b1/sgd/sync")
     assert "no workload is called" in refused(*ANALYTIC, "nowhere")

@@ -102,9 +102,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"measured steps on {' and '.join(devices)}, tuned to {num_runs} others"
     ),
     "interval_wider": _wider,
-    "processor_steps": (
-        "{num_steps} training steps of PyTorch on one core of ours, each left out in turn"
-    ),
+    "processor_steps": "training steps of PyTorch on one core of ours, each left out in turn",
     "cores_not_measured": (
         "what these cores reach was not measured (driple measure --machine, predict --machine)"
     ),
