@@ -14,6 +14,7 @@ from tests.cli.test_main import ROOT, driple, refused
 
 RESNET20 = ROOT / "datasets/examples/resnet20.pbtxt"
 RESNET50 = ROOT / "datasets/examples/resnet50.pbtxt"
+SLOWER = 1.6  # times; published runs tell of the V100, and hold farther factors back
 HEAD = "job,setting,seconds,batch_size\n"
 
 
@@ -26,13 +27,13 @@ def predicted(*arguments: object) -> float:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six runs of three jobs, each twice as slow as the simulator says; two of other devices."""
+    """Six runs of three jobs, each slower than the simulator says; two of other devices."""
     file = tmp_path_factory.mktemp("runs") / "runs.csv"
     jobs = [(RESNET20, None), (RESNET50, None), ("resnet18", 16), ("resnet18", 64)]
     lines = []
     for job, batch in jobs:
         options = () if batch is None else ("--batch-size", batch)
-        seconds = 2 * predicted(job, "--setting", "1xV100", *options)
+        seconds = SLOWER * predicted(job, "--setting", "1xV100", *options)
         lines.append(f"{job},1xV100,{seconds},{batch or ''}\n")
     lines += [lines[0], lines[1], f"{RESNET20},1xA100,0.1,\n", f"{RESNET20},8xV100,0.1,\n"]
     file.write_text(HEAD + "".join(lines))
@@ -54,14 +55,14 @@ def test_the_written_row_makes_predictions_right_and_answers_state_it(
     result = json.loads(driple(*command, "--json").stdout)
     assert errors_of(result) == []
     assert result["helps"]
-    assert result["before_median_pct"] == pytest.approx(50, abs=1)
+    assert result["before_median_pct"] == pytest.approx(100 * (1 - 1 / SLOWER), abs=1)
     file = Path(result["written"])
     (row,) = tomllib.loads(file.read_text())["devices"]
     assert {f"tuned_{name}" for name in TUNED} <= set(row)
     for job in (RESNET20, RESNET50):
         usual = predicted(job, "--setting", "1xV100")
         own = predicted(job, "--setting", "1xV100", "--catalog", file)
-        assert own == pytest.approx(2 * usual, rel=0.25)
+        assert own == pytest.approx(SLOWER * usual, rel=0.2)
     explained = driple("predict", RESNET50, "--setting", "1xV100", "--catalog", file, "--explain")
     assert f"V100 is tuned by {file}" in explained.stdout + explained.stderr
     assert "6 runs, each predicted by the others" in explained.stdout + explained.stderr
