@@ -2,7 +2,7 @@
 
     Simulation on a GPU setting -> SlowHost: its step time, and what the host takes for an op
 
-Hosts differ more than GPUs of one kind: the slowest that was measured takes three times as long for
+Hosts differ more than GPUs of one kind: the slowest that was measured takes twice as long for
 an op of PyTorch as the fastest, and answers assume one between them (decision 0059). Nobody knows a
 user's host before a run, so an answer that depends on it says by how much.
 """

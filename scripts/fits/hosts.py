@@ -1,8 +1,8 @@
 """How fast hosts are: a fit to published steps with the usual host in place of the published ones.
 
 Published steps of PyTorch 2 that wait for their host are nearly all of one benchmark of one lab,
-which has fast machines of its own. Three virtual machines that we measured take two to three times
-as long for an op. The usual host is the geometric mean of these four: nobody's, but as far from the
+which has fast machines of its own. Three virtual machines that we measured take up to twice as long
+for an op. The usual host is the geometric mean of these four: nobody's, but as far from the
 fastest as from the slowest (decision 0059). Ours take as long as they do, whatever a fit has not
 seen of the published ones (decision 0062).
 """

@@ -13,6 +13,7 @@ import numpy as np
 
 from driple.estimate import LEVEL
 from scripts.fits.coverage import Coverage
+from scripts.fits.hosts import known_hosts
 from scripts.pages.accuracy_lines import Line
 from scripts.pages.accuracy_tables import KINDS, SPLIT_WORDS, beyond_chance
 from scripts.studies.kit.tables import read_rows
@@ -52,6 +53,7 @@ def sentences(
         for group in covered
         if (group.by, group.group, group.held_out) == ("device", _OLD_GPU, "device")
     )
+    hosts = known_hosts().factors.values()
     doubt = _row(tables["doubts"], task="train", left_out="model family")
     return {
         "aims": str(len(judged)),
@@ -71,6 +73,7 @@ def sentences(
         "old_gpu_runs": str(old.runs),
         "doubt_area": doubt["area"],
         "lstm_ratio": _lstm_ratio(tables),
+        "host_ratio": f"{max(hosts) / min(hosts):.1f}",
         "low_split_ratio": _low_split_ratio(low_rows),
         **{place: _source(tables, task) for place, task in _SOURCE_TASKS.items()},
     }

@@ -56,7 +56,7 @@ def test_the_usual_host_is_the_mean_of_those_that_were_measured() -> None:
 
 
 def test_hosts_that_we_measured_stay_what_they_are_with_steps_left_out() -> None:
-    """A fit that has published hosts twice as slow moves the mean of four by their share."""
+    """A fit that has published hosts slower, but not the slowest, moves the mean by their share."""
     model, known = shipped_calibration().model, known_hosts()
     paces = {"op_s": known.published_op_s, "compiled_s": known.published_compiled_s}
     first, second = (
@@ -64,12 +64,12 @@ def test_hosts_that_we_measured_stay_what_they_are_with_steps_left_out() -> None
             replace(model, host=replace(HOST, **{name: times * s for name, s in paces.items()})),
             known,
         ).host
-        for times in (1.0, 2.0)
+        for times in (1.0, 1.5)
     )
     assert first.op_s == pytest.approx(HOST.op_s, rel=1e-3)
     assert first.compiled_s == pytest.approx(HOST.compiled_s, rel=1e-3)
     for name in paces:
-        assert getattr(second, name) == pytest.approx(2**0.25 * getattr(first, name))
+        assert getattr(second, name) == pytest.approx(1.5**0.25 * getattr(first, name))
     slowest = max(known.factors.values()) * known.published_op_s
     assert second.slowest * second.op_s == pytest.approx(slowest)
 
@@ -173,7 +173,7 @@ def test_a_host_is_not_simulated_where_servers_take_longer_than_it_could_add(
     assert len(simulations) == 1
 
 
-@pytest.mark.parametrize("name", ["V100-P1w2/ho-40G", "V100-P1w2/ho-10G"])
+@pytest.mark.parametrize("name", ["V100-P1w2/ho-40G", "V100-P1w2/ho-25G"])
 def test_no_slower_host_that_matters_is_left_out(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

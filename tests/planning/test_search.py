@@ -181,8 +181,7 @@ def test_an_offer_holds_a_slower_host_as_a_prediction_does(gpt: str, setting: st
     assert offer.factors[1] * offer.iteration_s == pytest.approx(ends.high)
     assert offer.error is not None and offer.error_factors is not None
     assert offer.error_factors == pytest.approx(offer.error.interval_of(1.0))
-    width, of_errors = (high / low for low, high in (offer.factors, offer.error_factors))
-    assert width > of_errors  # hosts differ by more than kernels are off
+    assert offer.factors != offer.error_factors  # by what hosts take, not by errors of kernels
 
 
 def test_an_offer_that_is_not_recommended_says_what_stands_in_for_its_device(gpt: str) -> None:
