@@ -1,7 +1,6 @@
 """A job that several tests ask about is read once, as most tests of answers would only read it.
 
-JOB, options, what of the setting decides it  ->  the job read for them before, if its file is as
-                                                  it was then
+JOB, `reading_key`, state of its file  ->  the job that was read for the same before
 
 A folder of tests takes part by a conftest.py that imports `jobs_read_once`; what counts how often
 something is worked out is marked `reads_anew`. Readers have tests of their own, which read.
@@ -21,8 +20,6 @@ from driple.jobs.options import JobOptions
 from driple.jobs.readers import JobReader, JobRequest, reader_of
 
 _SINGLE_FILES = (".pb", ".pbtxt", ".gz")  # no other file belongs to them
-_MOST_BYTES = 50_000_000  # of files whose jobs are kept
-
 _READ: dict[Hashable, Job] = {}
 
 
@@ -31,9 +28,9 @@ def _state(text: str) -> Hashable | None:
     path = Path(text)
     if not path.exists():
         return None if ":" in text else ()
-    stat = path.stat()
-    if path.suffix not in _SINGLE_FILES or stat.st_size > _MOST_BYTES:
+    if path.suffix not in _SINGLE_FILES:
         return None
+    stat = path.stat()
     return str(path.absolute()), stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
@@ -44,8 +41,8 @@ def _reader_once(text: str, options: JobOptions) -> JobReader:
         state = _state(request.text)
         if state is None or request.content is not None:
             return reader.read(request)
-        decided = None if request.setting is None else reader.decided_by(request.setting)
-        key = (text, state, repr(request.options), decided, request.training)
+        decided = load.reading_key(text, request.options, request.setting)
+        key = (reader.name, text, state, request.training, decided)
         if key not in _READ:
             _READ[key] = reader.read(request)
         return _READ[key]

@@ -176,11 +176,13 @@ def test_an_offer_holds_a_slower_host_as_a_prediction_does(gpt: str, setting: st
     (answer,) = predict(gpt, setting, options=options, method="simulator").answers
     ends = answer.iteration_time_s.interval
     assert answer.slow_host is not None and ends is not None and ends.high is not None
+    assert ends.low is not None
     assert offer.slow_host == answer.slow_host
     assert offer.factors is not None
     assert offer.factors[1] * offer.iteration_s == pytest.approx(ends.high)
     assert offer.error is not None and offer.error_factors is not None
     assert offer.error_factors == pytest.approx(offer.error.interval_of(1.0))
+    assert offer.factors[0] * offer.iteration_s == pytest.approx(ends.low)
     assert offer.factors != offer.error_factors  # by what hosts take, not by errors of kernels
 
 
