@@ -221,19 +221,24 @@ def run(
     taken, failures = context.Value("i", 0), context.SimpleQueue()
     some = [each for each in sampled if each.module.tests]
 
+    def run_module(each: Sampled) -> None:
+        try:
+            for result in results_of(each.module, each.mutants, known, until_s=until_s):
+                with taken.get_lock(), file.open("a", encoding="utf-8") as kept:
+                    kept.write(json.dumps(asdict(result)) + "\n")
+        except MutationTestError as error:
+            failures.put(str(error))
+
     def work() -> None:
         while True:
             with taken.get_lock():
                 number, taken.value = taken.value, taken.value + 1
             if number >= len(some) or time.monotonic() >= until_s:
                 return
-            module, mutants = some[number].module, some[number].mutants
-            try:
-                for result in results_of(module, mutants, known, until_s=until_s):
-                    with taken.get_lock(), file.open("a", encoding="utf-8") as kept:
-                        kept.write(json.dumps(asdict(result)) + "\n")
-            except MutationTestError as error:
-                failures.put(str(error))
+            # A process each: what tests of one module import may spoil those of another.
+            alone = context.Process(target=run_module, args=(some[number],))
+            alone.start()
+            alone.join()
 
     workers = [context.Process(target=work) for _ in range(processes)]
     for worker in workers:

@@ -316,6 +316,7 @@ def run_tests(
     started = time.monotonic()
     child = os.fork()
     if not child:
+        os.setpgid(0, 0)  # so that what the tests start ends with them
         _run_in_child(module, source, fresh)
     while time.monotonic() - started < limit_s:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -325,7 +326,7 @@ def run_tests(
                 raise MutationTestError(f"no tests in {', '.join(module.tests)}")
             return "survived" if code == _SURVIVED else "killed", time.monotonic() - started
         time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
+    os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return "timeout", time.monotonic() - started
 

@@ -51,3 +51,16 @@ def test_without_an_upper_end_nothing_is_sure() -> None:
         )  # fmt: skip
 
     assert largest_batches(at) == LargestBatches(expected=7, sure=None)
+
+
+def test_an_upper_end_that_ends_on_the_way() -> None:
+    """Larger sizes have an estimate alone, which guides the search there."""
+
+    def at(size: int) -> MemoryEstimate:
+        upper = 2.0 * size if size <= 10 else None
+        return MemoryEstimate(
+            allocated=None, device_total=Bytes(value=float(size), upper=upper), capacity_bytes=7.0,
+            fits="yes" if size <= 7 else "no", margin_bytes=7.0 - size,
+        )  # fmt: skip
+
+    assert largest_batches(at, 16) == LargestBatches(expected=7, sure=3)

@@ -37,6 +37,7 @@ def test_devices_that_share_out_what_is_sharded(
 ) -> None:
     there = place(name)
     assert (there.shards, there.replicas, there.copies) == (shards, replicas, copies)
+    assert isinstance(there.shards, int)
     assert there.scheme == Setting.parse(name).scheme.name
 
 
@@ -164,3 +165,11 @@ def test_a_split_model_widens_its_interval_where_no_run_is_like_it() -> None:
     assert split.degrees == Degrees(tensor=8)
     assert split.is_nearest_kind and split.widening == NEAREST_KIND_WIDER
     assert not FSDP.is_nearest_kind and FSDP.error_kind == "fsdp"
+
+
+def test_gradients_are_wide_beside_masters_alone() -> None:
+    """Megatron-LM keeps them in single precision, where weights have a copy in it."""
+    split = place("2xA100-80G@tp2")
+    assert split.sharding is not None and not split.sharding.has_wide_gradients
+    mixed = replace(split, has_masters=True).sharding
+    assert mixed is not None and mixed.has_wide_gradients

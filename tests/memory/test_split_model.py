@@ -231,6 +231,44 @@ def test_main_gradients_are_wide_beside_masters() -> None:
     assert tensors.temporary.sum() < 4.1 * elements  # no copies of gradients
 
 
+@pytest.mark.parametrize("passes", [1, 2])
+def test_gradients_that_add_up_are_there_before_a_pass(passes: int) -> None:
+    """Of one micro-batch each is made where it is ready, on a stage as on one device."""
+    graph = gpt2(passes=passes)
+    whole = StepMemory.of(graph)
+    for step in device_steps(graph, Degrees(pipeline=2)):
+        made_by = step.made_by[step.roles == TensorRole.GRADIENT]
+        of_whole = whole.made_by[whole.roles == TensorRole.GRADIENT]
+        assert set(made_by.tolist()) <= set(of_whole.tolist())
+        assert bool((made_by == -1).all()) == (passes > 1)
+
+
+def test_what_lasts_or_was_there_ends_on_a_stage_when_it_ends_on_one_device() -> None:
+    """What the step begins with, and frees on the way, and an activation that it hands on."""
+    graph = gpt2()
+    lives_of = graph.lifetimes
+    ends = lives_of.freed_after.copy()
+    inputs = np.flatnonzero((lives_of.made_by < 0) & (lives_of.roles == TensorRole.INPUT))
+    made = np.flatnonzero((lives_of.made_by >= 0) & (lives_of.roles == TensorRole.ACTIVATION))
+    ends[inputs[0]], ends[made[0]] = graph.num_nodes // 4, graph.num_nodes
+    graph = replace(graph, lifetimes=replace(lives_of, freed_after=ends))
+    whole = StepMemory.of(graph)
+    rest = whole.roles != TensorRole.GRADIENT
+    fixed = rest & ((whole.made_by < 0) | (whole.freed_after >= whole.num_nodes))
+    assert fixed.any()
+
+    def lives(step: StepMemory, chosen: Any) -> list[tuple[int, int, int]]:
+        columns = (step.nbytes, step.made_by, step.freed_after)
+        return sorted(zip(*(column[chosen].tolist() for column in columns), strict=True))
+
+    on_stages: list[tuple[int, int, int]] = []
+    for step in device_steps(graph, Degrees(pipeline=2)):
+        kept = step.roles != TensorRole.GRADIENT
+        chosen = kept & ((step.made_by < 0) | (step.freed_after >= step.num_nodes))
+        on_stages += lives(step, chosen)
+    assert set(lives(whole, fixed)) <= set(on_stages)
+
+
 def test_the_largest_stage_decides() -> None:
     setting = Setting.parse("4xA100-80G@pp4")
     graph = gpt2(passes=8)

@@ -62,6 +62,19 @@ def test_repeated_layers_are_blocks() -> None:
     assert weights.backward_at.tolist() == [3, 2] and weights.complete_at.tolist() == [3, 2]
 
 
+def test_a_block_is_complete_when_its_last_parameter_was_read() -> None:
+    """The frozen `a.bias`, at node 3, after both gradients."""
+    graph = two_layers()
+    table = replace(
+        graph.parameters,
+        readers=np.array([(0, 0), (1, 0), (2, 1), (2, 2), (1, 3)], dtype=np.int32),
+        gradients=np.array([(2, 2), (0, 2)], dtype=np.int32),
+    )
+    weights = StepMemory.of(replace(graph, parameters=table)).weights
+    assert weights.gradient_at.tolist() == [2, -1, 2]
+    assert weights.complete_at.tolist() == [3]
+
+
 def test_a_parameter_without_a_gradient_is_not_trained() -> None:
     """Even where the table says so."""
     graph = two_layers()

@@ -290,3 +290,28 @@ def test_bytes_on_the_host(sharding: Sharding, shards: int, nbytes: int) -> None
 def test_gradients_on_the_host_are_in_single_precision() -> None:
     sharding = replace(ZERO2, states_on_host=True)
     assert host_bytes(HALF, sharding, 4) == 420 + 310
+
+
+def test_wide_gradients_beside_shards_leave_the_copies_of_autocast_out() -> None:
+    """Gradients of 4 bytes last from before the step; the one copy is still told from the rest."""
+    wide = replace(ALL_SHARDED, shards_gradients=False, has_wide_gradients=True)
+    tensors = device_tensors(HALF, wide, 4, 4)
+    lasting = [(GRADIENT, nbytes, -1, END) for nbytes in (40, 400, 800)]
+    assert rows_of(tensors, GRADIENT) == sorted(lasting)
+    assert rows_of(tensors, ACTIVATION) == [OWN[0]] and not rows_of(tensors, TEMPORARY)
+
+
+def test_an_optimizer_without_states_has_none() -> None:
+    plain = replace(STEP, update=OptimizerUpdate(temporary_bytes=1240))
+    tensors = device_tensors(plain, Sharding(), 1)
+    assert tensors.states.tolist() == [] and tensors.temporary.tolist() == [40, 400, 800]
+
+
+def test_a_block_that_is_not_gathered_again_does_not_end_the_search() -> None:
+    """Here block 2 stays, as a root does; blocks 0 and 1 before it are used again."""
+    weights = replace(WEIGHTS, backward_at=np.array([7, 6, -1]))
+    near = replace(ALL_SHARDED, reuse_elements=10**9)
+    tensors = device_tensors(replace(STEP, weights=weights), near, 4, 4)
+    flat = [row for row in REDUCED if row[0] == COMMUNICATION]
+    stay = [(COMMUNICATION, 40, 0, 7), (COMMUNICATION, 600, 1, 6), (COMMUNICATION, 800, 3, 5)]
+    assert rows_of(tensors, COMMUNICATION) == sorted([*stay, *flat])

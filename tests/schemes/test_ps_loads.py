@@ -9,6 +9,7 @@ import pytest
 from driple.catalog import DEVICES, link_named
 from driple.cluster.topology import Topology
 from driple.errors import SettingError
+from driple.schemes import ps
 from driple.schemes.fair_shares import SharedLink
 from driple.schemes.links import LinkEfficiency, ReachedLink
 from driple.schemes.ps import ParameterServers
@@ -123,3 +124,10 @@ def test_servers_have_runs_of_their_own() -> None:
     assert scheme.uses_servers
     assert scheme.sharding is not None and not scheme.sharding.updates
     assert scheme.rule("buckets") is None
+
+
+def test_as_many_pairs_as_are_simulated_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ps, "_MOST_PAIRS", 3)
+    assert len(ParameterServers().simulate(step(3, synchronous=True), 3, 0)) == 3
+    with pytest.raises(SettingError, match="4 workers on 1 parameter server exchange"):
+        ParameterServers().simulate(step(4, synchronous=True), 3, 0)

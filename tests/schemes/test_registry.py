@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from driple.errors import SettingError
+from driple.schemes import registry
 from driple.schemes.ddp import Ddp
 from driple.schemes.registry import (
     added_scheme,
@@ -78,3 +79,18 @@ def test_a_name_that_is_taken_is_refused() -> None:
     with added_scheme(Ddp()):  # the same again, as a module that is read twice
         assert scheme_named("ddp") is not kept
     assert scheme_named("ddp") is kept
+
+
+class Plain:
+    """An object that has what a scheme has, and is of no class of Driple's."""
+
+    def __init__(self, lacks: str = "") -> None:
+        for name in dir(Ddp):
+            if name[0] != "_" and name != lacks:
+                setattr(self, name, getattr(Mine(), name))
+
+
+def test_what_has_the_members_of_a_scheme_is_one() -> None:
+    assert registry._is_scheme(Plain()) and registry._is_scheme(Ddp())
+    assert not registry._is_scheme(Plain(lacks="simulate"))
+    assert not registry._is_scheme(Ddp) and not registry._is_scheme("ddp")

@@ -173,6 +173,17 @@ def test_replicas_add_up_their_share_of_the_gradients() -> None:
     assert both - inside == pytest.approx(2 * 1 / 2 * shard.graph.sent_bytes, rel=1e-6)
 
 
+def test_replicas_of_a_shard_gather_what_they_share_out() -> None:
+    """Half of a shard of two comes for each pass, and half of its gradients go; tables stay."""
+    inside = sent_bytes(records_on(gpt2(), "2xH100/NVLink@tp2")[0])
+    both = sent_bytes(records_on(gpt2(), "4xH100/NVLink@tp2-fsdp")[0])
+    shard, _ = gpt2().shard(Degrees(tensor=2))
+    table = shard.graph.parameters
+    tables = table.nbytes[[".h." not in name for name in table.names]].sum()
+    wanted = 1 / 2 * (3 * shard.graph.sent_bytes - tables)
+    assert both - inside == pytest.approx(wanted, rel=1e-6)
+
+
 @pytest.mark.parametrize("passes", [1, 4])
 def test_bytes_of_a_pipeline(passes: int) -> None:
     """Each stage hands its activations on, and the gradients of those that it got back."""

@@ -14,6 +14,7 @@ from driple.cluster.topology import Topology
 from driple.errors import SettingError
 from driple.schemes.collectives import DeviceGroup, Hop
 from driple.schemes.links import LinkEfficiency, ReachedLink
+from driple.schemes.registry import scheme_named
 from driple.schemes.scheme import SchemeStep, ServerRates, Sharding
 from driple.schemes.split import (
     SplitGroups,
@@ -23,6 +24,7 @@ from driple.schemes.split import (
     states_sharding,
 )
 from driple.schemes.timeline import StepUpdate
+from driple.step.exchange import BUCKETS
 from driple.step.plan import Segment, StepPlan
 
 PLAN = StepPlan(pulls=(), segments=(Segment(needs=0, duration_s=1.0, busy_s=1.0, memory_s=0.0),))
@@ -174,7 +176,8 @@ def test_what_replicas_share_out(states: str, parameters: bool, gradients: bool,
     )  # fmt: skip
     if not gradients:
         assert held == Sharding(has_wide_gradients=True, shards_states=own)
-    assert states_rule(states) is not None
+    own_rule = scheme_named(states).rule("buckets")
+    assert states_rule(states) == (BUCKETS if own_rule is None else own_rule)
 
 
 def test_a_split_scheme_has_runs_of_its_own_and_is_not_planned_by_name() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from driple.catalog import shipped_hardware
+from driple.cluster.schemes import SPLIT, Degrees
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import SettingError
@@ -18,7 +19,7 @@ from driple.simulate.offload import offload_assumptions, with_offload
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate_steps
 from tests.schemes.exchanged import transformer
-from tests.schemes.test_scheme import step
+from tests.schemes.test_scheme import link, step
 from tests.step.mixtures import EXPERTS, INNER, LAYERS, WIDTH, mixture
 
 STILL = replace(shipped_calibration(), jitter=0.0)
@@ -153,3 +154,23 @@ def test_a_slow_link_to_the_host_is_waited_for_beyond_computing(passes: int) -> 
     computing_s = prepared.times(STILL.device(Setting.parse(name).worker)).duration_s.sum()
     assert computing_s < way_s
     assert moved - kept == pytest.approx(2 * passes * way_s - computing_s - way_s, rel=1e-6)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_a_stage_has_its_share_of_what_crosses_and_of_what_hides_it(stages: int) -> None:
+    """Its backward pass is as long as gradients take that it has not hidden."""
+    prepared, device = job("states"), STILL.device("V100")
+    usual = step(1, 4)
+    topology = replace(
+        usual.topology, host_memory_bytes=1e12, scheme=SPLIT, degrees=Degrees(pipeline=stages)
+    )
+    is_backward = prepared.graph.phases == Phase.BACKWARD
+    backward_s = float(prepared.times(device).duration_s[is_backward].sum()) / stages
+    own_bytes = float(prepared.graph.parameters.nbytes.sum()) / stages
+    elements = float(prepared.graph.parameters.elements.sum()) / stages
+    for hidden in (0.5, 2.0):  # of the way there, by the backward pass
+        host = link("PCIe3", hidden * own_bytes / backward_s)
+        way_s = own_bytes / host.bytes_per_s(1)
+        changed = with_offload(replace(usual, topology=topology), prepared, device, host)
+        wanted = max(way_s - backward_s, 0.0) + 4 * elements * VECTORISED_S + way_s
+        assert changed.update.host_s == pytest.approx(wanted, rel=1e-6)

@@ -246,3 +246,8 @@ def test_a_table_of_no_ops_has_all_columns() -> None:
     table = OpTable.of([])
     assert table.sides.shape == table.saved_sides.shape == (0, 4)
     assert table.moved.shape == table.fits_tensor_cores.shape == (0,)
+
+
+def test_images_of_other_channels_than_the_window_have_their_longest_side_left_out() -> None:
+    """9 x 13 pixels of 48 channels, by a window that states 64."""
+    assert saved(conv("conv", (5, 9, 13, 40), (3, 3, 32, 64), (5, 9, 13, 48))) == [60, 64, 32, 36]

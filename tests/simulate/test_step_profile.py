@@ -145,6 +145,21 @@ def test_the_step_nearest_to_the_mean_stands_for_all() -> None:
     assert (sent.start_s, sent.end_s, sent.bytes_per_s) == (0.5, 1.0, 1e6)
 
 
+def test_waits_between_the_phases_of_a_segment_are_no_spans() -> None:
+    """Nor is what takes no time."""
+    parts = (
+        PhasePart("forward", 1.0, 0.5, 0.25),
+        PhasePart("exchange", 1.0, 0.0, 0.0, exchange_s=1.0),
+        PhasePart("backward", 1e-15, 5e-16, 0.0),
+        PhasePart("update", 2.0, 2.0, 0.5),
+    )
+    record = WorkerRecord(computing=[Computing(1.0, 5.0, 0.5, 0.25, parts)], step_ends_s=[1.0, 5.0])
+    step = profile_of(record, kernels_exchange=False)
+    assert [span.phase for span in step.device] == ["forward", "update"]
+    ends = [(span.start_s, span.end_s) for span in step.device]
+    assert ends == [pytest.approx((0.0, 1.0)), pytest.approx((2.0, 4.0))]
+
+
 def test_steps_without_time_are_refused() -> None:
     with pytest.raises(SimulationError, match="no step to show"):
         profile_of(WorkerRecord(step_ends_s=[1.0]), kernels_exchange=False)
