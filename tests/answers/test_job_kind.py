@@ -19,8 +19,8 @@ def with_products_in(dtype: str, rows: int) -> OpGraph:
 
     def product(count: int, number: int) -> OpSignature:
         shapes = (count, 100), (100, 100), (count, 100)
-        left, right, made = (Tensor(shape, number) for shape in shapes)
-        return OpSignature.of_op_type("MatMul", (left, right), (made,))
+        left, right, output = (Tensor(shape, number) for shape in shapes)
+        return OpSignature.of_op_type("MatMul", (left, right), (output,))
 
     usual, other = product(10_000, NUMBER_OF["DT_FLOAT"]), product(rows, NUMBER_OF[dtype])
     is_product = [op.kind == "matmul" for op in graph.signatures]

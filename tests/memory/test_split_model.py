@@ -249,8 +249,10 @@ def test_what_lasts_or_was_there_ends_on_a_stage_when_it_ends_on_one_device() ->
     lives_of = graph.lifetimes
     ends = lives_of.freed_after.copy()
     inputs = np.flatnonzero((lives_of.made_by < 0) & (lives_of.roles == TensorRole.INPUT))
-    made = np.flatnonzero((lives_of.made_by >= 0) & (lives_of.roles == TensorRole.ACTIVATION))
-    ends[inputs[0]], ends[made[0]] = graph.num_nodes // 4, graph.num_nodes
+    activations = np.flatnonzero(
+        (lives_of.made_by >= 0) & (lives_of.roles == TensorRole.ACTIVATION)
+    )
+    ends[inputs[0]], ends[activations[0]] = graph.num_nodes // 4, graph.num_nodes
     graph = replace(graph, lifetimes=replace(lives_of, freed_after=ends))
     whole = StepMemory.of(graph)
     rest = whole.roles != TensorRole.GRADIENT
