@@ -4,7 +4,9 @@ measured steps on one device + how the device runs others' --tune--> Tuning (fac
 
 Few runs cannot fit a model of kernels anew, but they tell how far this device with this host,
 driver and library is from the usual: half precision, TF32, plain cores, memory, and the pace of the
-host. Each factor is held near 1 by what devices differ by, so that five runs do not carry it away.
+host. Factors are held near 1 by what devices differ by, so that five runs do not carry them away.
+But a device may also be slower, or faster, in all that it does, as one with a limit of its power:
+what all runs say together is held back little.
 """
 
 from __future__ import annotations
@@ -36,6 +38,10 @@ LEAST_RUNS = 5  # fewer leave too little to check the factors on
 # one; in the order of `TUNED`.
 _SPREAD = np.array([0.3, 0.3, 0.3, 0.2, 0.6])
 _SPREAD_OF_KNOWN = np.array([0.15, 0.15, 0.15, 0.1, 0.6])
+# By how much a device differs in all four shares together; a difference of many times as much is
+# rare, and yet what runs that all tell it mean (a Cauchy distribution beyond so many deviations).
+_SPREAD_OF_ALL, _SPREAD_OF_ALL_KNOWN = 0.2, 0.1
+_FAR = 2.0
 _TOLERANCE = 0.07  # of the logarithm of a time; a larger error counts by its size
 _MOST_FOLDS = 10
 _MOST_EVALUATIONS = 20
@@ -274,20 +280,36 @@ def _parts(steps: Sequence[TunedStep]) -> list[list[int]]:
     return parts
 
 
+def _heavy_tailed(deviations: float) -> float:
+    """The residual of a Cauchy distribution: as it is near 0, and growing ever less."""
+    return float(np.sign(deviations) * _FAR * np.sqrt(np.log1p((deviations / _FAR) ** 2)))
+
+
 def factors_of(steps: Sequence[TunedStep]) -> FloatArray:
     """The most likely factors, in the order of `TUNED`.
 
     Raises:
         MissingExtraError: scipy is not installed.
     """
-    measured = np.log([one.seconds for one in steps])
-    spread = _SPREAD_OF_KNOWN if steps[0].is_known else _SPREAD
+    measured = np.log([step.seconds for step in steps])
+    is_known = steps[0].is_known
+    spread = _SPREAD_OF_KNOWN if is_known else _SPREAD
+    of_all = _SPREAD_OF_ALL_KNOWN if is_known else _SPREAD_OF_ALL
+    of_shares = spread[:-1]
+    weights = of_shares**-2 / (of_shares**-2).sum()
 
     def residuals(logs: FloatArray) -> FloatArray:
         factors = np.exp(logs)
-        off = np.log([one.predicted_s(factors) for one in steps]) - measured
+        off = np.log([step.predicted_s(factors) for step in steps]) - measured
         near = np.sqrt(1 + (off / _TOLERANCE) ** 2) - 1
-        return np.concatenate([np.sign(off) * np.sqrt(2 * near), logs / spread])
+        together = float(weights @ logs[:-1])
+        return np.concatenate(
+            [
+                np.sign(off) * np.sqrt(2 * near),
+                (logs[:-1] - together) / of_shares,
+                [_heavy_tailed(together / of_all), logs[-1] / spread[-1]],
+            ]
+        )
 
     fit = least_squares(residuals, np.zeros(len(TUNED)), max_nfev=_MOST_EVALUATIONS)
     factors: FloatArray = np.exp(np.asarray(fit.x, dtype=np.float64))

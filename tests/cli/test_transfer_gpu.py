@@ -14,7 +14,7 @@ from tests.cli.test_main import ROOT, driple, refused
 
 RESNET20 = ROOT / "datasets/examples/resnet20.pbtxt"
 RESNET50 = ROOT / "datasets/examples/resnet50.pbtxt"
-SLOWER = 1.6  # times; published runs tell of the V100, and hold farther factors back
+SLOWER = 2.0  # times, which published runs of the V100 hold back a little
 HEAD = "job,setting,seconds,batch_size\n"
 
 
@@ -62,7 +62,7 @@ def test_the_written_row_makes_predictions_right_and_answers_state_it(
     for job in (RESNET20, RESNET50):
         usual = predicted(job, "--setting", "1xV100")
         own = predicted(job, "--setting", "1xV100", "--catalog", file)
-        assert own == pytest.approx(SLOWER * usual, rel=0.2)
+        assert own == pytest.approx(SLOWER * usual, rel=0.15)
     explained = driple("predict", RESNET50, "--setting", "1xV100", "--catalog", file, "--explain")
     assert f"V100 is tuned by {file}" in explained.stdout + explained.stderr
     assert "6 runs, each predicted by the others" in explained.stdout + explained.stderr
