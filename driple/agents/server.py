@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
-from pydantic import Field
+from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import Field, ValidationError
 
 from driple.agents import answers
 from driple.agents.answers import (
@@ -58,9 +58,45 @@ Passes = Annotated[int | None, Field(description="gradient accumulation: passes 
 Checkpointing = Annotated[str | None, Field(description="none, selective or full")]
 
 
+class _Server(MCPServer):
+    """Takes no argument that a tool does not know, and says what is wrong in one line."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Answer a question.
+
+        Raises:
+            ToolError: an argument is unknown, missing or of another type, or Driple refuses it.
+        """
+        for tool in await self.list_tools():
+            known = tool.input_schema["properties"]
+            unknown = [each for each in arguments if each not in known]
+            if tool.name == name and unknown:
+                raise ToolError(f"{name} has no {unknown[0][:60]!r}; it has {', '.join(known)}")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_in_one_line(name, error.__cause__)) from error
+            raise
+
+
+def _in_one_line(tool: str, error: ValidationError) -> str:
+    """What arguments a tool lacks, or cannot take."""
+    faults = [
+        f"it needs {field}, which is not given"
+        if each["type"] == "missing"
+        else f"{field}: {each['msg'][0].lower()}{each['msg'][1:]}, got {str(each['input'])[:60]!r}"
+        for each in error.errors()
+        for field in [".".join(map(str, each["loc"]))]
+    ]
+    return f"{tool}: {'; '.join(faults)}"
+
+
 def server() -> MCPServer:
     """The server with its four tools."""
-    mcp = MCPServer(
+    mcp = _Server(
         "driple",
         instructions=SKILL.read_text(encoding="utf-8"),
         version=driple_version(),

@@ -85,6 +85,35 @@ def test_every_tool_and_argument_is_described() -> None:
             assert plain or field["description"], name
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"setting": "1xA100", "gpus": 8}, "predict has no 'gpus'; it has job, setting, scheme, "),
+        ({}, "predict: it needs setting, which is not given"),
+        (
+            {"setting": "1xA100", "batch_size": "many", "input_shape": [3, "x"]},
+            "predict: batch_size: input should be a valid integer, unable to parse string as an "
+            "integer, got 'many'; input_shape.1: input should be a valid integer, unable to parse "
+            "string as an integer, got 'x'",
+        ),
+        ({"setting": "1xA10O"}, "A10O"),
+    ],
+)  # fmt: skip
+def test_arguments_that_a_tool_cannot_take_are_refused_in_one_line(
+    arguments: dict[str, Any], said: str
+) -> None:
+    """One that it does not know would be left out, and the answer be of something else."""
+
+    async def ask() -> Any:
+        async with Client(server()) as client:
+            return await client.call_tool("predict", {"job": "resnet50", **arguments})
+
+    result = asyncio.run(ask())
+    assert result.is_error
+    (content,) = result.content
+    assert said in content.text and "\n" not in content.text
+
+
 def test_the_skill_names_the_tools_and_ships_beside_them() -> None:
     text = SKILL.read_text()
     front, _, body = text.removeprefix("---\n").partition("---\n")
