@@ -261,6 +261,8 @@ def test_nvlink_in_place_of_pcie_where_the_device_has_it() -> None:
         has_links = candidate.setting.worker.nvlink is not None
         assert (remark("joined_by", name="NVLink") in changes) is has_links
         assert not any(what.code == "network_at_same_price" for what in changes)
+    joined = next(name for name, one in known.items() if one.interconnect == "NVLink")
+    assert not any(what.code == "joined_by" for what in tried(Table(), rented(joined, 1)))
 
 
 @pytest.mark.parametrize(
