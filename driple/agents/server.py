@@ -26,6 +26,7 @@ from driple.agents.answers import (
 )
 from driple.errors import DripleError
 from driple.extras import driple_version
+from driple.jobs.fuzzy_match import unknown_name
 
 __all__ = ["SKILL", "server"]
 
@@ -69,11 +70,11 @@ class _Server(MCPServer):
         Raises:
             ToolError: an argument is unknown, missing or of another type, or Driple refuses it.
         """
-        for tool in await self.list_tools():
-            known = tool.input_schema["properties"]
-            unknown = [each for each in arguments if each not in known]
-            if tool.name == name and unknown:
-                raise ToolError(f"{name} has no {unknown[0][:60]!r}; it has {', '.join(known)}")
+        fields = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
+        known = fields.get(name, arguments)  # a tool that there is not is refused by itself
+        for argument in arguments:
+            if argument not in known:
+                raise ToolError(f"{name}: {unknown_name('argument', argument, known)}")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import takewhile
 
-__all__ = ["alike"]
+__all__ = ["alike", "unknown_name"]
 
 # Least similarity, from 0 to 1, of short words and of others: sdg is sgd, mobilenet no googlenet.
 _SHORT = 4
@@ -37,6 +37,20 @@ def alike(typed: str, words: Iterable[str], most: int = 2) -> list[str]:
         key=lambda word: (-_likeness(wanted, word), -_same_beginning(wanted, word), word),
     )
     return [by_lower[word] for word in near[:most]]
+
+
+def unknown_name(what: str, name: object, known: Collection[str]) -> str:
+    """What to say of a name that nobody knows: the nearest ones, or all that there are.
+
+    Args:
+        what: it is a name of, such as `field`.
+        name: that was given.
+        known: names that there are.
+    """
+    shown = str(name)[:80]
+    near = alike(shown, known)
+    offer = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+    return f"unknown {what} '{shown}'; {offer}"
 
 
 def _likeness(name: str, other: str) -> float:

@@ -46,11 +46,9 @@ def refusal_of(error: DripleError) -> Refusal:
 
 def unknown(what: str, name: object, known: tuple[str, ...]) -> Refusal:
     """A name that a request has and that nobody knows."""
-    from driple.jobs.fuzzy_match import alike
+    from driple.jobs.fuzzy_match import unknown_name
 
-    near = alike(str(name)[:80], known)
-    offer = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
-    return Refusal(422, f"unknown {what} '{str(name)[:80]}'; {offer}")
+    return Refusal(422, unknown_name(what, name, known))
 
 
 def busy(what: str) -> Refusal:

@@ -88,7 +88,14 @@ def test_every_tool_and_argument_is_described() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"setting": "1xA100", "gpus": 8}, "predict has no 'gpus'; it has job, setting, scheme, "),
+        (
+            {"setting": "1xA100", "gpus": 8},
+            "predict: unknown argument 'gpus'; known are job, setting, scheme, batch_size, ",
+        ),
+        (
+            {"setting": "1xA100", "batch": 8},
+            "predict: unknown argument 'batch'; did you mean batch_size?",
+        ),
         ({}, "predict: it needs setting, which is not given"),
         (
             {"setting": "1xA100", "batch_size": "many", "input_shape": [3, "x"]},
